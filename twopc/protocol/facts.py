@@ -1,0 +1,203 @@
+"""What is stored about a checkpoint, as frozen values, and their one stored form.
+
+A stored fact is a JSON envelope: format version, kind, body, and the SHA-256 of the body's canonical text. Reading
+checks all four, so that a truncated, flipped or foreign file is refused by name and never read as less data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.errors import CheckpointCorrupted
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Committable:
+    """Names one pre-committed transaction: all that another process needs to commit it.
+
+    `payload` belongs to the sink that made it (for Kafka: `twopc.kafka.committable`); the protocol never looks inside.
+    """
+
+    name: str
+    checkpoint_id: CheckpointId
+    subtask: SubtaskIndex
+    payload: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "checkpoint_id": self.checkpoint_id,
+            "subtask": self.subtask,
+            "payload": dict(self.payload),
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Committable:
+        return cls(
+            name=str(body["name"]),
+            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
+            subtask=SubtaskIndex(int(body["subtask"])),
+            payload=dict(body["payload"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StateHandle:
+    """Where one subtask's stored state is, relative to the job's checkpoint folder, and the digest of its manifest."""
+
+    path: str
+    manifest_sha256: str
+    size_bytes: int
+    key_count: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "manifest_sha256": self.manifest_sha256,
+            "size_bytes": self.size_bytes,
+            "key_count": self.key_count,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> StateHandle:
+        return cls(
+            path=str(body["path"]),
+            manifest_sha256=str(body["manifest_sha256"]),
+            size_bytes=int(body["size_bytes"]),
+            key_count=int(body["key_count"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPosition:
+    """Where a subtask stands in one partition; the topic id tells a recreated topic from the one that was read."""
+
+    partition: TopicPartition
+    topic_id: str
+    position: Position
+
+    def to_json(self) -> list[Any]:
+        return [self.partition.topic, self.partition.partition, self.topic_id, self.position]
+
+    @classmethod
+    def from_json(cls, body: list[Any]) -> PartitionPosition:
+        topic, partition, topic_id, position = body
+        return cls(TopicPartition(str(topic), int(partition)), str(topic_id), Position(int(position)))
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskSnapshot:
+    """What one subtask stored for one checkpoint: the contents of its acknowledgement.
+
+    `committables` holds every transaction that this subtask has pre-committed and not yet committed, those of aborted
+    checkpoints included. `finished` says that its bounded input was read to the end.
+    """
+
+    subtask: SubtaskIndex
+    positions: tuple[PartitionPosition, ...]
+    state: StateHandle
+    committables: tuple[Committable, ...]
+    finished: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "subtask": self.subtask,
+            "positions": [position.to_json() for position in self.positions],
+            "state": self.state.to_json(),
+            "committables": [committable.to_json() for committable in self.committables],
+            "finished": self.finished,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> SubtaskSnapshot:
+        return cls(
+            subtask=SubtaskIndex(int(body["subtask"])),
+            positions=tuple(PartitionPosition.from_json(item) for item in body["positions"]),
+            state=StateHandle.from_json(body["state"]),
+            committables=tuple(Committable.from_json(item) for item in body["committables"]),
+            finished=bool(body["finished"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMetadata:
+    """All that a restore of one checkpoint needs: one snapshot per subtask. Times are Unix milliseconds."""
+
+    job: str
+    checkpoint_id: CheckpointId
+    attempt: AttemptId
+    parallelism: int
+    kind: str
+    triggered_ms: int
+    acknowledged_ms: int
+    snapshots: tuple[SubtaskSnapshot, ...]
+
+    @property
+    def committables(self) -> tuple[Committable, ...]:
+        """All pre-committed transactions of this checkpoint, oldest checkpoint first."""
+        every = [committable for snapshot in self.snapshots for committable in snapshot.committables]
+        return tuple(sorted(every, key=lambda committable: (committable.checkpoint_id, committable.subtask)))
+
+    @property
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        return tuple(position for snapshot in self.snapshots for position in snapshot.positions)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "job": self.job,
+            "checkpoint_id": self.checkpoint_id,
+            "attempt": self.attempt,
+            "parallelism": self.parallelism,
+            "kind": self.kind,
+            "triggered_ms": self.triggered_ms,
+            "acknowledged_ms": self.acknowledged_ms,
+            "snapshots": [snapshot.to_json() for snapshot in self.snapshots],
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> CheckpointMetadata:
+        return cls(
+            job=str(body["job"]),
+            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
+            attempt=AttemptId(int(body["attempt"])),
+            parallelism=int(body["parallelism"]),
+            kind=str(body["kind"]),
+            triggered_ms=int(body["triggered_ms"]),
+            acknowledged_ms=int(body["acknowledged_ms"]),
+            snapshots=tuple(SubtaskSnapshot.from_json(item) for item in body["snapshots"]),
+        )
+
+
+def _canonical(body: Any) -> str:
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def encode_fact(kind: str, body: Mapping[str, Any]) -> bytes:
+    """Return the stored form of a fact."""
+    text = _canonical(body)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return _canonical({"format": FORMAT_VERSION, "kind": kind, "sha256": digest, "body": body}).encode() + b"\n"
+
+
+def decode_fact(kind: str, data: bytes, source: str) -> dict[str, Any]:
+    """Return the body of a stored fact of this kind; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
+    try:
+        envelope = json.loads(data)
+        version, found, digest, body = (envelope[name] for name in ("format", "kind", "sha256", "body"))
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointCorrupted(f"{source} is not a stored fact of this program, or it was damaged") from error
+    if version != FORMAT_VERSION:
+        raise CheckpointCorrupted(f"{source} has format {version}; this version of twopc reads format {FORMAT_VERSION}")
+    if found != kind:
+        raise CheckpointCorrupted(f"{source} holds a {found!r} where a {kind!r} belongs")
+    if not isinstance(body, dict) or hashlib.sha256(_canonical(body).encode()).hexdigest() != digest:
+        raise CheckpointCorrupted(f"{source} was damaged: its SHA-256 does not match its contents")
+    return body
+

@@ -1,0 +1,105 @@
+"""Everything that coordinator and subtask say to each other, as frozen values; `proto/` holds the wire form.
+
+A message of a subtask counts only for the job and the attempt that it attached with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twopc.protocol.facts import SubtaskSnapshot
+from twopc.protocol.ids import CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Take this checkpoint. After a `final` one, read nothing more."""
+
+    checkpoint_id: CheckpointId
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The completion record of this checkpoint exists: commit everything pending up to and including it.
+
+    The only value that `TwoPhaseCommitSink.commit` accepts as its proof.
+    """
+
+    checkpoint_id: CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """This checkpoint will not complete. What was pre-committed for it stays pending."""
+
+    checkpoint_id: CheckpointId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The final checkpoint is committed everywhere, or the attempt is over: end now."""
+
+
+@dataclass(frozen=True, slots=True)
+class FencedOff:
+    """A newer attempt owns the job: end now, commit nothing more."""
+
+    reason: str
+
+
+ToSubtask = Trigger | Complete | Abort | Finish | FencedOff
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """This subtask's part of a checkpoint is stored and pre-committed. Durations are milliseconds."""
+
+    checkpoint_id: CheckpointId
+    snapshot: SubtaskSnapshot
+    pause_ms: float = 0.0
+    store_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """This subtask can't take part in this checkpoint."""
+
+    checkpoint_id: CheckpointId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Everything that this subtask had pending up to and including this checkpoint is committed."""
+
+    checkpoint_id: CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfInput:
+    """This subtask has read its bounded input to the end, and waits for the final checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """This subtask is about to end with an error. `error_type` is a class name of `twopc.errors`, or another's."""
+
+    error_type: str
+    message: str
+    restartable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a subtask is: for people and monitoring only, never for a decision. Counts are of this attempt."""
+
+    records_in: int
+    records_out: int
+    lag: int | None
+    open_transaction: str | None
+    pending_transactions: tuple[str, ...] = ()
+
+
+ToCoordinator = Ack | Decline | Committed | EndOfInput | Failed | Progress

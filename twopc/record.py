@@ -1,0 +1,119 @@
+"""One record, and a batch of records as columns.
+
+Batches are structs of arrays: operators work on a column at a time, and a `Record` is made only for a user function
+that asks for one. The columns of a batch are equally long; `rows[i]` is the source row that row i came from, whatever
+was mapped since, so that an error can name its topic, partition and offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Row(Protocol):
+    """A record as its source hands it over; confluent-kafka's `Message` is one."""
+
+    def topic(self) -> str | None: ...
+    def partition(self) -> int | None: ...
+    def offset(self) -> int | None: ...
+    def key(self) -> Any: ...
+    def value(self) -> Any: ...
+    def timestamp(self) -> tuple[int, int]: ...
+    def headers(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as a user function sees it: decoded key and value, and where it came from.
+
+    `timestamp` is Unix milliseconds, or None. `topic`, `partition` and `offset` are those of the input record and are
+    not changed by `replace`.
+    """
+
+    key: Any
+    value: Any
+    timestamp: int | None = None
+    headers: Headers | None = None
+    topic: str = ""
+    partition: int = -1
+    offset: int = -1
+
+    def replace(
+        self,
+        *,
+        key: Any = ...,
+        value: Any = ...,
+        timestamp: int | None | Any = ...,
+        headers: Headers | None | Any = ...,
+    ) -> Record:
+        """Return a copy with these fields changed; what is not named stays."""
+        return Record(
+            key=self.key if key is ... else key,
+            value=self.value if value is ... else value,
+            timestamp=self.timestamp if timestamp is ... else timestamp,
+            headers=self.headers if headers is ... else headers,
+            topic=self.topic,
+            partition=self.partition,
+            offset=self.offset,
+        )
+
+
+class Batch:
+    """Records as columns. Keys, timestamps and headers are read from the rows when first asked for."""
+
+    __slots__ = ("_headers", "_keys", "_timestamps", "rows", "values")
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        values: list[Any],
+        keys: list[Any] | None = None,
+        timestamps: list[int | None] | None = None,
+        headers: list[Headers | None] | None = None,
+    ) -> None:
+        self.rows = rows
+        self.values = values
+        self._keys = keys
+        self._timestamps = timestamps
+        self._headers = headers
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def keys(self) -> list[Any]:
+        if self._keys is None:
+            self._keys = [row.key() for row in self.rows]
+        return self._keys
+
+    @property
+    def timestamps(self) -> list[int | None]:
+        """Unix milliseconds; None where the input has none."""
+        if self._timestamps is None:
+            stamps = [row.timestamp() for row in self.rows]
+            self._timestamps = [stamp if kind else None for kind, stamp in stamps]
+        return self._timestamps
+
+    @property
+    def headers(self) -> list[Headers | None]:
+        if self._headers is None:
+            self._headers = [row.headers() for row in self.rows]
+        return self._headers
+
+    def with_values(self, values: list[Any]) -> Batch:
+        """Return the same records with other values."""
+        return Batch(self.rows, values, self._keys, self._timestamps, self._headers)
+
+    def take(self, indices: Sequence[int]) -> Batch:
+        """Return these rows, in this order; an index may occur more than once."""
+
+        def pick(column: Sequence[Any] | None) -> Any:
+            return None if column is None else [column[index] for index in indices]
+
+        return Batch(
+            pick(self.rows), pick(self.values), pick(self._keys), pick(self._timestamps), pick(self._headers)
+        )

@@ -1,0 +1,140 @@
+"""The extension point for exactly-once output: a sink that pre-commits, and commits when a checkpoint has completed.
+
+Names and contract follow Flink's `TwoPhaseCommitSinkFunction`. `twopc.kafka` implements it; `examples/` has a second
+implementation that renames files.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from twopc.config import RunSettings
+from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.messages import Complete
+from twopc.record import Batch
+
+Txn = TypeVar("Txn")
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """Which run of which job a sink or source works for. Made anew for every attempt."""
+
+    job: str
+    attempt: AttemptId
+    parallelism: int
+    settings: RunSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskContext(JobContext):
+    """The same, for one subtask."""
+
+    subtask: SubtaskIndex
+
+
+@dataclass(frozen=True, slots=True)
+class PreCommit:
+    """For which checkpoint a transaction is pre-committed, and up to where the input went into it.
+
+    `group` is the consumer group of the source, None if it has none: a Kafka sink commits the positions to it inside
+    the transaction, as a witness of the outcome.
+    """
+
+    checkpoint_id: CheckpointId
+    positions: tuple[PartitionPosition, ...]
+    group: str | None
+
+
+class Outcome(Enum):
+    """What became of a committable when it was settled."""
+
+    COMMITTED = "committed now"
+    ALREADY_COMMITTED = "already committed"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The outcome of one committable, with the evidence in a sentence that a person can read."""
+
+    committable: Committable
+    outcome: Outcome
+    evidence: str
+
+
+class TwoPhaseCommitSink(ABC, Generic[Txn]):
+    """Output that becomes visible only when the checkpoint that it belongs to has completed.
+
+    The object in the job is a description: it is copied to every subtask, and nothing is opened before `open`. Three
+    callers use it, each on a copy of its own:
+
+    - the driver, before an attempt reads its first record: `recover`, then `abort_lingering`;
+    - each subtask's data loop: `open`, then in turn `begin`, `write`..., `pre_commit`, and at the end `abort`, `close`;
+    - each subtask's commit thread, beside the data loop: `commit`, `release`.
+
+    What the framework guarantees: `pre_commit` before the snapshot is acknowledged; `commit` only after the completion
+    record exists, for every pre-committed transaction, oldest first, and again after a crash (so it must be
+    idempotent); `recover` of everything before `abort_lingering`, and both before any `open` of the attempt.
+    """
+
+    def open(self, context: SubtaskContext) -> None:
+        """Prepare to write for this subtask. Nothing of an earlier attempt is pending any more."""
+
+    @abstractmethod
+    def begin(self) -> Txn:
+        """Open a transaction for the records up to the next checkpoint."""
+
+    @abstractmethod
+    def write(self, txn: Txn, batch: Batch) -> int:
+        """Write the batch into the open transaction; return how many records were written."""
+
+    @abstractmethod
+    def pre_commit(self, txn: Txn, request: PreCommit) -> Committable | None:
+        """Make the transaction durable and able to be committed by another process, whatever happens to this one.
+
+        Return None if it holds nothing: then it stays open and `begin` is not called. After a committable has been
+        returned, `commit` must succeed. Raise CheckpointDeclined if this can't be done for this checkpoint, any other
+        error if the transaction is spoilt.
+        """
+
+    @abstractmethod
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        """Commit a transaction that this subtask pre-committed. Idempotent. Raise TransactionLost if it is gone."""
+
+    def release(self, completed: CheckpointId) -> None:
+        """Everything up to this checkpoint is committed and confirmed: resources held for it may be used again."""
+
+    @abstractmethod
+    def abort(self, txn: Txn) -> None:
+        """Abort the open transaction; never a pre-committed one."""
+
+    @abstractmethod
+    def recover(
+        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
+    ) -> list[Settled]:
+        """On the driver: settle every committable of the restored checkpoint, in the given order.
+
+        `confirmed` names those whose commit was confirmed to the coordinator before the crash. Commits what is open,
+        accepts what is committed, and reports what is lost; must not open or initialise anything. Idempotent.
+        """
+
+    def abort_lingering(self, context: JobContext) -> list[str]:
+        """On the driver, after `recover`: abort what earlier attempts left open; return the names, for the log.
+
+        Called again after the first completed checkpoint of the attempt, for what a late zombie opened; then
+        transactions of `context.attempt` itself must be left alone.
+        """
+        return []
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the job's description and logs show of this sink. Holds nothing secret."""
+        return {"type": type(self).__name__}
+
+    def close(self) -> None:
+        """Let go of everything; pre-committed transactions stay as they are."""

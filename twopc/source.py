@@ -1,0 +1,93 @@
+"""Where records come from: planned on the driver, read by the subtasks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import CheckpointId, Position, TopicPartition
+from twopc.record import Batch
+from twopc.sink import JobContext, SubtaskContext
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One partition to read, with every symbolic offset already a number.
+
+    `stop` is the end of a bounded read (exclusive; the test is on the position), None to read for ever.
+    """
+
+    partition: TopicPartition
+    topic_id: str
+    start: Position
+    stop: Position | None
+
+    def to_json(self) -> list[Any]:
+        return [self.partition.topic, self.partition.partition, self.topic_id, self.start, self.stop]
+
+    @classmethod
+    def from_json(cls, body: Sequence[Any]) -> Split:
+        topic, partition, topic_id, start, stop = body
+        return cls(
+            TopicPartition(str(topic), int(partition)),
+            str(topic_id),
+            Position(int(start)),
+            None if stop is None else Position(int(stop)),
+        )
+
+
+class SourceReader(ABC):
+    """One subtask's reader of its splits. Used by one thread."""
+
+    @abstractmethod
+    def poll(self, timeout: float) -> Batch | None:
+        """Return the next records, decoded, in the order of each partition, or None after `timeout` seconds without any.
+
+        A record that can't be decoded raises UserCodeError naming it; the records before it in the batch are lost to
+        this attempt only (nothing after the last checkpoint was committed).
+        """
+
+    @abstractmethod
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        """The next offset of every split, after everything that `poll` returned so far."""
+
+    @abstractmethod
+    def finished(self) -> bool:
+        """Whether every split was read to its stop. A reader without splits is finished."""
+
+    def lag(self) -> int | None:
+        """How many records are left to read, as far as known. For monitoring only."""
+        return None
+
+    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
+        """Tell the outside world how far a completed checkpoint went; a courtesy, so a failure is logged, not raised."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class Source(ABC):
+    """A description of the input; copied to every subtask."""
+
+    @abstractmethod
+    def plan(self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool) -> list[Split]:
+        """On the driver: list the splits, start from `restored` where present, else from the startup mode.
+
+        With `bounded`, each split stops at the end that it has now. Raises ConfigurationError or Unavailable for
+        missing topics, positions that retention has deleted, recreated topics, brokers that don't answer.
+        """
+
+    @abstractmethod
+    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        """On a subtask: start reading these splits at their starts."""
+
+    def group(self, context: JobContext) -> str | None:
+        """The consumer group whose offsets follow this source; None if it has none."""
+        return None
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the job's description and logs show of this source. Holds nothing secret."""
+        return {"type": type(self).__name__}
