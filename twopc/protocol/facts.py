@@ -187,7 +187,7 @@ def encode_fact(kind: str, body: Mapping[str, Any]) -> bytes:
 
 
 def decode_fact(kind: str, data: bytes, source: str) -> dict[str, Any]:
-    """Return the body of a stored fact of this kind; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
+    """Return the body of a stored fact; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
     try:
         envelope = json.loads(data)
         version, found, digest, body = (envelope[name] for name in ("format", "kind", "sha256", "body"))
@@ -200,4 +200,3 @@ def decode_fact(kind: str, data: bytes, source: str) -> dict[str, Any]:
     if not isinstance(body, dict) or hashlib.sha256(_canonical(body).encode()).hexdigest() != digest:
         raise CheckpointCorrupted(f"{source} was damaged: its SHA-256 does not match its contents")
     return body
-

@@ -1,0 +1,74 @@
+"""One checkpoint in flight: who has acknowledged. Pure.
+
+Invariant: only the first acknowledgement of each subtask counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from twopc.protocol.facts import CheckpointMetadata, encode_fact
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.instant import Instant
+from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted
+from twopc.protocol.messages import Ack
+
+PERIODIC = "periodic"
+FINAL = "final"
+
+
+@dataclass(slots=True)
+class PendingCheckpoint:
+    """The table of one triggered checkpoint."""
+
+    checkpoint_id: CheckpointId
+    attempt: AttemptId
+    kind: str
+    parallelism: int
+    triggered: Instant
+    _acks: dict[SubtaskIndex, Ack] = field(default_factory=dict)
+
+    @property
+    def final(self) -> bool:
+        return self.kind == FINAL
+
+    def acknowledge(self, ack: Ack) -> bool:
+        """Enter an acknowledgement; return False for a repeated one."""
+        subtask = ack.snapshot.subtask
+        if subtask in self._acks:
+            return False
+        self._acks[subtask] = ack
+        return True
+
+    @property
+    def missing(self) -> tuple[SubtaskIndex, ...]:
+        """The subtasks that have not acknowledged yet."""
+        return tuple(SubtaskIndex(index) for index in range(self.parallelism) if index not in self._acks)
+
+    def metadata(self, job: str, now: Instant) -> CheckpointMetadata:
+        """What to store, once nobody is missing."""
+        return CheckpointMetadata(
+            job=job,
+            checkpoint_id=self.checkpoint_id,
+            attempt=self.attempt,
+            parallelism=self.parallelism,
+            kind=self.kind,
+            triggered_ms=self.triggered.unix_ms,
+            acknowledged_ms=now.unix_ms,
+            snapshots=tuple(self._acks[subtask].snapshot for subtask in sorted(self._acks)),
+        )
+
+
+def completion_record(metadata: CheckpointMetadata) -> CheckpointCompleted:
+    """The fact that completes the checkpoint with this metadata."""
+    stored = encode_fact(METADATA_KIND, metadata.to_json())
+    return CheckpointCompleted(
+        checkpoint_id=metadata.checkpoint_id,
+        attempt=metadata.attempt,
+        kind=metadata.kind,
+        metadata_sha256=hashlib.sha256(stored).hexdigest(),
+        committables=tuple(
+            tuple(committable.name for committable in snapshot.committables) for snapshot in metadata.snapshots
+        ),
+    )

@@ -1,0 +1,256 @@
+"""Decides for one job, and does nothing else: pure, one event at a time.
+
+    phase      goes to     when
+    IDLE       WAITING     an attempt is started
+    WAITING    RUNNING     all its subtasks are attached
+    RUNNING    PENDING     a checkpoint is due and its id is stored: Trigger is sent
+    PENDING    RUNNING     its completion record is stored (Complete is sent), or it is aborted (Abort is sent)
+    PENDING    COMMITTING  the same, and it was the final one
+    COMMITTING ENDED       all subtasks have committed it, and that is stored: Finish is sent
+    any        FAILED      a subtask failed, or too many checkpoints in a row: no more checkpoints in this attempt
+    any        ENDED       the driver ended the attempt
+    any        WAITING     the next attempt is started: FencedOff is sent to the subtasks of this one
+    any        FENCED      another coordinator owns the ledger: for good
+
+Invariants: an id is durable before its Trigger, a completion before its Complete, a confirmation before its event; one
+checkpoint at a time; a message counts only for the attempt that its stream attached with.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import assert_never
+
+from coordinator.attempt import RunningAttempt
+from coordinator.events import (
+    Attached,
+    AttemptRequested,
+    ConfirmRequested,
+    Decision,
+    Detached,
+    EndAsked,
+    Event,
+    LedgerLost,
+    NotStored,
+    Said,
+    StopAsked,
+    Stored,
+    Tick,
+    Together,
+)
+from coordinator.outbox import Outbox
+from coordinator.requests import attempt_to_start, check_attempt, confirmation
+from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.instant import Instant
+from twopc.protocol.job_events import NO_CHECKPOINT, JobEvent, JobEventKind
+from twopc.protocol.ledger_facts import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointCompleted,
+    CheckpointReserved,
+    CommittablesConfirmed,
+    Fact,
+    StopRequested,
+)
+from twopc.protocol.ledger_state import LedgerState
+from twopc.protocol.messages import FencedOff, Finish
+
+TOLERABLE_FAILURES = 3
+"""How many checkpoints in a row may fail before the attempt is failed."""
+
+
+class Phase(Enum):
+    """Where a job stands; the value is for people."""
+
+    IDLE = "no attempt"
+    WAITING = "waiting for subtasks"
+    RUNNING = "running"
+    PENDING = "checkpoint in flight"
+    COMMITTING = "final checkpoint completed"
+    FAILED = "failed"
+    ENDED = "ended"
+    FENCED = "fenced"
+
+
+class Core:
+    """The state machine of one job. `state` is what the ledger holds."""
+
+    def __init__(self, job: str, state: LedgerState, tolerable_failures: int = TOLERABLE_FAILURES) -> None:
+        self.state = state
+        self._job = job
+        self._tolerable_failures = tolerable_failures
+        self._fenced = ""
+        self._asked = False
+        self._running = RunningAttempt(state.attempt, tolerable_failures) if state.attempt else None
+
+    @property
+    def phase(self) -> Phase:
+        """Derived from what is there; see the table above."""
+        running = self._running
+        if self._fenced or running is None:
+            return Phase.FENCED if self._fenced else Phase.IDLE
+        if self.state.ended or running.failed:
+            return Phase.ENDED if self.state.ended else Phase.FAILED
+        if running.pending or running.final_completed(self.state):
+            return Phase.PENDING if running.pending else Phase.COMMITTING
+        return Phase.RUNNING if running.membership.all_attached else Phase.WAITING
+
+    @property
+    def serves(self) -> bool:
+        """Whether any subtask is attached."""
+        return self._running is not None and self._running.membership.attached > 0
+
+    def step(self, event: Event, now: Instant) -> Decision:
+        """Take in one event and decide. A request that is refused raises, and changes nothing."""
+        if self._asked is not isinstance(event, Stored | NotStored) and not isinstance(event, LedgerLost):
+            raise ProtocolViolation(f"the coordinator's core got {type(event).__name__} out of turn")
+        out = Outbox(self._job, self.state.current, now)
+        self._take(event, out)
+        if not out.facts and self._running is not None and not self.state.ended and not self._fenced:
+            self._running.decide(self.state, out)
+        self._asked = bool(out.facts)
+        return out.decision()
+
+    def deadline(self) -> int | None:
+        """The monotonic time at which a Tick is needed, if nothing happens before."""
+        if self._running is None or self.state.ended or self._fenced:
+            return None
+        return self._running.deadline(self.state)
+
+    def status(self, now: Instant) -> tuple[JobEvent, ...]:
+        """Where the job stands, for one who starts to watch; then how its attempt ended, if it has, once more."""
+        running, newest = self._running, self.state.newest
+        waiting = running is not None and self.phase is Phase.WAITING
+        attached = f" ({running.membership.attached} of {running.parallelism} attached)" if running and waiting else ""
+        out = Outbox(self._job, self.state.current, now)
+        out.publish(
+            JobEventKind.STATUS,
+            checkpoint_id=newest.checkpoint_id if newest else NO_CHECKPOINT,
+            message=f"{self.phase.value}{attached}",
+        )
+        if self._fenced:
+            out.publish(JobEventKind.FENCED, message=self._fenced)
+        elif self.state.ended is not None and self.state.ended.finished:
+            out.publish(JobEventKind.FINISHED, message=self.state.ended.reason)
+        elif self.state.ended is None and running is not None and running.failed is not None:
+            out.events.append(running.failed)
+        return out.decision().events
+
+    def _take(self, event: Event, out: Outbox) -> None:
+        match event:
+            case AttemptRequested() | ConfirmRequested() | StopAsked() | EndAsked():
+                self._request(event, out)
+            case Attached() | Detached() | Said():
+                self._subtask(event, out)
+            case Together():
+                for each in event.events:
+                    self._subtask(each, out)
+            case Stored():
+                for fact in event.facts:
+                    self._stored(fact, out)
+            case NotStored() if self._running is not None:
+                self._running.not_stored(event.facts[-1], event.reason, out)
+            case LedgerLost():
+                self._lost(event.reason, out)
+            case Tick() | NotStored():
+                pass
+            case _:
+                assert_never(event)
+
+    def _request(self, event: AttemptRequested | ConfirmRequested | StopAsked | EndAsked, out: Outbox) -> None:
+        if self._fenced and not isinstance(event, EndAsked):
+            raise Fenced(self._fenced)
+        match event:
+            case AttemptRequested():
+                out.store(attempt_to_start(self.state, event, out.now))
+            case ConfirmRequested():
+                fact = confirmation(self.state, event)
+                if fact is not None:
+                    out.store(fact)
+            case StopAsked():
+                check_attempt(self.state, event.attempt)
+                if not self.state.stop_requested and self.state.ended is None:
+                    out.store(StopRequested(event.attempt))
+            case EndAsked():
+                if event.attempt == self.state.current and not self.state.ended and not self._fenced:
+                    out.store(AttemptEnded(event.attempt, False, event.reason))
+            case _:
+                assert_never(event)
+
+    def _subtask(self, event: Attached | Detached | Said, out: Outbox) -> None:
+        if isinstance(event, Attached) and self._refused(event, out):
+            return
+        running = self._running
+        if running is None:
+            return
+        match event:
+            case Attached():
+                running.attached(event, self.state, out)
+            case Detached():
+                running.detached(event, out)
+            case Said():
+                if self.state.ended is None and not self._fenced:
+                    running.said(event, self.state, out)
+            case _:
+                assert_never(event)
+
+    def _refused(self, event: Attached, out: Outbox) -> bool:
+        """Turn away a subtask that is not of the running attempt."""
+        running = self._running
+        if self._fenced:
+            out.send(event.session, FencedOff(self._fenced))
+        elif running is None or event.attempt != self.state.current:
+            out.send(event.session, FencedOff(f"attempt {event.attempt} is not the current one, {self.state.current}"))
+        elif self.state.ended is not None:
+            out.send(event.session, Finish())
+        elif event.subtask >= running.parallelism:
+            raise ConfigurationError(f"there is no subtask {event.subtask}: the parallelism is {running.parallelism}")
+        else:
+            return False
+        return True
+
+    def _stored(self, fact: Fact, out: Outbox) -> None:
+        if isinstance(fact, CheckpointMetadata):
+            return
+        self.state = self.state.apply(fact)
+        if isinstance(fact, AttemptStarted):
+            self._start(fact, out)
+            return
+        running = self._running
+        if running is None:
+            raise ProtocolViolation(f"{type(fact).__name__} was stored while no attempt runs")
+        match fact:
+            case CheckpointReserved():
+                running.reserved(fact, out)
+            case CheckpointCompleted():
+                running.completed(fact, out)
+            case CommittablesConfirmed():
+                running.confirmed(out)
+            case AttemptEnded():
+                running.abort(f"the attempt ended: {fact.reason}", out, counts=False)
+                if fact.finished:
+                    newest = self.state.newest
+                    out.publish(
+                        JobEventKind.FINISHED,
+                        checkpoint_id=newest.checkpoint_id if newest else NO_CHECKPOINT,
+                        message=fact.reason,
+                    )
+                running.tell_all(Finish(), out)
+            case StopRequested():
+                pass
+            case _:
+                assert_never(fact)
+
+    def _start(self, fact: AttemptStarted, out: Outbox) -> None:
+        if self._running is not None:
+            self._running.fence(f"attempt {fact.attempt} owns the job now", out)
+        self._running = RunningAttempt(fact, self._tolerable_failures)
+        out.attempt = fact.attempt
+        out.publish(JobEventKind.ATTEMPT_STARTED, checkpoint_id=fact.restored)
+
+    def _lost(self, reason: str, out: Outbox) -> None:
+        self._fenced = reason
+        if self._running is not None:
+            self._running.fence(reason, out)
+        out.publish(JobEventKind.FENCED, message=reason)

@@ -1,0 +1,142 @@
+"""What the core is told, and what it answers, as frozen values. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NewType
+
+from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.job_events import JobEvent
+from twopc.protocol.ledger_facts import Fact
+from twopc.protocol.messages import ToCoordinator, ToSubtask
+
+SessionId = NewType("SessionId", int)
+"""One stream of one subtask; a stream that is opened again is another session."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRequested:
+    """A driver wants to run the job. `restore_from` is "latest", "none", or a checkpoint id in decimal."""
+
+    parallelism: int
+    settings: CheckpointSettings
+    restore_from: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmRequested:
+    """The driver has settled these committables of this checkpoint."""
+
+    attempt: AttemptId
+    checkpoint_id: CheckpointId
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """A final checkpoint of this attempt is wanted."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class EndAsked:
+    """The driver ends the attempt."""
+
+    attempt: AttemptId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A subtask has opened a stream. Process id and host tell a stream opened again from a second process."""
+
+    session: SessionId
+    attempt: AttemptId
+    subtask: SubtaskIndex
+    last_checkpoint_id: CheckpointId
+    end_of_input: bool
+    pid: int
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detached:
+    """A stream has ended or broken."""
+
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A subtask has sent this."""
+
+    session: SessionId
+    message: ToCoordinator
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """These arrived while the core was busy; what they lead to is decided once."""
+
+    events: tuple[Detached | Said, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The facts of the last decision are durable."""
+
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotStored:
+    """Storing the facts of the last decision failed. `outrun`: only because another coordinator was quicker."""
+
+    facts: tuple[Fact, ...]
+    reason: str
+    outrun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLost:
+    """Another coordinator owns the ledger."""
+
+    reason: str
+
+
+Request = AttemptRequested | ConfirmRequested | StopAsked | EndAsked
+Event = Request | Attached | Detached | Said | Tick | Together | Stored | NotStored | LedgerLost
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this to a subtask."""
+
+    session: SessionId
+    message: ToSubtask
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """End this stream."""
+
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do, in this order: publish the events, send the messages, store the facts, and report back.
+
+    What depends on a fact is in the decision that answers `Stored`, so nothing can be sent before it is durable.
+    """
+
+    events: tuple[JobEvent, ...] = ()
+    messages: tuple[Send | HangUp, ...] = ()
+    facts: tuple[Fact, ...] = ()

@@ -1,0 +1,258 @@
+"""The shell around the cores: stores what they ask for, publishes, sends, and reports back. One thread only.
+
+Invariant: what depends on a fact is published and sent after the fact is durable, and never if storing it failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from coordinator.core import TOLERABLE_FAILURES, Core, Phase
+from coordinator.events import (
+    Attached,
+    AttemptRequested,
+    ConfirmRequested,
+    Decision,
+    Detached,
+    EndAsked,
+    Event,
+    HangUp,
+    LedgerLost,
+    NotStored,
+    Request,
+    Said,
+    SessionId,
+    StopAsked,
+    Stored,
+    Tick,
+    Together,
+)
+from coordinator.ledger import Ledger
+from coordinator.requests import checkpoint_to_restore
+from coordinator.storage import Storage
+from twopc.clock import Clock
+from twopc.crashpoints import CrashPoint, reached
+from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, Unavailable
+from twopc.protocol.attempts import StartedAttempt
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import checked_name
+from twopc.protocol.job_events import JobEvent
+from twopc.protocol.ledger_facts import (
+    AttemptStarted,
+    CheckpointCompleted,
+    CheckpointReserved,
+    CommittablesConfirmed,
+    Fact,
+)
+from twopc.protocol.messages import ToSubtask
+
+CLAIMS = 20
+"""How often an attempt is tried to be started, where another coordinator writes to the same ledger."""
+
+log = logging.getLogger(__name__)
+
+
+class Outlet(Protocol):
+    """Where messages and events go; never blocks, never raises."""
+
+    def send(self, session: SessionId, message: ToSubtask) -> None: ...
+
+    def hang_up(self, session: SessionId) -> None: ...
+
+    def publish(self, event: JobEvent) -> None: ...
+
+
+class _Job:
+    """One loaded job: what is durable, and what decides."""
+
+    def __init__(self, name: str, storage: Storage, tolerable_failures: int) -> None:
+        self.name = name
+        self.ledger = Ledger(name, storage)
+        self.core = Core(name, self.ledger.state, tolerable_failures)
+
+
+class Jobs:
+    """All jobs of one coordinator, each loaded from its ledger when it is first asked for."""
+
+    def __init__(
+        self,
+        storage_of: Callable[[str], Storage],
+        clock: Clock,
+        outlet: Outlet,
+        tolerable_failures: int = TOLERABLE_FAILURES,
+    ) -> None:
+        self._storage_of = storage_of
+        self._clock = clock
+        self._outlet = outlet
+        self._tolerable_failures = tolerable_failures
+        self._jobs: dict[str, _Job] = {}
+
+    def start_attempt(self, name: str, request: AttemptRequested) -> StartedAttempt:
+        """Start the next attempt of a job.
+
+        Whoever starts an attempt takes the job over, from a coordinator that is writing to the ledger at this moment
+        too. Raises ConfigurationError, CheckpointCorrupted, Unavailable, or Fenced if the other is quicker every time.
+        """
+        for _ in range(CLAIMS - 1):
+            try:
+                return self._claim(name, request)
+            except Fenced as error:
+                log.info("job %s: %s; reading the ledger again", name, error)
+        return self._claim(name, request)
+
+    def request(self, name: str, request: ConfirmRequested | StopAsked | EndAsked) -> None:
+        """Do what a driver asks; raise Fenced, ConfigurationError, or Unavailable if it could not be stored."""
+        self._request(self._job(name), request)
+
+    def attach(self, name: str, attached: Attached) -> None:
+        """Let a subtask in, or turn it away with a message."""
+        self._drive(self._job(name), attached)
+
+    def take(self, name: str, events: tuple[Detached | Said, ...]) -> None:
+        """Take in what subtasks have said, all that has arrived together."""
+        self._drive(self._job(name), Together(events))
+
+    def status(self, name: str) -> tuple[JobEvent, ...]:
+        """What one who starts to watch has to know."""
+        return self._job(name).core.status(self._clock.now())
+
+    def deadline(self) -> int | None:
+        """The monotonic time at which `tick` has something to do."""
+        deadlines = (job.core.deadline() for job in self._jobs.values())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def tick(self) -> None:
+        """Do what is due by now."""
+        now = self._clock.now().monotonic_ms
+        for job in self._jobs.values():
+            deadline = job.core.deadline()
+            if deadline is not None and deadline <= now:
+                self._drive(job, Tick())
+
+    def _claim(self, name: str, request: AttemptRequested) -> StartedAttempt:
+        job = self._job(name)
+        found = self._load(name)
+        if job.core.phase is Phase.FENCED or job.core.state != found.core.state:
+            if job.core.serves:
+                self._drive(job, LedgerLost(f"another coordinator has owned job {name!r} in between"))
+            job = self._jobs[name] = found
+        job.ledger = found.ledger
+        latest, restored = _read_back(job.ledger, request.restore_from)
+        completed = job.core.state.find(latest.checkpoint_id) if latest is not None else None
+        self._request(job, request)
+        return StartedAttempt(
+            attempt=job.core.state.current,
+            latest=latest,
+            restored=restored,
+            confirmed=completed.confirmed if completed is not None else frozenset(),
+            earlier_attempts=job.core.state.current > 1,
+        )
+
+    def _job(self, name: str) -> _Job:
+        if name not in self._jobs:
+            self._jobs[name] = self._load(name)
+        return self._jobs[name]
+
+    def _load(self, name: str) -> _Job:
+        storage = self._storage_of(checked_name("job", name))
+        try:
+            return _Job(name, storage, self._tolerable_failures)
+        except OSError as error:
+            raise Unavailable(f"the ledger of job {name!r} can't be read: {error.strerror}") from error
+
+    def _request(self, job: _Job, request: Request) -> None:
+        match self._drive(job, request):
+            case NotStored(reason=reason, outrun=outrun):
+                raise Fenced(reason) if outrun else Unavailable(reason)
+            case LedgerLost(reason=reason):
+                raise Fenced(reason)
+            case _:
+                pass
+
+    def _drive(self, job: _Job, event: Event) -> Event | None:
+        """Step until nothing more has to be stored; return what became of the first facts, None if there were none."""
+        outcome: Event | None = None
+        following: Event | None = event
+        while following is not None:
+            decision = job.core.step(following, self._clock.now())
+            self._emit(decision)
+            following = self._store(job, decision.facts) if decision.facts else None
+            outcome = outcome or following
+        return outcome
+
+    def _emit(self, decision: Decision) -> None:
+        for event in decision.events:
+            self._outlet.publish(event)
+        for message in decision.messages:
+            if isinstance(message, HangUp):
+                self._outlet.hang_up(message.session)
+            else:
+                self._outlet.send(message.session, message.message)
+
+    def _store(self, job: _Job, facts: tuple[Fact, ...]) -> Event:
+        try:
+            for fact in facts:
+                _before(fact)
+                job.ledger.store(fact)
+                _after(fact)
+        except (Fenced, ProtocolViolation) as error:
+            if isinstance(facts[-1], AttemptStarted):
+                return NotStored(facts, str(error), outrun=True)
+            log.error("job %s: %s", job.name, error)
+            return LedgerLost(str(error))
+        except OSError as error:
+            reason = f"the coordinator could not store it: {error.strerror or type(error).__name__}"
+            log.error("job %s: %s (%s)", job.name, reason, type(facts[-1]).__name__)
+            return NotStored(facts, reason)
+        if any(isinstance(fact, AttemptStarted) or getattr(fact, "forgotten", ()) for fact in facts):
+            _prune(job)
+        return Stored(facts)
+
+
+def _prune(job: _Job) -> None:
+    try:
+        job.ledger.prune()
+    except OSError as error:
+        log.warning("job %s: old checkpoints could not be deleted: %s", job.name, error.strerror)
+
+
+def _read_back(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata | None, CheckpointMetadata | None]:
+    """The latest completed checkpoint, to settle, and the one to restore.
+
+    Where the latest can't be read, it takes a person who names another (or none) to go on without it.
+    """
+    wanted = checkpoint_to_restore(ledger.state, restore_from)
+    restored = ledger.metadata(wanted) if wanted else None
+    newest = ledger.state.newest
+    if newest is None or newest.checkpoint_id == wanted:
+        return restored, restored
+    try:
+        return ledger.metadata(newest.checkpoint_id), restored
+    except CheckpointCorrupted as error:
+        log.warning("going on without the latest checkpoint, as asked by restore_from=%s: %s", restore_from, error)
+        return restored, restored
+
+
+def _before(fact: Fact) -> None:
+    match fact:
+        case CheckpointMetadata():
+            reached(CrashPoint.COORDINATOR_AFTER_ACKS, checkpoint=fact.checkpoint_id)
+        case CommittablesConfirmed():
+            # Somebody has committed: so everyone has been told, as far as that can be known here.
+            reached(CrashPoint.COORDINATOR_AFTER_NOTIFY, checkpoint=fact.checkpoint_id)
+        case _:
+            pass
+
+
+def _after(fact: Fact) -> None:
+    match fact:
+        case CheckpointReserved():
+            reached(CrashPoint.COORDINATOR_AFTER_RESERVE, checkpoint=fact.checkpoint_id)
+        case CheckpointMetadata():
+            reached(CrashPoint.COORDINATOR_AFTER_METADATA, checkpoint=fact.checkpoint_id)
+        case CheckpointCompleted():
+            reached(CrashPoint.COORDINATOR_AFTER_COMPLETION, checkpoint=fact.checkpoint_id)
+        case _:
+            pass

@@ -1,0 +1,130 @@
+"""The durable facts of one job: append-only, numbered, each entry created once.
+
+Invariants:
+- one writer: whoever finds the next number taken, or a greater one there, has been fenced by another coordinator;
+- `state` is what the entries say, no more: a fact that could not be stored changes nothing;
+- a checkpoint's metadata is stored before its completion record, which names its SHA-256;
+- entries are deleted only when a summary of them is durable, oldest first, so what is left always replays.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from coordinator.storage import Storage
+from twopc.checkpoints import check_metadata
+from twopc.errors import CheckpointCorrupted, Fenced
+from twopc.protocol.facts import CheckpointMetadata, encode_fact
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.layout import (
+    LEDGER,
+    checkpoint_folder,
+    checkpoint_of_folder,
+    entry_name,
+    entry_sequence,
+    metadata_path,
+)
+from twopc.protocol.ledger_facts import METADATA_KIND, AttemptStarted, Entry, Fact
+from twopc.protocol.ledger_state import LedgerState, encode_entry, replay
+
+SUMMARY_EVERY = 1_000
+"""A summary is written after so many entries, and at each new attempt."""
+
+log = logging.getLogger(__name__)
+
+
+class Ledger:
+    """One job's ledger, open for writing. Opening replays it: every byte is checked, CheckpointCorrupted raised."""
+
+    def __init__(self, job: str, storage: Storage, summary_every: int = SUMMARY_EVERY) -> None:
+        self._job = job
+        self._storage = storage
+        self._summary_every = summary_every
+        numbers = self._numbers()
+        entries = {number: storage.read(_path(number)) for number in numbers}
+        self.state: LedgerState = replay(entries, f"{job}/{LEDGER}")
+        self._next = max(numbers, default=0) + 1
+        self._unsummarised = len(numbers)
+
+    def store(self, fact: Fact) -> None:
+        """Store one fact durably. Raises Fenced, or OSError if storing failed; then nothing has changed."""
+        if isinstance(fact, CheckpointMetadata):
+            self._store_metadata(fact)
+            return
+        state = self.state.apply(fact)
+        self._append(fact)
+        self.state = state
+        if isinstance(fact, AttemptStarted) or self._unsummarised >= self._summary_every:
+            self._summarise()
+
+    def metadata(self, checkpoint_id: CheckpointId) -> CheckpointMetadata:
+        """Read a completed checkpoint back; raise CheckpointCorrupted if it can't be trusted."""
+        completed = self.state.find(checkpoint_id)
+        if completed is None:
+            raise KeyError(checkpoint_id)
+        try:
+            data = self._storage.read(metadata_path(checkpoint_id))
+        except FileNotFoundError as error:
+            raise CheckpointCorrupted(
+                f"{self._job}/{metadata_path(checkpoint_id)} is missing, while checkpoint {checkpoint_id} is completed"
+            ) from error
+        return check_metadata(self._job, completed.record, data)
+
+    def prune(self) -> None:
+        """Delete the folders of checkpoints that are no longer kept, and of aborted ones older than the newest."""
+        self._storage.sweep()
+        newest = self.state.newest
+        for name in self._storage.list(""):
+            checkpoint_id = checkpoint_of_folder(name)
+            if checkpoint_id is None or newest is None or checkpoint_id >= newest.checkpoint_id:
+                continue
+            if self.state.find(checkpoint_id) is None:
+                self._storage.remove_folder(checkpoint_folder(checkpoint_id))
+
+    def _store_metadata(self, metadata: CheckpointMetadata) -> None:
+        try:
+            self._storage.create_once(
+                metadata_path(metadata.checkpoint_id), encode_fact(METADATA_KIND, metadata.to_json())
+            )
+        except FileExistsError as error:
+            raise self._fenced(f"metadata of checkpoint {metadata.checkpoint_id}") from error
+
+    def _append(self, entry: Entry | LedgerState) -> None:
+        number = self._next
+        try:
+            self._storage.create_once(_path(number), encode_entry(entry))
+        except FileExistsError as error:
+            raise self._fenced(f"ledger entry {number}") from error
+        if max(self._numbers(), default=number) > number:
+            # The name was free again only because another coordinator has summed up and deleted what stood there.
+            self._storage.delete(_path(number))
+            raise self._fenced(f"a ledger entry after {number}")
+        self._next = number + 1
+        self._unsummarised += 1
+
+    def _summarise(self) -> None:
+        number = self._next
+        try:
+            self._append(self.state)
+            for older in sorted(self._numbers()):
+                if older < number:
+                    self._storage.delete(_path(older))
+        except OSError as error:
+            # Only growth is at stake: the fact itself is stored, and the next one tries again.
+            log.warning("job %s: the ledger could not be summarised: %s", self._job, error.strerror)
+            return
+        self._unsummarised = 1
+
+    def _numbers(self) -> list[int]:
+        numbers = (entry_sequence(name) for name in self._storage.list(LEDGER))
+        return [number for number in numbers if number is not None]
+
+    def _fenced(self, found: str) -> Fenced:
+        return Fenced(
+            f"another coordinator owns job {self._job!r}: it has written {found}. "
+            "Only one may run on a checkpoint folder"
+        )
+
+
+def _path(number: int) -> str:
+    return f"{LEDGER}/{entry_name(number)}"

@@ -1,0 +1,60 @@
+"""Which subtasks of the current attempt are attached, and through which stream. Pure.
+
+Invariant: a subtask has at most one session; its latest Attach wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from coordinator.events import Attached, SessionId
+from twopc.protocol.ids import SubtaskIndex
+
+
+@dataclass(slots=True)
+class Membership:
+    """The attached subtasks of one attempt. `at_end` are those that have read their bounded input to the end."""
+
+    parallelism: int
+    at_end: set[SubtaskIndex] = field(default_factory=set)
+    _sessions: dict[SessionId, Attached] = field(default_factory=dict)
+    _processes: dict[SubtaskIndex, tuple[str, int]] = field(default_factory=dict)
+
+    def attach(self, attached: Attached) -> Attached | None:
+        """Register a subtask's new session; return the one that it replaces, if any."""
+        replaced = next((each for each in self._sessions.values() if each.subtask == attached.subtask), None)
+        if replaced is not None:
+            del self._sessions[replaced.session]
+        self._sessions[attached.session] = attached
+        self._processes[attached.subtask] = (attached.host, attached.pid)
+        if attached.end_of_input:
+            self.at_end.add(attached.subtask)
+        return replaced
+
+    def is_another_process(self, attached: Attached) -> bool:
+        """Whether another process has been this subtask before in this attempt."""
+        process = (attached.host, attached.pid)
+        return self._processes.get(attached.subtask, process) != process
+
+    def detach(self, session: SessionId) -> Attached | None:
+        """Forget a session; return it, None if it was no longer a member."""
+        return self._sessions.pop(session, None)
+
+    def find(self, session: SessionId) -> Attached | None:
+        return self._sessions.get(session)
+
+    @property
+    def sessions(self) -> tuple[SessionId, ...]:
+        return tuple(self._sessions)
+
+    @property
+    def attached(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def all_attached(self) -> bool:
+        return self.attached == self.parallelism
+
+    @property
+    def all_at_end(self) -> bool:
+        return len(self.at_end) == self.parallelism

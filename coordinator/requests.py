@@ -1,0 +1,58 @@
+"""What a driver may ask for, and the fact that it leads to. Pure; refusals are exceptions that say what to do."""
+
+from __future__ import annotations
+
+from coordinator.events import AttemptRequested, ConfirmRequested
+from twopc.errors import ConfigurationError, Fenced
+from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.instant import Instant
+from twopc.protocol.ledger_facts import AttemptStarted, CommittablesConfirmed
+from twopc.protocol.ledger_state import LedgerState
+
+LATEST = "latest"
+NONE = "none"
+
+
+def check_attempt(state: LedgerState, attempt: AttemptId) -> None:
+    """Raise Fenced unless this is the current attempt."""
+    if attempt != state.current:
+        raise Fenced(f"attempt {attempt} does not own the job: the coordinator's current attempt is {state.current}")
+
+
+def checkpoint_to_restore(state: LedgerState, restore_from: str) -> CheckpointId:
+    """Return the checkpoint that `restore_from` names, 0 for none; raise ConfigurationError if it is not there."""
+    if restore_from == NONE:
+        return CheckpointId(0)
+    if restore_from == LATEST:
+        return state.newest.checkpoint_id if state.newest else CheckpointId(0)
+    known = ", ".join(str(each.checkpoint_id) for each in state.completed) or "none"
+    found = state.find(CheckpointId(int(restore_from))) if restore_from.isdecimal() else None
+    if found is None:
+        raise ConfigurationError(
+            f"restore_from={restore_from!r} can't be restored: give 'latest', 'none', or a completed checkpoint of "
+            f"this job (there are: {known})"
+        )
+    return found.checkpoint_id
+
+
+def attempt_to_start(state: LedgerState, request: AttemptRequested, now: Instant) -> AttemptStarted:
+    """The next attempt."""
+    if request.parallelism < 1:
+        raise ConfigurationError(f"parallelism must be at least 1, but is {request.parallelism}")
+    return AttemptStarted(
+        attempt=AttemptId(state.current + 1),
+        parallelism=request.parallelism,
+        settings=request.settings,
+        restored=checkpoint_to_restore(state, request.restore_from),
+        started_ms=now.unix_ms,
+    )
+
+
+def confirmation(state: LedgerState, request: ConfirmRequested) -> CommittablesConfirmed | None:
+    """The confirmations that are news; None if all of them are stored already."""
+    check_attempt(state, request.attempt)
+    completed = state.find(request.checkpoint_id)
+    if completed is None:
+        raise ConfigurationError(f"checkpoint {request.checkpoint_id} can't be confirmed: it is not a completed one")
+    names = tuple(sorted(completed.outstanding & frozenset(request.names)))
+    return CommittablesConfirmed(request.checkpoint_id, names) if names else None

@@ -1,0 +1,105 @@
+"""A coordinator that can be reached: core, ledger, loop and gRPC put together. Embedded in a driver, or on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from coordinator.access import TokenCheck, check_address
+from coordinator.jobs import Jobs
+from coordinator.loop import Loop
+from coordinator.service import JobService, SubtaskService
+from coordinator.sessions import Sessions
+from coordinator.storage import FolderStorage
+from twopc.clock import SystemClock
+from twopc.errors import ConfigurationError
+from twopc.protocol.job_events import JobEvent
+from twopc.rpc import control_pb2 as pb
+from twopc.rpc import control_pb2_grpc
+from twopc.rpc.channel import MESSAGE_BYTES_MAX
+
+STREAMS_MAX = 1_024
+"""Each open stream holds a thread, made when it is needed; more calls than this are refused, not queued."""
+
+STOP_SECONDS = 1.0
+
+_OPTIONS = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    # Without this, a second coordinator could listen on the same port, and calls would go to either.
+    ("grpc.so_reuseport", 0),
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 0),
+)
+
+
+class CoordinatorServer:
+    """Serves the jobs whose checkpoints are in one folder, until it is stopped.
+
+    `observers` are called with every event, on the coordinator's own thread: they must be quick and ask it nothing.
+    """
+
+    def __init__(
+        self,
+        checkpoint_dir: Path,
+        address: str = "127.0.0.1:0",
+        token: str | None = None,
+        observers: Sequence[Callable[[JobEvent], None]] = (),
+        *,
+        allow_insecure: bool = False,
+    ) -> None:
+        check_address(address, token, allow_insecure)
+        self._address = address
+        clock = SystemClock()
+        self._sessions = Sessions(observers)
+        jobs = Jobs(lambda job: FolderStorage(checkpoint_dir / job), clock, self._sessions)
+        self._loop = Loop(jobs, clock)
+        self._health = health.HealthServicer()
+        self._server = grpc.server(
+            ThreadPoolExecutor(STREAMS_MAX, thread_name_prefix="coordinator-rpc"),
+            interceptors=[TokenCheck(token)] if token else [],
+            options=_OPTIONS,
+            maximum_concurrent_rpcs=STREAMS_MAX,
+        )
+        control_pb2_grpc.add_SubtaskControlServicer_to_server(  # type: ignore[no-untyped-call]
+            SubtaskService(self._loop, self._sessions), self._server
+        )
+        control_pb2_grpc.add_JobControlServicer_to_server(  # type: ignore[no-untyped-call]
+            JobService(self._loop, self._sessions), self._server
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection(_service_names(), self._server)
+
+    def start(self) -> str:
+        """Start serving; return the address, with the port that was taken. Raise ConfigurationError if it is in use."""
+        try:
+            port = self._server.add_insecure_port(self._address)
+        except RuntimeError as error:
+            raise ConfigurationError(
+                f"the coordinator can't listen on {self._address}: is the port in use, or the host not this machine's?"
+            ) from error
+        self._loop.start()
+        self._server.start()
+        self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        return f"{self._address.rpartition(':')[0]}:{port}"
+
+    def stop(self) -> None:
+        """Hang up on everyone, and end. Subtasks dial again, in case another coordinator takes over."""
+        self._health.enter_graceful_shutdown()
+        stopped = self._server.stop(STOP_SECONDS)
+        self._sessions.close()
+        stopped.wait()
+        self._loop.stop()
+
+
+def _service_names() -> tuple[str, ...]:
+    ours = (service.full_name for service in pb.DESCRIPTOR.services_by_name.values())
+    return (*ours, health.SERVICE_NAME, reflection.SERVICE_NAME)

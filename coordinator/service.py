@@ -1,0 +1,185 @@
+"""The gRPC edge: wire to values, values to wire, errors to status codes. Decides nothing."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import NoReturn
+
+import grpc
+
+from coordinator.events import (
+    Attached,
+    AttemptRequested,
+    ConfirmRequested,
+    Detached,
+    EndAsked,
+    Said,
+    SessionId,
+    StopAsked,
+)
+from coordinator.jobs import Jobs
+from coordinator.loop import Loop
+from coordinator.sessions import Channel, Sessions
+from twopc.errors import ProtocolViolation, TwoPhaseCommitError
+from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.job_events import JobEvent
+from twopc.protocol.messages import ToSubtask
+from twopc.rpc import control_pb2 as pb
+from twopc.rpc.codec import Attach, decode_from_subtask, encode_event, encode_metadata, encode_to_subtask
+from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
+from twopc.rpc.status import code_of
+
+log = logging.getLogger(__name__)
+
+
+def _abort(context: grpc.ServicerContext, error: Exception) -> NoReturn:
+    """End a call with an error: ours by its message, any other without its details, which are nobody's business."""
+    if isinstance(error, TwoPhaseCommitError):
+        context.abort(code_of(error), str(error))
+    log.error("a call failed with an error that should not happen", exc_info=error)
+    context.abort(grpc.StatusCode.INTERNAL, "the coordinator failed; its log says why")
+    raise AssertionError("abort raises")
+
+
+class SubtaskService(SubtaskControlServicer):
+    """One stream per subtask: a thread that reads it, and the server's own that writes it."""
+
+    def __init__(self, loop: Loop, sessions: Sessions) -> None:
+        self._loop = loop
+        self._sessions = sessions
+
+    def Attach(  # noqa: N802  the name on the wire
+        self, request_iterator: Iterator[pb.FromSubtask], context: grpc.ServicerContext
+    ) -> Iterator[pb.ToSubtask]:
+        attach = _first(request_iterator, context)
+        session, channel = self._sessions.open()
+        context.add_callback(channel.close)
+        attached = Attached(
+            session=session,
+            attempt=attach.attempt,
+            subtask=attach.subtask,
+            last_checkpoint_id=attach.last_checkpoint_id,
+            end_of_input=attach.end_of_input,
+            pid=attach.pid,
+            host=attach.host,
+        )
+        try:
+            self._loop.ask(lambda jobs: jobs.attach(attach.job, attached)).result()
+            reader = threading.Thread(
+                target=self._read,
+                args=(attach.job, session, channel, request_iterator),
+                name=f"subtask-{attach.subtask}",
+                daemon=True,
+            )
+            reader.start()
+            for message in channel:
+                yield encode_to_subtask(message)
+        except Exception as error:  # noqa: BLE001  the peer gets a status code, whatever it is
+            _abort(context, error)
+        finally:
+            self._sessions.forget(session)
+            self._loop.post(attach.job, Detached(session))
+
+    def _read(
+        self, job: str, session: SessionId, channel: Channel[ToSubtask], requests: Iterator[pb.FromSubtask]
+    ) -> None:
+        try:
+            for wire in requests:
+                message = decode_from_subtask(wire)
+                if isinstance(message, Attach):
+                    raise ProtocolViolation("a subtask attached twice on one stream")
+                self._loop.post(job, Said(session, message))
+            channel.close()
+        except TwoPhaseCommitError as error:
+            channel.close(error)
+        except grpc.RpcError:
+            channel.close()
+        except Exception:
+            # gRPC raises a bare Exception when the stream under the iterator is gone.
+            log.debug("a subtask's stream ended", exc_info=True)
+            channel.close()
+
+
+def _first(requests: Iterator[pb.FromSubtask], context: grpc.ServicerContext) -> Attach:
+    try:
+        first = decode_from_subtask(next(requests, pb.FromSubtask()))
+        if isinstance(first, Attach):
+            return first
+        raise ProtocolViolation("a subtask's first message must be Attach")
+    except ProtocolViolation as error:
+        _abort(context, error)
+
+
+class JobService(JobControlServicer):
+    """What drivers ask."""
+
+    def __init__(self, loop: Loop, sessions: Sessions) -> None:
+        self._loop = loop
+        self._sessions = sessions
+
+    def StartAttempt(  # noqa: N802
+        self, request: pb.StartAttemptRequest, context: grpc.ServicerContext
+    ) -> pb.StartAttemptResponse:
+        try:
+            settings = request.settings
+            wanted = AttemptRequested(
+                parallelism=request.parallelism,
+                settings=CheckpointSettings(settings.interval_ms, settings.timeout_ms, settings.min_pause_ms),
+                restore_from=request.restore_from,
+            )
+            started = self._loop.ask(lambda jobs: jobs.start_attempt(request.job, wanted)).result()
+        except Exception as error:  # noqa: BLE001
+            _abort(context, error)
+        return pb.StartAttemptResponse(
+            attempt=started.attempt,
+            latest_json=encode_metadata(started.latest),
+            restored_json=encode_metadata(started.restored),
+            confirmed=sorted(started.confirmed),
+            earlier_attempts=started.earlier_attempts,
+        )
+
+    def Confirm(  # noqa: N802
+        self, request: pb.ConfirmRequest, context: grpc.ServicerContext
+    ) -> pb.ConfirmResponse:
+        attempt, checkpoint_id = AttemptId(request.attempt), CheckpointId(request.checkpoint_id)
+        self._ask(request.job, ConfirmRequested(attempt, checkpoint_id, tuple(request.committables)), context)
+        return pb.ConfirmResponse()
+
+    def Stop(self, request: pb.StopRequest, context: grpc.ServicerContext) -> pb.StopResponse:  # noqa: N802
+        self._ask(request.job, StopAsked(AttemptId(request.attempt)), context)
+        return pb.StopResponse()
+
+    def EndAttempt(  # noqa: N802
+        self, request: pb.EndAttemptRequest, context: grpc.ServicerContext
+    ) -> pb.EndAttemptResponse:
+        self._ask(request.job, EndAsked(AttemptId(request.attempt), request.reason), context)
+        return pb.EndAttemptResponse()
+
+    def Watch(  # noqa: N802
+        self, request: pb.WatchRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.JobEvent]:
+        channel = Channel[JobEvent]()
+        context.add_callback(channel.close)
+
+        def subscribe(jobs: Jobs) -> None:
+            for event in jobs.status(request.job):
+                channel.put(event)
+            self._sessions.watch(request.job, channel)
+
+        try:
+            self._loop.ask(subscribe).result()
+            for event in channel:
+                yield encode_event(event)
+        except Exception as error:  # noqa: BLE001
+            _abort(context, error)
+        finally:
+            self._sessions.unwatch(channel)
+
+    def _ask(self, job: str, request: ConfirmRequested | StopAsked | EndAsked, context: grpc.ServicerContext) -> None:
+        try:
+            self._loop.ask(lambda jobs: jobs.request(job, request)).result()
+        except Exception as error:  # noqa: BLE001
+            _abort(context, error)

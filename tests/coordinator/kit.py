@@ -1,0 +1,191 @@
+"""A coordinator without threads, sockets or files: a test plays the subtasks, the driver, the clock and the disk."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+from coordinator.core import TOLERABLE_FAILURES
+from coordinator.events import (
+    Attached,
+    AttemptRequested,
+    ConfirmRequested,
+    Detached,
+    EndAsked,
+    Said,
+    SessionId,
+    StopAsked,
+)
+from coordinator.jobs import Jobs
+from coordinator.storage import MemoryStorage, Storage
+from twopc.clock import ManualClock
+from twopc.protocol.attempts import CheckpointSettings, StartedAttempt
+from twopc.protocol.facts import Committable, StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.job_events import JobEvent
+from twopc.protocol.messages import Ack, Committed, Complete, Decline, EndOfInput, ToCoordinator, ToSubtask, Trigger
+
+JOB = "flights"
+INTERVAL = 1_000
+TIMEOUT = 10_000
+SETTINGS = CheckpointSettings(INTERVAL, TIMEOUT)
+
+
+def checkpoint(number: int) -> CheckpointId:
+    return CheckpointId(number)
+
+
+def snapshot(subtask: int, *transactions: str, checkpoint_id: int = 1) -> SubtaskSnapshot:
+    """What a subtask stored, with these transactions pre-committed."""
+    return SubtaskSnapshot(
+        subtask=SubtaskIndex(subtask),
+        positions=(),
+        state=StateHandle(f"chk-{checkpoint_id}/subtask-{subtask}", "0" * 64, 10, 1),
+        committables=tuple(
+            Committable(name, CheckpointId(checkpoint_id), SubtaskIndex(subtask), {}) for name in transactions
+        ),
+    )
+
+
+class FaultyStorage(MemoryStorage):
+    """A disk that is full for the names that a test picks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_full: Callable[[str, bytes], bool] = lambda name, data: False
+
+    def create_once(self, name: str, data: bytes) -> None:
+        if self.is_full(name, data):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().create_once(name, data)
+
+
+class Recorder:
+    """Keeps what goes out, in order."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[SessionId, ToSubtask]] = []
+        self.hung_up: list[SessionId] = []
+        self.events: list[JobEvent] = []
+
+    def send(self, session: SessionId, message: ToSubtask) -> None:
+        self.sent.append((session, message))
+
+    def hang_up(self, session: SessionId) -> None:
+        self.hung_up.append(session)
+
+    def publish(self, event: JobEvent) -> None:
+        self.events.append(event)
+
+
+class Scene:
+    """One job of one coordinator, and everything around it."""
+
+    def __init__(self, storage: Storage | None = None, tolerable_failures: int = TOLERABLE_FAILURES) -> None:
+        self.storage: Storage = MemoryStorage() if storage is None else storage
+        self.clock = ManualClock()
+        self.attempt = AttemptId(0)
+        self._tolerable_failures = tolerable_failures
+        self._sessions = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Kill the coordinator and start another on the same disk; nobody is attached to it."""
+        self.session_of: dict[int, SessionId] = {}
+        self._read: dict[SessionId, int] = {}
+        self.use(Recorder())
+
+    def use(self, outlet: Recorder) -> None:
+        """Let a coordinator that nobody has talked to yet speak through this outlet."""
+        self.outlet = outlet
+        self.jobs = Jobs(lambda job: self.storage, self.clock, outlet, self._tolerable_failures)
+
+    def start(self, parallelism: int = 2, restore_from: str = "latest") -> StartedAttempt:
+        started = self.jobs.start_attempt(JOB, AttemptRequested(parallelism, SETTINGS, restore_from))
+        self.attempt = started.attempt
+        return started
+
+    def run(self, parallelism: int = 2) -> None:
+        """Start an attempt and attach all of its subtasks."""
+        self.start(parallelism)
+        for subtask in range(parallelism):
+            self.attach(subtask)
+
+    def attach(
+        self, subtask: int, last: int = 0, *, at_end: bool = False, attempt: int | None = None, pid: int | None = None
+    ) -> SessionId:
+        self._sessions += 1
+        session = SessionId(self._sessions)
+        self.session_of[subtask] = session
+        self.jobs.attach(
+            JOB,
+            Attached(
+                session=session,
+                attempt=self.attempt if attempt is None else AttemptId(attempt),
+                subtask=SubtaskIndex(subtask),
+                last_checkpoint_id=CheckpointId(last),
+                end_of_input=at_end,
+                pid=100 + subtask if pid is None else pid,
+                host="here",
+            ),
+        )
+        return session
+
+    def detach(self, subtask: int) -> None:
+        self.jobs.take(JOB, (Detached(self.session_of[subtask]),))
+
+    def say(self, subtask: int, *messages: ToCoordinator) -> None:
+        session = self.session_of[subtask]
+        self.jobs.take(JOB, tuple(Said(session, message) for message in messages))
+
+    def ack(self, subtask: int, number: int, *transactions: str) -> None:
+        self.say(subtask, Ack(CheckpointId(number), snapshot(subtask, *transactions, checkpoint_id=number)))
+
+    def decline(self, subtask: int, number: int, reason: str = "no room") -> None:
+        self.say(subtask, Decline(CheckpointId(number), reason))
+
+    def committed(self, subtask: int, number: int) -> None:
+        self.say(subtask, Committed(CheckpointId(number)))
+
+    def end_of_input(self, subtask: int) -> None:
+        self.say(subtask, EndOfInput())
+
+    def wait(self, milliseconds: int) -> None:
+        self.clock.advance(milliseconds)
+        self.jobs.tick()
+
+    def stop(self) -> None:
+        self.jobs.request(JOB, StopAsked(self.attempt))
+
+    def end(self, reason: str = "enough") -> None:
+        self.jobs.request(JOB, EndAsked(self.attempt, reason))
+
+    def confirm(self, number: int, *names: str) -> None:
+        self.jobs.request(JOB, ConfirmRequested(self.attempt, CheckpointId(number), names))
+
+    def complete(self, number: int, *, parallelism: int = 2, commit: bool = True) -> None:
+        """Let the next periodic checkpoint, which must have this number, complete; each subtask has one transaction."""
+        self.wait(INTERVAL)
+        for subtask in range(parallelism):
+            assert Trigger(CheckpointId(number)) in self.heard(subtask)
+        for subtask in range(parallelism):
+            self.ack(subtask, number, f"t{number}-{subtask}")
+        for subtask in range(parallelism):
+            assert self.heard(subtask) == [Complete(CheckpointId(number))]
+            if commit:
+                self.committed(subtask, number)
+
+    def heard(self, subtask: int) -> list[ToSubtask]:
+        """What this subtask's stream has brought since the last look."""
+        session = self.session_of[subtask]
+        messages = [message for to, message in self.outlet.sent if to == session]
+        seen = self._read.get(session, 0)
+        self._read[session] = len(messages)
+        return messages[seen:]
+
+    def told(self) -> list[str]:
+        """The kinds of all events so far, in order; with the checkpoint where there is one."""
+        return [f"{event.kind} {event.checkpoint_id}".removesuffix(" 0") for event in self.outlet.events]
+
+    def last_event(self, kind: str) -> JobEvent:
+        return [event for event in self.outlet.events if event.kind == kind][-1]

@@ -1,0 +1,89 @@
+"""kill -9 of a real coordinator process at every one of its crash points: the job goes on, in the same attempt."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, eventually
+from twopc.checkpoints import read_job
+from twopc.crashpoints import VARIABLE, CrashPoint
+from twopc.protocol.messages import FencedOff, Trigger
+from twopc.rpc.job_client import JobClient
+
+pytestmark = pytest.mark.drill
+
+POINTS = [point for point in CrashPoint if point.name.startswith("COORDINATOR_")]
+
+
+@contextmanager
+def coordinator(folder: Path, address: str, crash_point: str = "") -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `python -m coordinator` until the end of the context; give it and the address that it printed."""
+    command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(folder), "--address", address]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, VARIABLE: crash_point}
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name.lower())
+def test_the_job_goes_on_in_the_same_attempt_after_the_coordinator_was_killed(
+    tmp_path: Path, point: CrashPoint
+) -> None:
+    once, folder = tmp_path / "once", tmp_path / "checkpoints"
+    with ExitStack() as closing:
+        armed = f"{point.name},checkpoint=3,once={once}"
+        first, address = closing.enter_context(coordinator(folder, "127.0.0.1:0", armed))
+        client = JobClient(address)
+        closing.callback(client.close)
+        started = client.start_attempt(JOB, SETTINGS)
+        running = [ScriptedSubtask(address, started.attempt, subtask) for subtask in (0, 1)]
+        for subtask in running:
+            closing.callback(subtask.close)
+        assert first.wait(timeout=20) == -signal.SIGKILL
+        assert once.exists()
+        completed_before = [entry.checkpoint_id for entry in read_job(folder, JOB).completed]
+
+        closing.enter_context(coordinator(folder, address, armed))
+        eventually(lambda: all(subtask.completed() > 4 for subtask in running), "checkpoints complete again")
+        client.stop(JOB, started.attempt)
+        eventually(lambda: all(subtask.ended for subtask in running), "the job finishes")
+
+    for subtask in running:
+        assert not any(isinstance(message, FencedOff) for message in subtask.heard)
+        triggered = [message.checkpoint_id for message in subtask.heard if isinstance(message, Trigger)]
+        assert triggered == sorted(set(triggered))
+        assert subtask.completed() > max(completed_before)
+    found = read_job(folder, JOB)
+    assert found.attempt == started.attempt
+    newest = found.completed[-1]
+    assert newest.metadata is not None
+    assert newest.metadata.kind == "final"
+    assert newest.confirmed == {committable.name for committable in newest.metadata.committables}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["sigterm", "sigint"])
+def test_a_signal_ends_the_coordinator_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    with coordinator(tmp_path, "127.0.0.1:0") as (process, address):
+        assert address.startswith("127.0.0.1:")
+        process.send_signal(number)
+        assert process.wait(timeout=10) == 0
+
+
+def test_a_wrong_address_is_one_line_and_a_failing_exit_code(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(tmp_path), "--address", "0.0.0.0:0"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert "--allow-insecure" in ended.stderr

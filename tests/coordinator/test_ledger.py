@@ -1,0 +1,245 @@
+"""The ledger and its storage, on disk and in memory: one contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.checkpoint import PendingCheckpoint, completion_record
+from coordinator.ledger import Ledger
+from coordinator.storage import FolderStorage, MemoryStorage, Storage
+from tests.coordinator.kit import JOB, SETTINGS, FaultyStorage, checkpoint, snapshot
+from twopc.errors import CheckpointCorrupted, Fenced
+from twopc.protocol.facts import CheckpointMetadata, encode_fact
+from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.instant import Instant
+from twopc.protocol.ledger_facts import AttemptStarted, CheckpointReserved, CommittablesConfirmed
+from twopc.protocol.messages import Ack
+
+NOW = Instant(0, 1_700_000_000_000)
+
+
+@pytest.fixture(params=["folder", "memory"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return FolderStorage(tmp_path / JOB) if request.param == "folder" else MemoryStorage()
+
+
+def started(attempt: int) -> AttemptStarted:
+    return AttemptStarted(AttemptId(attempt), 1, SETTINGS, CheckpointId(0), 0)
+
+
+def metadata(number: int, attempt: int = 1) -> CheckpointMetadata:
+    pending = PendingCheckpoint(checkpoint(number), AttemptId(attempt), "periodic", 1, NOW)
+    pending.acknowledge(Ack(checkpoint(number), snapshot(0, f"t{number}")))
+    return pending.metadata(JOB, NOW)
+
+
+def reserve(ledger: Ledger, number: int, *forgotten: int) -> None:
+    attempt = ledger.state.current
+    ledger.store(
+        CheckpointReserved(checkpoint(number), attempt, "periodic", tuple(checkpoint(each) for each in forgotten))
+    )
+
+
+def complete(ledger: Ledger, number: int, *forgotten: int) -> None:
+    reserve(ledger, number, *forgotten)
+    stored = metadata(number, ledger.state.current)
+    ledger.store(stored)
+    ledger.store(completion_record(stored))
+
+
+def test_a_new_ledger_knows_nothing_and_creates_nothing(storage: Storage) -> None:
+    state = Ledger(JOB, storage).state
+    assert (state.current, state.last_reserved, state.completed) == (0, 0, ())
+    assert storage.list("") == []
+
+
+def test_what_was_stored_is_there_when_the_ledger_is_opened_again(storage: Storage) -> None:
+    ledger = Ledger(JOB, storage)
+    ledger.store(started(1))
+    complete(ledger, 1)
+    ledger.store(CommittablesConfirmed(checkpoint(1), ("t1",)))
+    reserve(ledger, 2)
+    again = Ledger(JOB, storage)
+    assert again.state == ledger.state
+    assert again.state.last_reserved == 2
+    assert again.metadata(checkpoint(1)) == metadata(1)
+
+
+def test_a_second_writer_is_fenced_as_soon_as_both_write(storage: Storage) -> None:
+    first = Ledger(JOB, storage)
+    first.store(started(1))
+    second = Ledger(JOB, storage)
+    second.store(started(2))
+    with pytest.raises(Fenced, match="another coordinator"):
+        reserve(first, 1)
+    reserve(second, 1)
+    assert Ledger(JOB, storage).state == second.state
+
+
+def test_a_second_writer_is_fenced_even_where_its_number_is_free_again(storage: Storage) -> None:
+    first = Ledger(JOB, storage)
+    first.store(started(1))
+    second = Ledger(JOB, storage)
+    second.store(started(2))
+    second.store(started(3))
+    assert entry_numbers(storage)[0] > 3
+    with pytest.raises(Fenced, match="after"):
+        reserve(first, 1)
+    assert Ledger(JOB, storage).state == second.state
+
+
+def test_a_fact_that_was_not_stored_changes_nothing() -> None:
+    storage = FaultyStorage()
+    ledger = Ledger(JOB, storage)
+    ledger.store(started(1))
+    before = ledger.state
+    storage.is_full = lambda name, data: True
+    with pytest.raises(OSError, match="No space"):
+        reserve(ledger, 1)
+    assert ledger.state == before
+    storage.is_full = lambda name, data: False
+    reserve(ledger, 1)
+    assert Ledger(JOB, storage).state == ledger.state
+
+
+def test_a_summary_that_could_not_be_stored_loses_nothing() -> None:
+    storage = FaultyStorage()
+    ledger = Ledger(JOB, storage)
+    storage.is_full = lambda name, data: b'"summary"' in data
+    ledger.store(started(1))
+    assert Ledger(JOB, storage).state == ledger.state
+
+
+def entry_numbers(storage: Storage) -> list[int]:
+    return sorted(int(name.removesuffix(".json")) for name in storage.list("ledger"))
+
+
+def test_the_number_of_entries_is_bounded(storage: Storage) -> None:
+    ledger = Ledger(JOB, storage, summary_every=10)
+    ledger.store(started(1))
+    for number in range(1, 60):
+        reserve(ledger, number)
+        assert len(entry_numbers(storage)) <= 11
+    assert Ledger(JOB, storage).state == ledger.state
+
+
+def test_what_is_left_replays_wherever_the_deletion_of_summed_up_entries_stops(storage: Storage) -> None:
+    ledger = Ledger(JOB, storage, summary_every=1_000)
+    ledger.store(started(1))
+    for number in range(1, 5):
+        reserve(ledger, number)
+    kept = {number: storage.read(f"ledger/{number:012d}.json") for number in entry_numbers(storage)}
+    ledger.store(started(2))
+    expected = ledger.state
+    for number in sorted(kept, reverse=True):
+        storage.create_once(f"ledger/{number:012d}.json", kept[number])
+        assert Ledger(JOB, storage).state == expected
+
+
+def test_a_missing_entry_is_named(storage: Storage) -> None:
+    ledger = Ledger(JOB, storage)
+    ledger.store(started(1))
+    reserve(ledger, 1)
+    reserve(ledger, 2)
+    missing = entry_numbers(storage)[-2]
+    storage.delete(f"ledger/{missing:012d}.json")
+    with pytest.raises(CheckpointCorrupted, match=rf"{missing:012d}\.json is missing"):
+        Ledger(JOB, storage)
+
+
+def damage(data: bytes) -> list[bytes]:
+    half = len(data) // 2
+    flipped = bytes([*data[:half], data[half] ^ 1, *data[half + 1 :]])
+    return [b"", data[:-20], data[:half], flipped, b"\xff" + data[1:], b"[]", encode_fact("other", {})]
+
+
+def test_a_damaged_newest_entry_is_named(storage: Storage) -> None:
+    ledger = Ledger(JOB, storage)
+    ledger.store(started(1))
+    reserve(ledger, 1)
+    name = f"ledger/{entry_numbers(storage)[-1]:012d}.json"
+    sound = storage.read(name)
+    for damaged in damage(sound):
+        storage.delete(name)
+        storage.create_once(name, damaged)
+        with pytest.raises(CheckpointCorrupted, match=f"{JOB}/{name}"):
+            Ledger(JOB, storage)
+
+
+def test_an_entry_that_contradicts_those_before_it_is_named(storage: Storage) -> None:
+    ledger = Ledger(JOB, storage)
+    ledger.store(started(1))
+    reserve(ledger, 5)
+    newest = entry_numbers(storage)[-1]
+    repeated = storage.read(f"ledger/{newest:012d}.json")
+    storage.create_once(f"ledger/{newest + 1:012d}.json", repeated)
+    with pytest.raises(CheckpointCorrupted, match=rf"{newest + 1:012d}\.json"):
+        Ledger(JOB, storage)
+
+
+def test_damaged_metadata_is_named(storage: Storage) -> None:
+    ledger = Ledger(JOB, storage)
+    ledger.store(started(1))
+    complete(ledger, 1)
+    sound = storage.read("chk-1/metadata.json")
+    another = encode_fact("checkpoint-metadata", metadata(2).to_json())
+    for damaged in [*damage(sound), another]:
+        storage.delete("chk-1/metadata.json")
+        storage.create_once("chk-1/metadata.json", damaged)
+        with pytest.raises(CheckpointCorrupted, match=f"{JOB}/chk-1/metadata.json"):
+            ledger.metadata(checkpoint(1))
+    storage.delete("chk-1/metadata.json")
+    with pytest.raises(CheckpointCorrupted, match="missing"):
+        ledger.metadata(checkpoint(1))
+
+
+def test_pruning_removes_forgotten_checkpoints_and_aborted_ones_older_than_the_newest(storage: Storage) -> None:
+    ledger = Ledger(JOB, storage)
+    ledger.store(started(1))
+    complete(ledger, 1)
+    reserve(ledger, 2)
+    storage.create_once("chk-2/subtask-0/data", b"of an aborted checkpoint")
+    complete(ledger, 3)
+    reserve(ledger, 4, 1)
+    storage.create_once("chk-4/subtask-0/data", b"in flight")
+    ledger.prune()
+    assert sorted(storage.list("")) == ["chk-3", "chk-4", "ledger"]
+
+
+def test_pruning_keeps_everything_before_the_first_completion(storage: Storage) -> None:
+    ledger = Ledger(JOB, storage)
+    ledger.store(started(1))
+    reserve(ledger, 1)
+    storage.create_once("chk-1/subtask-0/data", b"in flight")
+    ledger.prune()
+    assert "chk-1" in storage.list("")
+
+
+def test_what_crashes_left_is_swept(tmp_path: Path) -> None:
+    root = tmp_path / JOB
+    ledger = Ledger(JOB, FolderStorage(root))
+    ledger.store(started(1))
+    (root / ".deleted-1").mkdir()
+    (root / ".deleted-1" / "data").write_bytes(b"x")
+    (root / "ledger" / ".tmp-1").write_bytes(b"x")
+    ledger.prune()
+    assert {path.name for path in root.iterdir()} == {"ledger"}
+    assert not [path.name for path in (root / "ledger").iterdir() if path.name.startswith(".")]
+
+
+def test_a_name_is_created_once(storage: Storage) -> None:
+    storage.create_once("ledger/a", b"first")
+    with pytest.raises(FileExistsError):
+        storage.create_once("ledger/a", b"second")
+    assert storage.read("ledger/a") == b"first"
+
+
+def test_deleting_what_is_gone_is_fine(storage: Storage) -> None:
+    storage.create_once("ledger/a", b"data")
+    storage.delete("ledger/a")
+    storage.delete("ledger/a")
+    storage.remove_folder("chk-9")
+    with pytest.raises(FileNotFoundError):
+        storage.read("ledger/a")

@@ -1,0 +1,107 @@
+"""Arbitrary messages, for round trips."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from twopc.protocol.facts import (
+    CheckpointMetadata,
+    Committable,
+    PartitionPosition,
+    StateHandle,
+    SubtaskSnapshot,
+)
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.protocol.messages import (
+    Abort,
+    Ack,
+    Committed,
+    Complete,
+    Decline,
+    EndOfInput,
+    Failed,
+    FencedOff,
+    Finish,
+    Progress,
+    ToCoordinator,
+    ToSubtask,
+    Trigger,
+)
+from twopc.rpc.codec import Attach
+
+checkpoints = st.integers(0, 2**63).map(CheckpointId)
+attempts = st.integers(0, 2**63).map(AttemptId)
+subtasks = st.integers(0, 2**31 - 1).map(SubtaskIndex)
+text = st.text(st.characters(codec="utf-8"), max_size=20)
+durations = st.floats(0, 1e9)
+payloads = st.dictionaries(text, st.integers() | text | st.booleans() | st.none(), max_size=3)
+
+committables = st.builds(Committable, text, checkpoints, subtasks, payloads)
+positions = st.builds(
+    PartitionPosition,
+    st.builds(TopicPartition, text, st.integers(0, 1000)),
+    text,
+    st.integers(0, 2**63).map(Position),
+)
+states = st.builds(StateHandle, text, text, st.integers(0, 2**63), st.integers(0, 2**63))
+snapshots = st.builds(
+    SubtaskSnapshot,
+    subtasks,
+    st.lists(positions, max_size=3).map(tuple),
+    states,
+    st.lists(committables, max_size=3).map(tuple),
+    st.booleans(),
+)
+metadata = st.builds(
+    CheckpointMetadata,
+    job=text,
+    checkpoint_id=checkpoints,
+    attempt=attempts,
+    parallelism=st.integers(1, 100),
+    kind=text,
+    triggered_ms=st.integers(0, 2**53),
+    acknowledged_ms=st.integers(0, 2**53),
+    snapshots=st.lists(snapshots, max_size=3).map(tuple),
+)
+progress = st.builds(
+    Progress,
+    st.integers(0, 2**63),
+    st.integers(0, 2**63),
+    st.none() | st.integers(0, 2**63),
+    st.none() | text.filter(bool),
+    st.lists(text, max_size=3).map(tuple),
+)
+from_subtask: st.SearchStrategy[ToCoordinator | Attach] = st.one_of(
+    st.builds(Attach, text, attempts, subtasks, st.integers(0, 2**31), text, checkpoints, st.booleans()),
+    st.builds(Ack, checkpoints, snapshots, durations, durations),
+    st.builds(Decline, checkpoints, text),
+    st.builds(Committed, checkpoints),
+    st.builds(EndOfInput),
+    st.builds(Failed, text, text, st.booleans()),
+    progress,
+)
+to_subtask: st.SearchStrategy[ToSubtask] = st.one_of(
+    st.builds(Trigger, checkpoints, st.booleans()),
+    st.builds(Complete, checkpoints),
+    st.builds(Abort, checkpoints, text),
+    st.builds(Finish),
+    st.builds(FencedOff, text),
+)
+events = st.builds(
+    JobEvent,
+    kind=st.sampled_from(JobEventKind),
+    job=text,
+    attempt=attempts,
+    time_ms=st.integers(0, 2**53),
+    checkpoint_id=checkpoints,
+    subtask=st.integers(-1, 1000).map(SubtaskIndex),
+    message=text,
+    restartable=st.booleans(),
+    error_type=text,
+    duration_ms=durations,
+    pid=st.integers(0, 2**31),
+    progress=st.none() | progress,
+    pause_ms=durations,
+    final=st.booleans(),
+)

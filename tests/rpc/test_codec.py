@@ -1,0 +1,58 @@
+"""What is sent is what arrives; what can't be read is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+
+from tests.rpc import strategies
+from twopc.errors import ProtocolViolation
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.job_events import JobEvent
+from twopc.protocol.messages import ToCoordinator, ToSubtask
+from twopc.rpc import codec
+from twopc.rpc import control_pb2 as pb
+
+
+@given(strategies.from_subtask)
+def test_what_a_subtask_says_survives_the_wire(message: ToCoordinator | codec.Attach) -> None:
+    wire = codec.encode_from_subtask(message).SerializeToString()
+    assert codec.decode_from_subtask(pb.FromSubtask.FromString(wire)) == message
+
+
+@given(strategies.to_subtask)
+def test_what_the_coordinator_says_survives_the_wire(message: ToSubtask) -> None:
+    wire = codec.encode_to_subtask(message).SerializeToString()
+    assert codec.decode_to_subtask(pb.ToSubtask.FromString(wire)) == message
+
+
+@given(strategies.events)
+def test_events_survive_the_wire(event: JobEvent) -> None:
+    wire = codec.encode_event(event).SerializeToString()
+    assert codec.decode_event(pb.JobEvent.FromString(wire)) == event
+
+
+@given(strategies.metadata)
+def test_metadata_survives_the_wire(metadata: CheckpointMetadata) -> None:
+    assert codec.decode_metadata(codec.encode_metadata(metadata)) == metadata
+
+
+def test_no_metadata_is_no_bytes() -> None:
+    assert codec.encode_metadata(None) == b""
+    assert codec.decode_metadata(b"") is None
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b'{"subtask": 0}', json.dumps({"state": []}).encode()])
+def test_a_snapshot_that_cannot_be_read_is_a_violation(data: bytes) -> None:
+    wire = pb.FromSubtask(ack=pb.Ack(checkpoint_id=1, snapshot_json=data))
+    with pytest.raises(ProtocolViolation, match="snapshot"):
+        codec.decode_from_subtask(wire)
+
+
+def test_a_message_without_a_body_is_a_violation() -> None:
+    with pytest.raises(ProtocolViolation):
+        codec.decode_from_subtask(pb.FromSubtask())
+    with pytest.raises(ProtocolViolation):
+        codec.decode_to_subtask(pb.ToSubtask())

@@ -1,0 +1,71 @@
+"""What a subtask says again after its stream broke."""
+
+from __future__ import annotations
+
+from tests.coordinator.kit import checkpoint, snapshot
+from twopc.protocol.messages import Abort, Ack, Committed, Complete, Decline, EndOfInput, Failed, Progress, Trigger
+from twopc.rpc.link_memory import LinkMemory
+
+
+def ack(number: int) -> Ack:
+    return Ack(checkpoint(number), snapshot(0))
+
+
+def test_an_acknowledgement_is_repeated_until_the_checkpoint_completes() -> None:
+    memory = LinkMemory()
+    memory.heard(Trigger(checkpoint(1)))
+    memory.said(ack(1))
+    assert memory.repeat() == [ack(1)]
+    memory.heard(Complete(checkpoint(1)))
+    assert memory.repeat() == []
+
+
+def test_an_acknowledgement_is_repeated_until_the_checkpoint_is_aborted() -> None:
+    memory = LinkMemory()
+    memory.said(ack(1))
+    memory.heard(Abort(checkpoint(1), "time-out"))
+    assert memory.repeat() == []
+
+
+def test_the_abort_of_another_checkpoint_answers_nothing() -> None:
+    memory = LinkMemory()
+    memory.said(ack(2))
+    memory.heard(Abort(checkpoint(1), "time-out"))
+    assert memory.repeat() == [ack(2)]
+
+
+def test_the_next_trigger_answers_for_the_checkpoints_before_it() -> None:
+    memory = LinkMemory()
+    memory.said(Decline(checkpoint(1), "disk full"))
+    memory.heard(Trigger(checkpoint(2)))
+    assert memory.repeat() == []
+
+
+def test_the_completion_of_an_older_checkpoint_leaves_the_newer_acknowledgement() -> None:
+    memory = LinkMemory()
+    memory.said(ack(2))
+    memory.heard(Complete(checkpoint(1)))
+    assert memory.repeat() == [ack(2)]
+
+
+def test_only_the_last_commit_is_repeated() -> None:
+    memory = LinkMemory()
+    memory.said(Committed(checkpoint(1)))
+    memory.said(Committed(checkpoint(2)))
+    assert memory.repeat() == [Committed(checkpoint(2))]
+
+
+def test_a_failure_is_repeated_and_progress_is_not() -> None:
+    memory = LinkMemory()
+    memory.said(Progress(1, 1, None, None))
+    memory.said(Failed("Unavailable", "the broker is gone", True))
+    assert memory.repeat() == [Failed("Unavailable", "the broker is gone", True)]
+
+
+def test_what_the_next_attach_tells_is_remembered() -> None:
+    memory = LinkMemory()
+    memory.heard(Trigger(checkpoint(3)))
+    memory.heard(Complete(checkpoint(3)))
+    memory.said(EndOfInput())
+    assert (memory.last_checkpoint_id, memory.end_of_input) == (3, True)
+    assert memory.repeat() == []

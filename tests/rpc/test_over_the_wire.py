@@ -1,0 +1,279 @@
+"""A real coordinator on loopback, real links and clients; the subtasks behind them are scripted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+from coordinator.server import CoordinatorServer
+from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, Watcher, eventually
+from twopc.checkpoints import read_job
+from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
+from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.messages import Decline, EndOfInput, Failed, FencedOff, Finish, Progress, Trigger
+from twopc.rpc import control_pb2 as pb
+from twopc.rpc.control_pb2_grpc import SubtaskControlStub
+from twopc.rpc.job_client import JobClient
+
+ATTEMPT = AttemptId(1)
+Closing = Callable[[Callable[[], None]], None]
+
+
+@pytest.fixture
+def closing() -> Iterator[Closing]:
+    """Takes what is to be called at the end, last first."""
+    actions: list[Callable[[], None]] = []
+    yield actions.append
+    for action in reversed(actions):
+        action()
+
+
+@pytest.fixture
+def serve(tmp_path: Path, closing: Closing) -> Callable[..., tuple[CoordinatorServer, str, JobClient]]:
+    """Starts coordinators, all on one checkpoint folder."""
+
+    def start(address: str = "127.0.0.1:0", token: str | None = None) -> tuple[CoordinatorServer, str, JobClient]:
+        server = CoordinatorServer(tmp_path, address, token)
+        bound = server.start()
+        client = JobClient(bound, token=token, patience_seconds=10)
+        closing(server.stop)
+        closing(client.close)
+        client.wait_ready(timeout=10)
+        return server, bound, client
+
+    return start
+
+
+Serve = Callable[..., tuple[CoordinatorServer, str, JobClient]]
+
+
+def subtasks(address: str, attempt: AttemptId, closing: Closing, token: str | None = None) -> list[ScriptedSubtask]:
+    started = [ScriptedSubtask(address, attempt, subtask, token) for subtask in (0, 1)]
+    for subtask in started:
+        closing(subtask.close)
+    return started
+
+
+def test_checkpoints_complete_and_are_committed_and_the_job_finishes(
+    serve: Serve, closing: Closing, tmp_path: Path
+) -> None:
+    _, address, client = serve()
+    with Watcher(client) as watcher:
+        started = client.start_attempt(JOB, SETTINGS)
+        running = subtasks(address, started.attempt, closing)
+        eventually(lambda: len(watcher.told("confirmed")) >= 3, "three checkpoints are committed everywhere")
+        client.stop(JOB, started.attempt)
+        eventually(lambda: bool(watcher.told("finished")), "the job finishes")
+    eventually(lambda: all(subtask.ended for subtask in running), "the subtasks end")
+    assert [type(subtask.heard[-1]) for subtask in running] == [Finish, Finish]
+    assert watcher.events[0].kind == "status"
+    newest = read_job(tmp_path, JOB).completed[-1]
+    assert newest.metadata is not None
+    assert newest.metadata.kind == "final"
+    assert newest.confirmed == {committable.name for committable in newest.metadata.committables}
+
+
+def test_the_end_of_the_input_finishes_the_job(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve()
+    with Watcher(client) as watcher:
+        started = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
+        for subtask in subtasks(address, started.attempt, closing):
+            subtask.link.send(EndOfInput())
+        eventually(lambda: bool(watcher.told("finished")), "the job finishes")
+
+
+def test_the_next_attempt_gets_what_to_settle_and_what_to_restore(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve()
+    first = client.start_attempt(JOB, SETTINGS)
+    running = subtasks(address, first.attempt, closing)
+    eventually(lambda: running[0].completed() >= 2, "two checkpoints complete")
+    second = client.start_attempt(JOB, SETTINGS)
+    eventually(lambda: all(isinstance(each.heard[-1], FencedOff) for each in running), "the old ones are fenced off")
+    assert second.attempt == first.attempt + 1
+    assert second.restored is not None
+    assert second.latest == second.restored
+    names = [committable.name for committable in second.restored.committables]
+    client.confirm(JOB, second.attempt, second.restored.checkpoint_id, names)
+    assert client.start_attempt(JOB, SETTINGS).confirmed == set(names)
+
+
+def test_a_coordinator_that_restarts_goes_on_with_the_same_attempt(serve: Serve, closing: Closing) -> None:
+    first, address, client = serve()
+    started = client.start_attempt(JOB, SETTINGS)
+    running = subtasks(address, started.attempt, closing)
+    eventually(lambda: running[0].completed() >= 1, "a checkpoint completes before the restart")
+    first.stop()
+    before = running[0].completed()
+    serve(address)
+    eventually(lambda: running[0].completed() > before, "a checkpoint completes after the restart")
+    assert not any(isinstance(message, FencedOff) for subtask in running for message in subtask.heard)
+    triggered = [message.checkpoint_id for message in running[1].heard if isinstance(message, Trigger)]
+    assert triggered == sorted(set(triggered))
+
+
+def test_what_was_said_while_the_coordinator_was_away_is_not_lost(serve: Serve, closing: Closing) -> None:
+    first, address, client = serve()
+    started = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
+    running = subtasks(address, started.attempt, closing)
+    first.stop()
+    for subtask in running:
+        subtask.link.send(EndOfInput())
+    serve(address)
+    eventually(lambda: all(subtask.ended for subtask in running), "the final checkpoint is taken and committed")
+
+
+def test_a_second_coordinator_on_the_same_folder_fences_the_first(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve()
+    with Watcher(client) as watcher:
+        running = subtasks(address, client.start_attempt(JOB, SETTINGS).attempt, closing)
+        eventually(lambda: running[0].completed() >= 1, "the first coordinator works")
+        _, _, other = serve()
+        other.start_attempt(JOB, SETTINGS)
+        eventually(lambda: bool(watcher.told("fenced")), "the first coordinator says that it is fenced")
+    eventually(lambda: all(isinstance(each.heard[-1], FencedOff) for each in running), "its subtasks are told")
+    with pytest.raises(Fenced, match="another coordinator"):
+        client.stop(JOB, ATTEMPT)
+
+
+def test_what_a_subtask_tells_reaches_those_who_watch(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve()
+    with Watcher(client) as watcher:
+        started = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
+        running = subtasks(address, started.attempt, closing)
+        progress = Progress(10, 7, 3, "late-flights-0-1", ("late-flights-0-0",))
+        running[0].link.send(progress)
+        running[1].link.send(Failed("UserCodeError", "flights[3]@17: boom", restartable=False))
+        eventually(lambda: bool(watcher.told("failed")), "the failure arrives")
+        eventually(lambda: bool(watcher.told("progress")), "the progress arrives")
+    (failed,) = watcher.told("failed")
+    assert (failed.subtask, failed.error_type, failed.restartable) == (1, "UserCodeError", False)
+    assert watcher.told("progress")[0].progress == progress
+
+
+def test_a_failure_that_is_said_last_still_arrives(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve()
+    with Watcher(client) as watcher:
+        started = client.start_attempt(JOB, SETTINGS)
+        subtask = ScriptedSubtask(address, started.attempt, 0)
+        subtask.link.send(Failed("Unavailable", "the broker is gone", restartable=True))
+        subtask.close()
+        eventually(lambda: bool(watcher.told("failed")), "the failure arrives")
+
+
+def test_a_decline_and_a_late_acknowledgement_abort_nothing_else(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve()
+    with Watcher(client) as watcher:
+        started = client.start_attempt(JOB, SETTINGS)
+        running = subtasks(address, started.attempt, closing)
+        running[0].link.send(Decline(CheckpointId(999), "of a checkpoint that nobody triggered"))
+        eventually(lambda: len(watcher.told("completed")) >= 2, "checkpoints go on")
+        assert not watcher.told("failed")
+
+
+def test_a_subtask_of_an_unknown_attempt_is_fenced_off(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve()
+    client.start_attempt(JOB, SETTINGS)
+    subtask = ScriptedSubtask(address, AttemptId(7), 0)
+    closing(subtask.close)
+    eventually(lambda: subtask.ended, "it is told to end")
+    assert isinstance(subtask.heard[-1], FencedOff)
+
+
+def test_refusals_come_back_as_our_errors_with_their_message(serve: Serve, tmp_path: Path) -> None:
+    _, _, client = serve()
+    with pytest.raises(ConfigurationError, match="can't be used"):
+        client.start_attempt("../elsewhere", SETTINGS)
+    with pytest.raises(ConfigurationError, match="there are: none"):
+        client.start_attempt(JOB, SETTINGS, restore_from="3")
+    client.start_attempt(JOB, SETTINGS)
+    with pytest.raises(Fenced, match="attempt 9"):
+        client.stop(JOB, AttemptId(9))
+    client.end_attempt(JOB, AttemptId(9), "not mine")
+    assert not (tmp_path.parent / "elsewhere").exists()
+
+
+def test_a_corrupt_ledger_is_named_without_a_path_of_the_machine(serve: Serve, tmp_path: Path) -> None:
+    first, _, client = serve()
+    client.start_attempt(JOB, SETTINGS)
+    first.stop()
+    newest = sorted((tmp_path / JOB / "ledger").iterdir())[-1]
+    newest.write_bytes(newest.read_bytes()[:-20])
+    _, _, client = serve()
+    with pytest.raises(CheckpointCorrupted, match=f"{JOB}/ledger/{newest.name}") as caught:
+        client.start_attempt(JOB, SETTINGS)
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_no_coordinator_is_said_so_in_a_bounded_time() -> None:
+    client = JobClient("127.0.0.1:1", patience_seconds=0)
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
+        client.wait_ready(timeout=0.2)
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
+        client.start_attempt(JOB, SETTINGS)
+    client.close()
+
+
+def test_a_token_opens_the_door_and_nothing_else_does(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve(token="open sesame")
+    started = client.start_attempt(JOB, SETTINGS)
+    running = subtasks(address, started.attempt, closing, token="open sesame")
+    eventually(lambda: running[0].completed() >= 1, "with the token, it works")
+    for wrong in (None, "open barley"):
+        stranger = JobClient(address, token=wrong, patience_seconds=0)
+        closing(stranger.close)
+        with pytest.raises(ConfigurationError, match="token"):
+            stranger.start_attempt(JOB, SETTINGS)
+        with pytest.raises(ConfigurationError, match="token"):
+            next(stranger.watch(JOB))
+        intruder = ScriptedSubtask(address, started.attempt, 0, token=wrong)
+        closing(intruder.close)
+        eventually(lambda intruder=intruder: intruder.ended, "a subtask without it is refused")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "first", [pb.FromSubtask(), pb.FromSubtask(committed=pb.Committed(checkpoint_id=1))], ids=["empty", "no attach"]
+)
+def test_a_stream_that_does_not_begin_with_attach_is_refused(serve: Serve, first: pb.FromSubtask) -> None:
+    _, address, _ = serve()
+    with grpc.insecure_channel(address) as channel:
+        call = SubtaskControlStub(channel).Attach(iter([first]))  # type: ignore[no-untyped-call]
+        with pytest.raises(grpc.RpcError) as caught:
+            next(call)
+    assert caught.value.code() is grpc.StatusCode.INTERNAL
+    assert "Traceback" not in str(caught.value.details())
+
+
+def test_a_port_in_use_is_said_so(serve: Serve, tmp_path: Path) -> None:
+    _, address, _ = serve()
+    second = CoordinatorServer(tmp_path, address)
+    with pytest.raises(ConfigurationError, match="in use"):
+        second.start()
+
+
+def test_health_and_reflection_answer(serve: Serve) -> None:
+    _, address, _ = serve()
+    with grpc.insecure_channel(address) as channel:
+        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        services = set(ProtoReflectionDescriptorDatabase(channel).get_services())
+    assert {"twopc.rpc.SubtaskControl", "twopc.rpc.JobControl"} <= services
+
+
+def test_many_subtasks_and_watchers_do_not_starve_each_other(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve()
+    watchers = [Watcher(client) for _ in range(10)]
+    for watcher in watchers:
+        watcher.__enter__()
+        closing(lambda watcher=watcher: watcher.__exit__(None, None, None))  # type: ignore[misc]
+    started = client.start_attempt(JOB, replace(SETTINGS, parallelism=40))
+    running = [ScriptedSubtask(address, started.attempt, subtask) for subtask in range(40)]
+    for subtask in running:
+        closing(subtask.close)
+    eventually(lambda: all(subtask.completed() >= 1 for subtask in running), "all of them hear of a completion")
+    eventually(lambda: all(watcher.told("completed") for watcher in watchers), "all who watch are told")

@@ -1,0 +1,70 @@
+"""Reading a checkpoint folder from outside, as the command line does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.storage import FolderStorage
+from tests.coordinator.kit import JOB, Scene, checkpoint
+from twopc.checkpoints import find_checkpoint, jobs, read_job
+from twopc.errors import ConfigurationError
+
+
+def run_job(root: Path, completed: int) -> None:
+    scene = Scene(FolderStorage(root / JOB))
+    scene.run()
+    for number in range(1, completed + 1):
+        scene.complete(number)
+
+
+def test_every_completed_checkpoint_is_listed_with_its_confirmations(tmp_path: Path) -> None:
+    run_job(tmp_path, completed=2)
+    found = read_job(tmp_path, JOB)
+    assert jobs(tmp_path) == [JOB]
+    assert found.attempt == 1
+    assert [entry.checkpoint_id for entry in found.completed] == [1, 2]
+    newest = found.completed[-1]
+    assert newest.metadata is not None
+    assert newest.confirmed == {committable.name for committable in newest.metadata.committables}
+    assert newest.folder == tmp_path / JOB / "chk-2"
+
+
+def test_a_damaged_checkpoint_is_listed_with_its_damage(tmp_path: Path) -> None:
+    run_job(tmp_path, completed=2)
+    (tmp_path / JOB / "chk-2" / "metadata.json").write_bytes(b"{}")
+    first, second = read_job(tmp_path, JOB).completed
+    assert first.damage == ""
+    assert second.metadata is None
+    assert "chk-2/metadata.json" in second.damage
+
+
+def test_a_missing_metadata_file_is_listed_as_damage(tmp_path: Path) -> None:
+    run_job(tmp_path, completed=1)
+    (tmp_path / JOB / "chk-1" / "metadata.json").unlink()
+    (entry,) = read_job(tmp_path, JOB).completed
+    assert "missing" in entry.damage
+
+
+def test_a_job_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    run_job(tmp_path, completed=1)
+    with pytest.raises(ConfigurationError, match=f"jobs there: {JOB}"):
+        read_job(tmp_path, "other")
+
+
+def test_a_name_that_would_leave_the_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="can't be used"):
+        read_job(tmp_path, "../elsewhere")
+
+
+def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    run_job(tmp_path, completed=2)
+    found = read_job(tmp_path, JOB)
+    assert find_checkpoint(found, checkpoint(1)).checkpoint_id == 1
+    with pytest.raises(ConfigurationError, match="completed: 1, 2"):
+        find_checkpoint(found, checkpoint(9))
+
+
+def test_no_folder_holds_no_jobs(tmp_path: Path) -> None:
+    assert jobs(tmp_path / "nowhere") == []

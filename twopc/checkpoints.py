@@ -1,0 +1,116 @@
+"""What a checkpoint folder holds, for tools: read only, safe beside a running coordinator."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.protocol.facts import CheckpointMetadata, decode_fact
+from twopc.protocol.ids import AttemptId, CheckpointId, checked_name
+from twopc.protocol.layout import LEDGER, entry_sequence, metadata_path
+from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted
+from twopc.protocol.ledger_state import CompletedCheckpoint, LedgerState, replay
+
+_READS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointEntry:
+    """One completed checkpoint. `confirmed` names the committables whose commit was confirmed.
+
+    `metadata` is None where it can't be trusted any more; then `damage` says why.
+    """
+
+    checkpoint_id: CheckpointId
+    attempt: AttemptId
+    metadata: CheckpointMetadata | None
+    confirmed: frozenset[str]
+    folder: Path
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobCheckpoints:
+    """A job's completed checkpoints, ascending, and its latest attempt (0 if it never ran)."""
+
+    job: str
+    attempt: AttemptId
+    completed: tuple[CheckpointEntry, ...]
+
+
+def check_metadata(job: str, record: CheckpointCompleted, data: bytes) -> CheckpointMetadata:
+    """Read a checkpoint's metadata; raise CheckpointCorrupted unless it is what its completion record names."""
+    source = f"{job}/{metadata_path(record.checkpoint_id)}"
+    if hashlib.sha256(data).hexdigest() != record.metadata_sha256:
+        raise CheckpointCorrupted(
+            f"{source} was damaged: its SHA-256 is not the one in the completion record of checkpoint "
+            f"{record.checkpoint_id}. To go back to an older checkpoint, name it with restore_from"
+        )
+    body = decode_fact(METADATA_KIND, data, source)
+    try:
+        return CheckpointMetadata.from_json(body)
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointCorrupted(f"{source} lacks what a checkpoint holds") from error
+
+
+def jobs(checkpoint_dir: Path) -> list[str]:
+    """The names of the jobs that have a ledger here."""
+    if not checkpoint_dir.is_dir():
+        return []
+    return sorted(folder.name for folder in checkpoint_dir.iterdir() if (folder / LEDGER).is_dir())
+
+
+def read_job(checkpoint_dir: Path, job: str) -> JobCheckpoints:
+    """Read the ledger and every kept checkpoint of a job; raise ConfigurationError if there is no such job here.
+
+    A running coordinator writes and prunes while we read; what doesn't fit together is read again first.
+    """
+    folder = checkpoint_dir / checked_name("job", job)
+    if not (folder / LEDGER).is_dir():
+        known = ", ".join(jobs(checkpoint_dir)) or "none"
+        raise ConfigurationError(f"no job {job!r} in the checkpoint folder {checkpoint_dir}; jobs there: {known}")
+    for _ in range(_READS - 1):
+        try:
+            return _read(folder, job)
+        except (FileNotFoundError, CheckpointCorrupted):
+            continue
+    return _read(folder, job)
+
+
+def _read(folder: Path, job: str) -> JobCheckpoints:
+    state = _replay(folder, job)
+    return JobCheckpoints(job, state.current, tuple(_entry(folder, job, each) for each in state.completed))
+
+
+def _entry(folder: Path, job: str, completed: CompletedCheckpoint) -> CheckpointEntry:
+    file = folder / metadata_path(completed.checkpoint_id)
+    metadata, damage = None, ""
+    try:
+        metadata = check_metadata(job, completed.record, file.read_bytes())
+    except FileNotFoundError:
+        damage = f"{job}/{metadata_path(completed.checkpoint_id)} is missing, while the ledger names it"
+    except CheckpointCorrupted as error:
+        damage = str(error)
+    return CheckpointEntry(
+        completed.checkpoint_id, completed.record.attempt, metadata, completed.confirmed, file.parent, damage
+    )
+
+
+def _replay(folder: Path, job: str) -> LedgerState:
+    entries = {}
+    for file in (folder / LEDGER).iterdir():
+        sequence = entry_sequence(file.name)
+        if sequence is not None:
+            entries[sequence] = file.read_bytes()
+    return replay(entries, f"{job}/{LEDGER}")
+
+
+def find_checkpoint(found: JobCheckpoints, checkpoint_id: CheckpointId) -> CheckpointEntry:
+    """Return one checkpoint; raise ConfigurationError, listing those that exist, if it is not there."""
+    for entry in found.completed:
+        if entry.checkpoint_id == checkpoint_id:
+            return entry
+    known = ", ".join(str(entry.checkpoint_id) for entry in found.completed) or "none"
+    raise ConfigurationError(f"job {found.job!r} has no completed checkpoint {checkpoint_id}; completed: {known}")

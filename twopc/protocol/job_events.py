@@ -1,0 +1,60 @@
+"""What happened to a job, as the coordinator tells drivers, views and drills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.messages import Progress
+
+WHOLE_JOB = SubtaskIndex(-1)
+"""The `subtask` of an event that is not of one subtask."""
+
+NO_CHECKPOINT = CheckpointId(0)
+
+
+class JobEventKind(StrEnum):
+    """What the coordinator's events tell; the value is the name on the wire. A driver adds kinds of its own."""
+
+    STATUS = "status"
+    ATTEMPT_STARTED = "attempt-started"
+    ATTACHED = "attached"
+    DETACHED = "detached"
+    TRIGGERED = "triggered"
+    ACKNOWLEDGED = "acknowledged"
+    DECLINED = "declined"
+    COMPLETED = "completed"
+    COMMITTED = "committed"
+    CONFIRMED = "confirmed"
+    ABORTED = "aborted"
+    END_OF_INPUT = "end-of-input"
+    FAILED = "failed"
+    FENCED = "fenced"
+    FINISHED = "finished"
+    PROGRESS = "progress"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """One thing that happened. Times are Unix milliseconds of the coordinator's clock.
+
+    `duration_ms`: of "completed", since the trigger; of "acknowledged", pause and storing; of "confirmed", since the
+    completion. `restartable` and `error_type` belong to "failed", `pause_ms` to "acknowledged", `final` to "triggered"
+    and "completed", `pid` to "attached".
+    """
+
+    kind: str
+    job: str
+    attempt: AttemptId
+    time_ms: int
+    checkpoint_id: CheckpointId = NO_CHECKPOINT
+    subtask: SubtaskIndex = WHOLE_JOB
+    message: str = ""
+    restartable: bool = False
+    error_type: str = ""
+    duration_ms: float = 0.0
+    pid: int = 0
+    progress: Progress | None = None
+    pause_ms: float = 0.0
+    final: bool = False

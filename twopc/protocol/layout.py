@@ -1,0 +1,49 @@
+"""The names in a job's checkpoint folder; nowhere else are they put together or taken apart.
+
+<checkpoint-dir>/<job>/ledger/000000000001.json     the coordinator's facts, numbered
+<checkpoint-dir>/<job>/chk-7/metadata.json          all that a restore of checkpoint 7 needs
+<checkpoint-dir>/<job>/chk-7/subtask-0/             what subtask 0 stored for it
+"""
+
+from __future__ import annotations
+
+import re
+
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
+
+LEDGER = "ledger"
+
+_ENTRY = re.compile(r"([0-9]{12})\.json")
+_CHECKPOINT = re.compile(r"chk-([1-9][0-9]*)")
+
+
+def entry_name(sequence: int) -> str:
+    """The file name of one ledger entry."""
+    return f"{sequence:012d}.json"
+
+
+def entry_sequence(name: str) -> int | None:
+    """The number of the ledger entry with this file name; None if it is not one."""
+    match = _ENTRY.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def checkpoint_folder(checkpoint_id: CheckpointId) -> str:
+    """The folder of one checkpoint."""
+    return f"chk-{checkpoint_id}"
+
+
+def checkpoint_of_folder(name: str) -> CheckpointId | None:
+    """The checkpoint whose folder has this name; None if it is not one."""
+    match = _CHECKPOINT.fullmatch(name)
+    return CheckpointId(int(match[1])) if match else None
+
+
+def metadata_path(checkpoint_id: CheckpointId) -> str:
+    """The metadata file of one checkpoint, relative to the job's folder."""
+    return f"{checkpoint_folder(checkpoint_id)}/metadata.json"
+
+
+def subtask_folder(checkpoint_id: CheckpointId, subtask: SubtaskIndex) -> str:
+    """What one subtask stores for one checkpoint, relative to the job's folder."""
+    return f"{checkpoint_folder(checkpoint_id)}/subtask-{subtask}"

@@ -1,0 +1,175 @@
+"""The durable facts of one job, as frozen values; each is written once and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import AttemptId, CheckpointId
+
+METADATA_KIND = "checkpoint-metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted:
+    """A new attempt owns the job. `restored` is the checkpoint that it starts from, 0 for none."""
+
+    KIND: ClassVar[str] = "attempt-started"
+
+    attempt: AttemptId
+    parallelism: int
+    settings: CheckpointSettings
+    restored: CheckpointId
+    started_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attempt": self.attempt,
+            "parallelism": self.parallelism,
+            "interval_ms": self.settings.interval_ms,
+            "timeout_ms": self.settings.timeout_ms,
+            "min_pause_ms": self.settings.min_pause_ms,
+            "restored": self.restored,
+            "started_ms": self.started_ms,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> AttemptStarted:
+        return cls(
+            attempt=AttemptId(int(body["attempt"])),
+            parallelism=int(body["parallelism"]),
+            settings=CheckpointSettings(int(body["interval_ms"]), int(body["timeout_ms"]), int(body["min_pause_ms"])),
+            restored=CheckpointId(int(body["restored"])),
+            started_ms=int(body["started_ms"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointReserved:
+    """This id is taken, whatever becomes of it. The `forgotten` checkpoints are no longer kept from here on."""
+
+    KIND: ClassVar[str] = "checkpoint-reserved"
+
+    checkpoint_id: CheckpointId
+    attempt: AttemptId
+    kind: str
+    forgotten: tuple[CheckpointId, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "checkpoint_id": self.checkpoint_id,
+            "attempt": self.attempt,
+            "kind": self.kind,
+            "forgotten": list(self.forgotten),
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> CheckpointReserved:
+        return cls(
+            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
+            attempt=AttemptId(int(body["attempt"])),
+            kind=str(body["kind"]),
+            forgotten=tuple(CheckpointId(int(forgotten)) for forgotten in body["forgotten"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointCompleted:
+    """The completion record: from here on the checkpoint is completed. `committables` holds names, by subtask."""
+
+    KIND: ClassVar[str] = "checkpoint-completed"
+
+    checkpoint_id: CheckpointId
+    attempt: AttemptId
+    kind: str
+    metadata_sha256: str
+    committables: tuple[tuple[str, ...], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "checkpoint_id": self.checkpoint_id,
+            "attempt": self.attempt,
+            "kind": self.kind,
+            "metadata_sha256": self.metadata_sha256,
+            "committables": [list(names) for names in self.committables],
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> CheckpointCompleted:
+        return cls(
+            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
+            attempt=AttemptId(int(body["attempt"])),
+            kind=str(body["kind"]),
+            metadata_sha256=str(body["metadata_sha256"]),
+            committables=tuple(tuple(str(name) for name in names) for names in body["committables"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommittablesConfirmed:
+    """The transactions with these names, of this checkpoint or of earlier ones, are committed."""
+
+    KIND: ClassVar[str] = "committables-confirmed"
+
+    checkpoint_id: CheckpointId
+    names: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"checkpoint_id": self.checkpoint_id, "names": list(self.names)}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> CommittablesConfirmed:
+        return cls(CheckpointId(int(body["checkpoint_id"])), tuple(str(name) for name in body["names"]))
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """Somebody asked for a final checkpoint of this attempt."""
+
+    KIND: ClassVar[str] = "stop-requested"
+
+    attempt: AttemptId
+
+    def to_json(self) -> dict[str, Any]:
+        return {"attempt": self.attempt}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> StopRequested:
+        return cls(AttemptId(int(body["attempt"])))
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    """Nothing more comes of this attempt. `finished`: its final checkpoint is committed everywhere."""
+
+    KIND: ClassVar[str] = "attempt-ended"
+
+    attempt: AttemptId
+    finished: bool
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"attempt": self.attempt, "finished": self.finished, "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> AttemptEnded:
+        return cls(AttemptId(int(body["attempt"])), bool(body["finished"]), str(body["reason"]))
+
+
+Entry = AttemptStarted | CheckpointReserved | CheckpointCompleted | CommittablesConfirmed | StopRequested | AttemptEnded
+"""What is appended to the ledger."""
+
+Fact = CheckpointMetadata | Entry
+"""What the coordinator stores; metadata has a file of its own."""
+
+ENTRY_TYPES: tuple[type[Entry], ...] = (
+    AttemptStarted,
+    CheckpointReserved,
+    CheckpointCompleted,
+    CommittablesConfirmed,
+    StopRequested,
+    AttemptEnded,
+)

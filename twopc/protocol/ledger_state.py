@@ -1,0 +1,195 @@
+"""What a job's ledger says, derived from its facts in order. Pure.
+
+Invariants, checked as each fact is applied:
+- attempts grow; a checkpoint's id is greater than every id reserved before it;
+- only a reserved checkpoint of the current attempt completes, and completed ids grow;
+- a confirmation names a completed checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+from twopc.errors import CheckpointCorrupted, ProtocolViolation
+from twopc.protocol.facts import decode_fact, encode_fact
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.layout import entry_name
+from twopc.protocol.ledger_facts import (
+    ENTRY_TYPES,
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointCompleted,
+    CheckpointReserved,
+    CommittablesConfirmed,
+    Entry,
+    StopRequested,
+)
+
+SUMMARY_KIND = "summary"
+NO_CHECKPOINT = CheckpointId(0)
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedCheckpoint:
+    """A completion record, and which of its committables are confirmed."""
+
+    record: CheckpointCompleted
+    confirmed: frozenset[str] = frozenset()
+
+    @property
+    def checkpoint_id(self) -> CheckpointId:
+        return self.record.checkpoint_id
+
+    @property
+    def outstanding(self) -> frozenset[str]:
+        """Names of the committables whose commit nobody has confirmed yet."""
+        return frozenset(name for names in self.record.committables for name in names) - self.confirmed
+
+    def outstanding_of(self, subtask: SubtaskIndex) -> frozenset[str]:
+        names = self.record.committables[subtask] if subtask < len(self.record.committables) else ()
+        return frozenset(names) - self.confirmed
+
+    def confirm(self, names: Iterable[str]) -> CompletedCheckpoint:
+        return replace(self, confirmed=self.confirmed | (self.outstanding & frozenset(names)))
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerState:
+    """The state of one job. `completed` is ascending and holds what retention keeps."""
+
+    attempt: AttemptStarted | None = None
+    ended: AttemptEnded | None = None
+    stop_requested: bool = False
+    last_reserved: CheckpointId = NO_CHECKPOINT
+    completed: tuple[CompletedCheckpoint, ...] = ()
+
+    @property
+    def current(self) -> AttemptId:
+        """The current attempt; 0 before the first."""
+        return self.attempt.attempt if self.attempt else AttemptId(0)
+
+    @property
+    def newest(self) -> CompletedCheckpoint | None:
+        return self.completed[-1] if self.completed else None
+
+    def find(self, checkpoint_id: CheckpointId) -> CompletedCheckpoint | None:
+        return next((each for each in self.completed if each.checkpoint_id == checkpoint_id), None)
+
+    def apply(self, fact: Entry) -> LedgerState:
+        """Return the state after one more fact; raise ProtocolViolation if the fact can't follow."""
+        match fact:
+            case AttemptStarted():
+                _require(fact.attempt > self.current, f"attempt {fact.attempt} follows attempt {self.current}")
+                return replace(self, attempt=fact, ended=None, stop_requested=False)
+            case CheckpointReserved():
+                _require(
+                    fact.checkpoint_id > self.last_reserved,
+                    f"checkpoint {fact.checkpoint_id} is reserved after {self.last_reserved}",
+                )
+                kept = tuple(each for each in self.completed if each.checkpoint_id not in fact.forgotten)
+                return replace(self, last_reserved=fact.checkpoint_id, completed=kept)
+            case CheckpointCompleted():
+                self._check_completion(fact)
+                return replace(self, completed=(*self.completed, CompletedCheckpoint(fact)))
+            case CommittablesConfirmed():
+                _require(
+                    self.find(fact.checkpoint_id) is not None,
+                    f"checkpoint {fact.checkpoint_id} is confirmed and not completed",
+                )
+                return replace(self, completed=tuple(each.confirm(fact.names) for each in self.completed))
+            case StopRequested():
+                _require(fact.attempt == self.current, f"attempt {fact.attempt} is stopped, {self.current} runs")
+                return replace(self, stop_requested=True)
+            case AttemptEnded():
+                _require(fact.attempt == self.current, f"attempt {fact.attempt} ends, {self.current} runs")
+                return replace(self, ended=fact)
+            case _:
+                assert_never(fact)
+
+    def _check_completion(self, fact: CheckpointCompleted) -> None:
+        newest = self.newest.checkpoint_id if self.newest else CheckpointId(0)
+        _require(fact.attempt == self.current, f"checkpoint {fact.checkpoint_id} is of attempt {fact.attempt}")
+        _require(
+            newest < fact.checkpoint_id <= self.last_reserved,
+            f"checkpoint {fact.checkpoint_id} completes after {newest}, reserved were {self.last_reserved}",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attempt": self.attempt.to_json() if self.attempt else None,
+            "ended": self.ended.to_json() if self.ended else None,
+            "stop_requested": self.stop_requested,
+            "last_reserved": self.last_reserved,
+            "completed": [
+                {"record": each.record.to_json(), "confirmed": sorted(each.confirmed)} for each in self.completed
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> LedgerState:
+        return cls(
+            attempt=AttemptStarted.from_json(body["attempt"]) if body["attempt"] else None,
+            ended=AttemptEnded.from_json(body["ended"]) if body["ended"] else None,
+            stop_requested=bool(body["stop_requested"]),
+            last_reserved=CheckpointId(int(body["last_reserved"])),
+            completed=tuple(
+                CompletedCheckpoint(
+                    CheckpointCompleted.from_json(each["record"]), frozenset(str(name) for name in each["confirmed"])
+                )
+                for each in body["completed"]
+            ),
+        )
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ProtocolViolation(f"the ledger contradicts itself: {what}")
+
+
+def encode_entry(entry: Entry | LedgerState) -> bytes:
+    """The stored form of an entry; a whole state is stored as a summary of all entries before it."""
+    kind = SUMMARY_KIND if isinstance(entry, LedgerState) else entry.KIND
+    return encode_fact(kind, entry.to_json())
+
+
+def decode_entry(data: bytes, source: str) -> Entry | LedgerState:
+    """Read an entry back; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
+    readers: dict[str, type[Entry | LedgerState]] = {each.KIND: each for each in ENTRY_TYPES}
+    readers[SUMMARY_KIND] = LedgerState
+    try:
+        kind = json.loads(data)["kind"]
+        reader = readers[kind]
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointCorrupted(f"{source} is not a ledger entry of this program, or it was damaged") from error
+    body = decode_fact(kind, data, source)
+    try:
+        return reader.from_json(body)
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointCorrupted(f"{source} lacks what a {kind!r} holds, or it was damaged") from error
+
+
+def replay(entries: Mapping[int, bytes], source: str) -> LedgerState:
+    """Derive the state from the entries of a ledger, by number; `source` is where they are, for messages.
+
+    Entries before the newest summary are only checked to be readable: it holds what they said. Raises
+    CheckpointCorrupted if an entry is damaged, missing, or contradicts those before it.
+    """
+    decoded = [(number, decode_entry(entries[number], f"{source}/{entry_name(number)}")) for number in sorted(entries)]
+    start = max((index for index, (_, entry) in enumerate(decoded) if isinstance(entry, LedgerState)), default=0)
+    state = LedgerState()
+    expected = decoded[start][0] if decoded and isinstance(decoded[start][1], LedgerState) else 1
+    for number, entry in decoded[start:]:
+        if number != expected:
+            raise CheckpointCorrupted(f"{source}/{entry_name(expected)} is missing, while a later entry is there")
+        if isinstance(entry, LedgerState):
+            state = entry
+        else:
+            try:
+                state = state.apply(entry)
+            except ProtocolViolation as error:
+                raise CheckpointCorrupted(f"{source}/{entry_name(number)} can't follow: {error}") from error
+        expected += 1
+    return state

@@ -1,0 +1,152 @@
+"""The verdict on one pre-committed Kafka transaction, from everything that can be known about it afterwards.
+
+Invariants:
+
+- Commit is said only of the very transaction that was recorded: same producer id, same producer epoch, same start time,
+  still open. A producer keeps its id and epoch over all its transactions, so anything less commits the wrong one.
+- Lost is said only when the broker, or the lack of any evidence, leaves nothing else; it always says why.
+- An error code is not evidence: none enters here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class BrokerState(Enum):
+    """The states of a transactional id, as DescribeTransactions names them."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+    DEAD = "Dead"
+
+
+class Witness(Enum):
+    """What the positions that were committed inside the transaction say about its outcome."""
+
+    COMMITTED = "the group holds the positions of this very checkpoint"
+    NOT_COMMITTED = "the group holds other positions"
+    UNKNOWN = "there are no positions to ask for"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What was noted of the transaction when it was pre-committed. `start_ms` is by the broker's clock."""
+
+    producer_id: int
+    producer_epoch: int
+    start_ms: int
+    topic_ids: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the transaction coordinator says of the transactional id now. `start_ms` is -1 where it knows none."""
+
+    state: BrokerState
+    producer_id: int
+    producer_epoch: int
+    start_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is known. `described` is None if the broker doesn't know the id; a topic that is gone has no id."""
+
+    described: Described | None
+    topic_ids: Mapping[str, str]
+    confirmed: bool
+    witness: Witness
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """It is open and whole: commit it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyCommitted:
+    """It is committed; `why` we know."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """It can't be committed any more; `why` we know."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The broker is about to change its state: ask again."""
+
+
+Verdict = Commit | AlreadyCommitted | Lost | Wait
+
+
+def judge(recorded: Recorded, evidence: Evidence) -> Verdict:
+    """Return what to do about the transaction."""
+    described = evidence.described
+    if described is not None and described.start_ms == recorded.start_ms:
+        verdict = _judge_itself(recorded, described, evidence.topic_ids)
+        if verdict is not None:
+            return verdict
+    if described is not None and _moved_on(recorded, described):
+        return AlreadyCommitted("its producer has begun a later transaction, as it may only after committing this one")
+    return _judge_without_broker(evidence)
+
+
+def _judge_itself(recorded: Recorded, described: Described, topic_ids: Mapping[str, str]) -> Verdict | None:
+    """Judge by the broker's word on this very transaction; None if it has none."""
+    same_producer = described.producer_id == recorded.producer_id
+    match described.state:
+        case BrokerState.ONGOING if same_producer and described.producer_epoch == recorded.producer_epoch:
+            return _judge_topics(recorded.topic_ids, topic_ids) or Commit()
+        case BrokerState.PREPARE_COMMIT | BrokerState.COMPLETE_COMMIT if same_producer:
+            return AlreadyCommitted(f"the broker says {described.state.value} for its start time")
+        case BrokerState.PREPARE_ABORT | BrokerState.COMPLETE_ABORT:
+            return Lost(
+                f"the broker says {described.state.value}: it was aborted, by its time-out (transaction.timeout.ms) or "
+                "by another producer with the same transactional id"
+            )
+        case BrokerState.PREPARE_EPOCH_FENCE:
+            return Wait()
+        case _:
+            return None
+
+
+def _judge_topics(before: Mapping[str, str], now: Mapping[str, str]) -> Lost | None:
+    """A commit into a topic that was deleted or recreated succeeds, and the data is gone: refuse it, by name."""
+    for topic, topic_id in sorted(before.items()):
+        if topic not in now:
+            return Lost(f"topic {topic} was deleted after the transaction wrote to it")
+        if now[topic] != topic_id:
+            return Lost(f"topic {topic} was deleted and created again after the transaction wrote to it")
+    return None
+
+
+def _moved_on(recorded: Recorded, described: Described) -> bool:
+    same_producer = (described.producer_id, described.producer_epoch) == (recorded.producer_id, recorded.producer_epoch)
+    return same_producer and described.start_ms > recorded.start_ms
+
+
+def _judge_without_broker(evidence: Evidence) -> Verdict:
+    """The broker no longer knows this transaction: what was stored elsewhere decides."""
+    if evidence.confirmed:
+        return AlreadyCommitted("its commit was confirmed to the coordinator")
+    if evidence.witness is Witness.COMMITTED:
+        return AlreadyCommitted(evidence.witness.value)
+    known = "nothing" if evidence.described is None else evidence.described.state.value
+    return Lost(
+        f"the broker knows {known} of its transactional id now, its commit was never confirmed, and "
+        f"{evidence.witness.value}"
+    )

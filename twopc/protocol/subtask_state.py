@@ -1,0 +1,110 @@
+"""What a subtask does about each message: decisions only, no resources.
+
+    Trigger(n)  --> take the checkpoint, unless n is not greater than the last id seen in this attempt
+    Complete(n) --> commit everything pending up to and including n, oldest first (a lost Complete is subsumed)
+    Abort(n)    --> nothing: what was pre-committed for n is committed with the next completed checkpoint (Flink's rule)
+    Finish      --> end
+    FencedOff   --> end, committing nothing more
+
+Invariants:
+
+- A checkpoint id is taken at most once in an attempt, and ids taken only grow: a repeated trigger would pre-commit
+  records that belong to a later checkpoint.
+- A transaction leaves `pending` only by being committed. It is in every snapshot until then.
+- Commits are handed out once each, in the order of their checkpoints, and only against a Complete.
+- After a final trigger nothing is read any more; if that checkpoint is aborted, another final one follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, ToSubtask, Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class PreCommitted:
+    """One checkpoint that this subtask has pre-committed; no committable if its interval wrote nothing."""
+
+    checkpoint_id: CheckpointId
+    committable: Committable | None
+    positions: tuple[PartitionPosition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeCheckpoint:
+    trigger: Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPending:
+    """Commit these, in this order, then report the proof's checkpoint as committed; there may be none left."""
+
+    proof: Complete
+    due: tuple[PreCommitted, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Stop; `fenced` says why, if it was not the regular end."""
+
+    fenced: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """Nothing to do."""
+
+
+Action = TakeCheckpoint | CommitPending | End | Ignore
+
+
+class SubtaskState:
+    """The protocol state of one subtask in one attempt. Used by one thread."""
+
+    def __init__(self) -> None:
+        self.last_seen = CheckpointId(0)
+        self.reading = True
+        self._pending: list[PreCommitted] = []
+        self._handed_out = CheckpointId(0)
+
+    @property
+    def committables(self) -> tuple[Committable, ...]:
+        """What the next snapshot must carry: all that is pre-committed and not known to be committed."""
+        return tuple(entry.committable for entry in self._pending if entry.committable is not None)
+
+    def on(self, message: ToSubtask) -> Action:
+        """Decide about one message."""
+        match message:
+            case Trigger():
+                if message.checkpoint_id <= self.last_seen:
+                    return Ignore()
+                self.last_seen = message.checkpoint_id
+                self.reading = self.reading and not message.final
+                return TakeCheckpoint(message)
+            case Complete():
+                due = tuple(
+                    entry for entry in self._pending if self._handed_out < entry.checkpoint_id <= message.checkpoint_id
+                )
+                self._handed_out = max(self._handed_out, message.checkpoint_id)
+                return CommitPending(message, due)
+            case Abort():
+                return Ignore()
+            case Finish():
+                return End()
+            case FencedOff():
+                return End(fenced=message.reason)
+        assert_never(message)
+
+    def pre_committed(self, entry: PreCommitted) -> None:
+        """Remember what was pre-committed for the checkpoint being taken."""
+        assert entry.checkpoint_id == self.last_seen, "only the checkpoint being taken can be pre-committed"
+        self._pending.append(entry)
+
+    def committed(self, checkpoint_id: CheckpointId) -> None:
+        """Everything handed out up to this checkpoint is committed."""
+        assert checkpoint_id <= self._handed_out, "committed without a completion"
+        self._pending = [entry for entry in self._pending if entry.checkpoint_id > checkpoint_id]

@@ -1,0 +1,259 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Attach(_message.Message):
+    __slots__ = ("job", "attempt", "subtask", "pid", "host", "last_checkpoint_id", "end_of_input")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    SUBTASK_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    LAST_CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    END_OF_INPUT_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    attempt: int
+    subtask: int
+    pid: int
+    host: str
+    last_checkpoint_id: int
+    end_of_input: bool
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., subtask: _Optional[int] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., last_checkpoint_id: _Optional[int] = ..., end_of_input: _Optional[bool] = ...) -> None: ...
+
+class Ack(_message.Message):
+    __slots__ = ("checkpoint_id", "snapshot_json", "pause_ms", "store_ms")
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_JSON_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_MS_FIELD_NUMBER: _ClassVar[int]
+    STORE_MS_FIELD_NUMBER: _ClassVar[int]
+    checkpoint_id: int
+    snapshot_json: bytes
+    pause_ms: float
+    store_ms: float
+    def __init__(self, checkpoint_id: _Optional[int] = ..., snapshot_json: _Optional[bytes] = ..., pause_ms: _Optional[float] = ..., store_ms: _Optional[float] = ...) -> None: ...
+
+class Decline(_message.Message):
+    __slots__ = ("checkpoint_id", "reason")
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    checkpoint_id: int
+    reason: str
+    def __init__(self, checkpoint_id: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Committed(_message.Message):
+    __slots__ = ("checkpoint_id",)
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    checkpoint_id: int
+    def __init__(self, checkpoint_id: _Optional[int] = ...) -> None: ...
+
+class EndOfInput(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Failed(_message.Message):
+    __slots__ = ("error_type", "message", "restartable")
+    ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RESTARTABLE_FIELD_NUMBER: _ClassVar[int]
+    error_type: str
+    message: str
+    restartable: bool
+    def __init__(self, error_type: _Optional[str] = ..., message: _Optional[str] = ..., restartable: _Optional[bool] = ...) -> None: ...
+
+class Progress(_message.Message):
+    __slots__ = ("records_in", "records_out", "lag", "open_transaction", "pending_transactions")
+    RECORDS_IN_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_OUT_FIELD_NUMBER: _ClassVar[int]
+    LAG_FIELD_NUMBER: _ClassVar[int]
+    OPEN_TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    PENDING_TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
+    records_in: int
+    records_out: int
+    lag: int
+    open_transaction: str
+    pending_transactions: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class FromSubtask(_message.Message):
+    __slots__ = ("attach", "ack", "decline", "committed", "end_of_input", "failed", "progress")
+    ATTACH_FIELD_NUMBER: _ClassVar[int]
+    ACK_FIELD_NUMBER: _ClassVar[int]
+    DECLINE_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    END_OF_INPUT_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    attach: Attach
+    ack: Ack
+    decline: Decline
+    committed: Committed
+    end_of_input: EndOfInput
+    failed: Failed
+    progress: Progress
+    def __init__(self, attach: _Optional[_Union[Attach, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., decline: _Optional[_Union[Decline, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., end_of_input: _Optional[_Union[EndOfInput, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
+
+class Trigger(_message.Message):
+    __slots__ = ("checkpoint_id", "final")
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
+    checkpoint_id: int
+    final: bool
+    def __init__(self, checkpoint_id: _Optional[int] = ..., final: _Optional[bool] = ...) -> None: ...
+
+class Complete(_message.Message):
+    __slots__ = ("checkpoint_id",)
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    checkpoint_id: int
+    def __init__(self, checkpoint_id: _Optional[int] = ...) -> None: ...
+
+class Abort(_message.Message):
+    __slots__ = ("checkpoint_id", "reason")
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    checkpoint_id: int
+    reason: str
+    def __init__(self, checkpoint_id: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Finish(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FencedOff(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
+
+class ToSubtask(_message.Message):
+    __slots__ = ("trigger", "complete", "abort", "finish", "fenced_off")
+    TRIGGER_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    ABORT_FIELD_NUMBER: _ClassVar[int]
+    FINISH_FIELD_NUMBER: _ClassVar[int]
+    FENCED_OFF_FIELD_NUMBER: _ClassVar[int]
+    trigger: Trigger
+    complete: Complete
+    abort: Abort
+    finish: Finish
+    fenced_off: FencedOff
+    def __init__(self, trigger: _Optional[_Union[Trigger, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., fenced_off: _Optional[_Union[FencedOff, _Mapping]] = ...) -> None: ...
+
+class CheckpointSettings(_message.Message):
+    __slots__ = ("interval_ms", "timeout_ms", "min_pause_ms")
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    MIN_PAUSE_MS_FIELD_NUMBER: _ClassVar[int]
+    interval_ms: int
+    timeout_ms: int
+    min_pause_ms: int
+    def __init__(self, interval_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., min_pause_ms: _Optional[int] = ...) -> None: ...
+
+class StartAttemptRequest(_message.Message):
+    __slots__ = ("job", "parallelism", "settings", "restore_from")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    PARALLELISM_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    RESTORE_FROM_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    parallelism: int
+    settings: CheckpointSettings
+    restore_from: str
+    def __init__(self, job: _Optional[str] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[CheckpointSettings, _Mapping]] = ..., restore_from: _Optional[str] = ...) -> None: ...
+
+class StartAttemptResponse(_message.Message):
+    __slots__ = ("attempt", "latest_json", "restored_json", "confirmed", "earlier_attempts")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    LATEST_JSON_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_JSON_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    EARLIER_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    attempt: int
+    latest_json: bytes
+    restored_json: bytes
+    confirmed: _containers.RepeatedScalarFieldContainer[str]
+    earlier_attempts: bool
+    def __init__(self, attempt: _Optional[int] = ..., latest_json: _Optional[bytes] = ..., restored_json: _Optional[bytes] = ..., confirmed: _Optional[_Iterable[str]] = ..., earlier_attempts: _Optional[bool] = ...) -> None: ...
+
+class ConfirmRequest(_message.Message):
+    __slots__ = ("job", "attempt", "checkpoint_id", "committables")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    COMMITTABLES_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    attempt: int
+    checkpoint_id: int
+    committables: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., checkpoint_id: _Optional[int] = ..., committables: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ConfirmResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StopRequest(_message.Message):
+    __slots__ = ("job", "attempt")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    attempt: int
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class StopResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class EndAttemptRequest(_message.Message):
+    __slots__ = ("job", "attempt", "reason")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    attempt: int
+    reason: str
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class EndAttemptResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    def __init__(self, job: _Optional[str] = ...) -> None: ...
+
+class JobEvent(_message.Message):
+    __slots__ = ("job", "attempt", "kind", "checkpoint_id", "subtask", "message", "restartable", "error_type", "time_ms", "duration_ms", "pid", "progress", "pause_ms", "final")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    SUBTASK_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RESTARTABLE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_MS_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    attempt: int
+    kind: str
+    checkpoint_id: int
+    subtask: int
+    message: str
+    restartable: bool
+    error_type: str
+    time_ms: int
+    duration_ms: float
+    pid: int
+    progress: Progress
+    pause_ms: float
+    final: bool
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., checkpoint_id: _Optional[int] = ..., subtask: _Optional[int] = ..., message: _Optional[str] = ..., restartable: _Optional[bool] = ..., error_type: _Optional[str] = ..., time_ms: _Optional[int] = ..., duration_ms: _Optional[float] = ..., pid: _Optional[int] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., pause_ms: _Optional[float] = ..., final: _Optional[bool] = ...) -> None: ...

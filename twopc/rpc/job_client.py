@@ -1,0 +1,130 @@
+"""The driver's client of the coordinator: calls that return our values and raise our errors."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import grpc
+
+from twopc.config import RunSettings
+from twopc.errors import Unavailable
+from twopc.protocol.attempts import StartedAttempt
+from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.job_events import JobEvent
+from twopc.rpc import control_pb2 as pb
+from twopc.rpc.channel import credentials, open_channel
+from twopc.rpc.codec import decode_event, decode_metadata
+from twopc.rpc.control_pb2_grpc import JobControlStub
+from twopc.rpc.status import error_of
+
+__all__ = ["JobClient", "StartedAttempt"]
+
+CALL_SECONDS = 15.0
+RETRY_SECONDS = 0.2
+
+T = TypeVar("T")
+
+
+class JobClient:
+    """Talks to one coordinator. Thread-safe. A call that can't reach it is repeated for `patience_seconds`."""
+
+    def __init__(self, address: str, *, token: str | None = None, patience_seconds: float = 30.0) -> None:
+        self._address = address
+        self._metadata = credentials(token)
+        self._patience_seconds = patience_seconds
+        self._channel = open_channel(address)
+        self._stub = JobControlStub(self._channel)  # type: ignore[no-untyped-call]
+        self._lock = threading.Lock()
+        self._watches: set[Any] = set()
+        self._stopped = False
+
+    def wait_ready(self, timeout: float) -> None:
+        """Return when the coordinator can be reached; raise Unavailable after `timeout` seconds."""
+        try:
+            grpc.channel_ready_future(self._channel).result(timeout)
+        except grpc.FutureTimeoutError:
+            raise Unavailable(
+                f"no coordinator answers at {self._address} (waited {timeout:g} s): is it started, and there?"
+            ) from None
+
+    def start_attempt(self, job: str, settings: RunSettings, restore_from: str = "latest") -> StartedAttempt:
+        """Create the next attempt, which fences every earlier one; `restore_from` is "latest", "none" or an id."""
+        answer = self._call(
+            self._stub.StartAttempt,
+            pb.StartAttemptRequest(
+                job=job,
+                parallelism=settings.parallelism,
+                settings=pb.CheckpointSettings(
+                    interval_ms=settings.checkpoint_interval_ms,
+                    timeout_ms=settings.checkpoint_timeout_ms,
+                    min_pause_ms=settings.checkpoint_min_pause_ms,
+                ),
+                restore_from=restore_from,
+            ),
+        )
+        return StartedAttempt(
+            attempt=AttemptId(answer.attempt),
+            latest=decode_metadata(answer.latest_json),
+            restored=decode_metadata(answer.restored_json),
+            confirmed=frozenset(answer.confirmed),
+            earlier_attempts=answer.earlier_attempts,
+        )
+
+    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
+        """Have it stored that these committables are committed; returns when that is durable."""
+        request = pb.ConfirmRequest(job=job, attempt=attempt, checkpoint_id=checkpoint_id, committables=names)
+        self._call(self._stub.Confirm, request)
+
+    def stop(self, job: str, attempt: AttemptId) -> None:
+        """Ask for a final checkpoint, after which the job finishes."""
+        self._call(self._stub.Stop, pb.StopRequest(job=job, attempt=attempt))
+
+    def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
+        """Say that the attempt is over; one that is over already is fine."""
+        self._call(self._stub.EndAttempt, pb.EndAttemptRequest(job=job, attempt=attempt, reason=reason))
+
+    def watch(self, job: str) -> Iterator[JobEvent]:
+        """Yield every event of a job from now on, its status first, then how its attempt ended if it has.
+
+        Ends when `stop_watching` is called; raises Unavailable when the stream breaks: watch again.
+        """
+        call = self._stub.Watch(pb.WatchRequest(job=job), metadata=self._metadata)
+        with self._lock:
+            self._watches.add(call)
+            if self._stopped:
+                call.cancel()
+        try:
+            for wire in call:
+                yield decode_event(wire)
+        except grpc.RpcError as error:
+            if not self._stopped:
+                raise error_of(error, self._address) from None
+        finally:
+            call.cancel()
+            with self._lock:
+                self._watches.discard(call)
+
+    def stop_watching(self) -> None:
+        """End every `watch` of this client, for good."""
+        with self._lock:
+            self._stopped = True
+            for call in self._watches:
+                call.cancel()
+
+    def close(self) -> None:
+        self.stop_watching()
+        self._channel.close()
+
+    def _call(self, method: Callable[..., T], request: Any) -> T:
+        deadline = time.monotonic() + self._patience_seconds
+        while True:
+            try:
+                return method(request, timeout=CALL_SECONDS, metadata=self._metadata)
+            except grpc.RpcError as error:
+                reason = error_of(error, self._address)
+                if not isinstance(reason, Unavailable) or time.monotonic() >= deadline:
+                    raise reason from None
+            time.sleep(RETRY_SECONDS)

@@ -1,0 +1,69 @@
+"""What a subtask must say again when its stream is opened again. Pure.
+
+Invariants: an acknowledgement is repeated until the coordinator has said what became of its checkpoint; of several
+commit reports only the last matters, because it covers those before; progress is never repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.messages import (
+    Abort,
+    Ack,
+    Committed,
+    Complete,
+    Decline,
+    EndOfInput,
+    Failed,
+    ToCoordinator,
+    ToSubtask,
+    Trigger,
+)
+
+NOTHING_SEEN = CheckpointId(0)
+
+
+@dataclass(slots=True)
+class LinkMemory:
+    """Follows one subtask's conversation. `last_checkpoint_id` is the greatest that it was told to take."""
+
+    last_checkpoint_id: CheckpointId = NOTHING_SEEN
+    end_of_input: bool = False
+    failed: Failed | None = None
+    _committed: Committed | None = None
+    _unanswered: dict[CheckpointId, Ack | Decline] = field(default_factory=dict)
+
+    def said(self, message: ToCoordinator) -> None:
+        match message:
+            case Ack() | Decline():
+                self._unanswered[message.checkpoint_id] = message
+            case Committed():
+                self._committed = message
+            case EndOfInput():
+                self.end_of_input = True
+            case Failed():
+                self.failed = message
+            case _:
+                pass
+
+    def heard(self, message: ToSubtask) -> None:
+        match message:
+            case Trigger():
+                self.last_checkpoint_id = max(self.last_checkpoint_id, message.checkpoint_id)
+                self._answered(CheckpointId(message.checkpoint_id - 1))
+            case Complete():
+                self._answered(message.checkpoint_id)
+            case Abort():
+                self._unanswered.pop(message.checkpoint_id, None)
+            case _:
+                pass
+
+    def repeat(self) -> list[ToCoordinator]:
+        """What to say after Attach, which itself tells of the end of the input."""
+        last_words = (self._committed, self.failed)
+        return [*self._unanswered.values(), *(message for message in last_words if message is not None)]
+
+    def _answered(self, up_to: CheckpointId) -> None:
+        self._unanswered = {each: message for each, message in self._unanswered.items() if each > up_to}
