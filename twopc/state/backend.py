@@ -35,6 +35,14 @@ class StateBackend(ABC):
         """Yield the items whose key starts with `prefix`, in key order; raise CheckpointCorrupted if a read fails."""
 
     @abstractmethod
+    def delete_prefix(self, family: Family, prefix: bytes) -> None:
+        """Delete every key that starts with `prefix`, atomically; an empty prefix empties the family."""
+
+    @abstractmethod
+    def key_count(self) -> int:
+        """Return about how many keys of keyed state there are: for people, never for a decision."""
+
+    @abstractmethod
     def snapshot(self, folder: Path) -> None:
         """Write the whole state into `folder`, which must not exist yet, as files that never change afterwards."""
 

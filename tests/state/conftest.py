@@ -1,0 +1,24 @@
+"""A subtask with some state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.state.stored import Subtask
+from twopc.state.backend import Family
+from twopc.state.rocksdb import RocksDBBackend
+from twopc.state.storage import CheckpointStorage
+
+
+@pytest.fixture
+def subtask(tmp_path: Path) -> Iterator[Subtask]:
+    local = tmp_path / "local"
+    local.mkdir()
+    backend = RocksDBBackend.open_fresh(local / "db")
+    backend.put_many(Family.KEYED, [(b"%06d" % number, b"value %d" % number) for number in range(3_000)])
+    backend.put_many(Family.OPERATOR, [(b"a", b"1")])
+    yield Subtask(backend, CheckpointStorage(tmp_path / "store"), tmp_path / "store", local)
+    backend.close()

@@ -1,0 +1,189 @@
+"""A subtask's state is put together again, whatever the parallelism was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from twopc.errors import CheckpointCorrupted
+from twopc.protocol.facts import PartitionPosition, SubtaskSnapshot
+from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.state.backend import Family
+from twopc.state.keyed import KeyedState, OperatorState
+from twopc.state.positions import read_positions, write_positions
+from twopc.state.restore import restore_state
+from twopc.state.rocksdb import RocksDBBackend
+from twopc.state.storage import CheckpointStorage
+
+PARTITIONS = [TopicPartition("in", number) for number in range(6)] + [TopicPartition("in2", 0)]
+KEYS = [b"k%03d" % number for number in range(200)]
+
+
+def share(subtask: int, parallelism: int) -> list[TopicPartition]:
+    return PARTITIONS[subtask::parallelism]
+
+
+def value(partition: TopicPartition, key: bytes) -> bytes:
+    return f"{partition}:".encode() + key
+
+
+def at(partition: TopicPartition, position: int = 10) -> PartitionPosition:
+    return PartitionPosition(partition, f"id-of-{partition.topic}", Position(position))
+
+
+class Job:
+    """Restores, checkpoints and restores again, at one parallelism after another."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.storage = CheckpointStorage(folder / "store")
+        self.checkpoint = 0
+
+    def restore(self, snapshots: Sequence[SubtaskSnapshot], subtask: int, mine: list[TopicPartition]) -> RocksDBBackend:
+        work = self.folder / f"work-{self.checkpoint}-{subtask}"
+        return restore_state(self.storage, snapshots, mine, SubtaskIndex(subtask), work)
+
+    def store(self, backend: RocksDBBackend, subtask: int, mine: list[TopicPartition]) -> SubtaskSnapshot:
+        positions = tuple(at(partition) for partition in mine)
+        write_positions(backend, positions)
+        folder = self.folder / f"snapshot-{self.checkpoint}-{subtask}"
+        backend.snapshot(folder)
+        index = SubtaskIndex(subtask)
+        handle = self.storage.put(CheckpointId(self.checkpoint), index, folder, backend.key_count())
+        return SubtaskSnapshot(index, positions, handle, ())
+
+    def run(
+        self, snapshots: Sequence[SubtaskSnapshot], parallelism: int, *, write: bool = False
+    ) -> list[SubtaskSnapshot]:
+        """Restore all subtasks, write all keys if asked to, and take the next checkpoint."""
+        self.checkpoint += 1
+        taken = []
+        for subtask in range(parallelism):
+            mine = share(subtask, parallelism)
+            backend = self.restore(snapshots, subtask, mine)
+            try:
+                if write:
+                    KeyedState(backend).put_many("count", [(p, key, value(p, key)) for p in mine for key in KEYS])
+                    OperatorState(backend).put("own", b"of %d" % subtask)
+                taken.append(self.store(backend, subtask, mine))
+            finally:
+                backend.close()
+        return taken
+
+    def expect_everything(self, snapshots: Sequence[SubtaskSnapshot], parallelism: int) -> None:
+        """Restored at this parallelism, each subtask has the state of its own partitions, and nothing else."""
+        self.checkpoint += 1
+        for subtask in range(parallelism):
+            mine = share(subtask, parallelism)
+            backend = self.restore(snapshots, subtask, mine)
+            try:
+                keys = [(partition, key) for partition in mine for key in KEYS]
+                assert KeyedState(backend).get_many("count", keys) == [value(*address) for address in keys]
+                assert len(list(backend.scan(Family.KEYED))) == len(keys)
+                assert {position.partition for position in read_positions(backend)} == set(mine)
+            finally:
+                backend.close()
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
+
+
+def test_without_snapshots_the_state_is_empty(job: Job) -> None:
+    backend = job.restore([], 0, PARTITIONS)
+    try:
+        assert [list(backend.scan(family)) for family in Family] == [[], [], []]
+    finally:
+        backend.close()
+
+
+@pytest.mark.parametrize("parallelisms", [(1, 1), (2, 2), (1, 3, 2), (3, 1, 3), (2, 7, 1), (3, 2), (2, 9)])
+def test_rescaling_keeps_every_key_with_its_partition(job: Job, parallelisms: tuple[int, ...]) -> None:
+    first, *rest = parallelisms
+    snapshots = job.run([], first, write=True)
+    for parallelism in rest:
+        job.expect_everything(snapshots, parallelism)
+        snapshots = job.run(snapshots, parallelism)
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(parallelisms=st.lists(st.integers(1, 8), min_size=2, max_size=4))
+def test_any_rescaling_keeps_every_key(tmp_path_factory: pytest.TempPathFactory, parallelisms: list[int]) -> None:
+    job = Job(tmp_path_factory.mktemp("job"))
+    snapshots = job.run([], parallelisms[0], write=True)
+    for parallelism in parallelisms[1:]:
+        snapshots = job.run(snapshots, parallelism)
+    job.expect_everything(snapshots, 1)
+
+
+def test_a_new_partition_starts_without_state_beside_the_old_ones(job: Job) -> None:
+    snapshots = job.run([], 2, write=True)
+    new = TopicPartition("in", 99)
+    backend = job.restore(snapshots, 1, [*share(1, 2), new])
+    try:
+        assert KeyedState(backend).get_many("count", [(new, KEYS[0]), (share(1, 2)[0], KEYS[0])]) == [
+            None,
+            value(share(1, 2)[0], KEYS[0]),
+        ]
+    finally:
+        backend.close()
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (1, 3), (3, 2), (2, 3)])
+def test_operator_state_goes_to_the_subtask_of_the_same_index(job: Job, before: int, after: int) -> None:
+    snapshots = job.run([], before, write=True)
+    found = []
+    for subtask in range(after):
+        backend = job.restore(snapshots, subtask, share(subtask, after))
+        found.append(OperatorState(backend).get("own"))
+        backend.close()
+    assert found == [b"of %d" % subtask if subtask < before else None for subtask in range(after)]
+
+
+def test_what_an_earlier_attempt_left_in_the_work_folder_is_not_restored(job: Job) -> None:
+    snapshots = job.run([], 1, write=True)
+    left = job.restore([], 0, PARTITIONS)
+    KeyedState(left).put_many("count", [(PARTITIONS[0], b"left", b"over")])
+    left.snapshot(job.folder / "flushed")
+    left.close()
+    backend = job.restore(snapshots, 0, PARTITIONS)
+    try:
+        assert KeyedState(backend).get_many("count", [(PARTITIONS[0], b"left")]) == [None]
+    finally:
+        backend.close()
+
+
+def test_nothing_but_the_state_stays_in_the_work_folder(job: Job) -> None:
+    snapshots = job.run([], 3, write=True)
+    job.restore(snapshots, 0, PARTITIONS).close()
+    assert [path.name for path in (job.folder / "work-1-0").iterdir()] == ["state"]
+
+
+def test_state_that_stands_elsewhere_than_its_metadata_says_is_refused(job: Job) -> None:
+    (snapshot,) = job.run([], 1, write=True)
+    moved = replace(snapshot, positions=(*snapshot.positions[:-1], at(PARTITIONS[-1], 11)))
+    with pytest.raises(CheckpointCorrupted, match="chk-1/subtask-0"):
+        job.restore([moved], 0, PARTITIONS)
+
+
+def test_two_snapshots_of_one_partition_are_refused(job: Job) -> None:
+    first, second = job.run([], 2, write=True)
+    doubled = replace(second, positions=(*second.positions, first.positions[0]))
+    with pytest.raises(CheckpointCorrupted, match="one owner"):
+        job.restore([first, doubled], 0, PARTITIONS)
+
+
+@pytest.mark.parametrize("parallelism", [2, 1])
+def test_a_damaged_snapshot_is_refused_by_name_and_lets_go_of_everything(job: Job, parallelism: int) -> None:
+    snapshots = job.run([], 2, write=True)
+    damaged = next((job.folder / "store" / snapshots[0].state.path).glob("MANIFEST-*"))
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    with pytest.raises(CheckpointCorrupted, match=str(damaged)):
+        job.restore(snapshots, 0, share(0, parallelism))
+    job.restore([], 0, PARTITIONS).close()

@@ -1,0 +1,97 @@
+"""What RocksDB does not notice by itself."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from rocksdict import Options, Rdict
+
+from twopc.errors import CheckpointCorrupted
+from twopc.state.backend import Family
+from twopc.state.rocksdb import RocksDBBackend
+
+KEYS = 20_000
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    backend = RocksDBBackend.open_fresh(tmp_path / "db")
+    backend.put_many(Family.KEYED, [(b"%08d" % number, b"value %d" % number) for number in range(KEYS)])
+    backend.snapshot(tmp_path / "snapshot")
+    backend.close()
+    return tmp_path / "snapshot"
+
+
+def largest_sst(folder: Path) -> Path:
+    return max(folder.glob("*.sst"), key=lambda path: path.stat().st_size)
+
+
+def flip_bit(path: Path, offset: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_manifest_without_its_tail_is_not_an_empty_state(snapshot: Path) -> None:
+    (manifest,) = snapshot.glob("MANIFEST-*")
+    manifest.write_bytes(manifest.read_bytes()[:-20])
+    with pytest.raises(CheckpointCorrupted, match="snapshot"):
+        RocksDBBackend.open_restored(snapshot)
+
+
+def test_a_database_that_no_snapshot_made_is_refused(tmp_path: Path) -> None:
+    RocksDBBackend.open_fresh(tmp_path / "db").close()
+    with pytest.raises(CheckpointCorrupted, match="mark"):
+        RocksDBBackend.open_restored(tmp_path / "db")
+
+
+def test_a_scan_that_meets_a_damaged_block_raises_instead_of_ending(snapshot: Path) -> None:
+    flip_bit(largest_sst(snapshot), 5_000)
+    backend = RocksDBBackend.open_restored(snapshot)
+    try:
+        with pytest.raises(CheckpointCorrupted, match="snapshot"):
+            list(backend.scan(Family.KEYED))
+    finally:
+        backend.close()
+
+
+def test_a_read_that_meets_a_damaged_block_raises_instead_of_finding_nothing(snapshot: Path) -> None:
+    flip_bit(largest_sst(snapshot), 5_000)
+    backend = RocksDBBackend.open_restored(snapshot)
+    try:
+        with pytest.raises(CheckpointCorrupted, match="snapshot"):
+            backend.get_many(Family.KEYED, [b"%08d" % number for number in range(KEYS)])
+    finally:
+        backend.close()
+
+
+def test_a_planted_pickle_is_bytes_and_never_runs(tmp_path: Path) -> None:
+    trace = tmp_path / "executed"
+    payload = f"cos\nsystem\n(S'touch {trace}'\ntR.".encode()
+    pickle.loads(payload)
+    assert trace.exists(), "the payload must be able to run, or this test shows nothing"
+    trace.unlink()
+    backend = RocksDBBackend.open_fresh(tmp_path / "db")
+    planted = [
+        (key, marker + payload) for key, marker in ((b"plain", b""), (b"tagged", b"\x05"), (b"tagged too", b"\x06"))
+    ]
+    backend.put_many(Family.KEYED, [(key, value) for key, value in planted])
+    backend.snapshot(tmp_path / "snapshot")
+    backend.close()
+    restored = RocksDBBackend.open_restored(tmp_path / "snapshot")
+    try:
+        assert sorted(restored.scan(Family.KEYED)) == sorted(planted)
+        assert restored.get_many(Family.KEYED, [key for key, _ in planted]) == [value for _, value in planted]
+    finally:
+        restored.close()
+    assert not trace.exists()
+
+
+def test_a_database_written_in_the_mode_that_unpickles_is_refused(tmp_path: Path) -> None:
+    foreign = Rdict(str(tmp_path / "db"), options=Options(raw_mode=False))
+    foreign["key"] = {"a": "pickle"}
+    foreign.close()
+    with pytest.raises(CheckpointCorrupted):
+        RocksDBBackend.open_restored(tmp_path / "db")

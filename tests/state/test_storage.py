@@ -1,0 +1,232 @@
+"""Storing a snapshot: whole, durable, incremental, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.state.stored import SUBTASK, Subtask
+from twopc.errors import CheckpointDeclined, ProtocolViolation
+from twopc.protocol.ids import CheckpointId
+from twopc.state import filecopy
+from twopc.state.backend import Family
+from twopc.state.rocksdb import RocksDBBackend
+from twopc.state.storage import CheckpointStorage
+
+
+def ssts(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_ino for path in folder.glob("*.sst")}
+
+
+def contents(backend: RocksDBBackend) -> list[list[tuple[bytes, bytes]]]:
+    return [list(backend.scan(family)) for family in Family]
+
+
+def refuse_links(*_: object, **__: object) -> None:
+    raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+
+def test_what_was_put_is_fetched_and_opens_as_the_same_state(subtask: Subtask, tmp_path: Path) -> None:
+    handle = subtask.checkpoint(7)
+    CheckpointStorage(subtask.root).fetch(handle, tmp_path / "fetched")
+    restored = RocksDBBackend.open_restored(tmp_path / "fetched")
+    try:
+        assert contents(restored) == contents(subtask.backend)
+    finally:
+        restored.close()
+
+
+def test_the_handle_says_where_and_how_much(subtask: Subtask) -> None:
+    handle = subtask.checkpoint(7)
+    folder = subtask.root / "chk-7" / "subtask-0"
+    stored = sum(path.stat().st_size for path in folder.iterdir() if path.name != "manifest.json")
+    assert (handle.path, handle.size_bytes, handle.key_count) == ("chk-7/subtask-0", stored, 3_001)
+
+
+def test_only_this_user_can_read_a_snapshot(subtask: Subtask) -> None:
+    folder = subtask.root / subtask.checkpoint(7).path
+    modes = {path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert (modes, folder.stat().st_mode & 0o777, folder.parent.stat().st_mode & 0o777) == ({0o600}, 0o700, 0o700)
+
+
+def test_an_unchanged_sst_is_stored_once_however_many_checkpoints_hold_it(subtask: Subtask) -> None:
+    first, second = subtask.root / subtask.checkpoint(1).path, subtask.root / subtask.checkpoint(2).path
+    assert ssts(first)
+    assert ssts(first).items() <= ssts(second).items()
+
+
+def test_an_unchanged_sst_is_not_digested_again(subtask: Subtask, monkeypatch: pytest.MonkeyPatch) -> None:
+    subtask.checkpoint(1)
+    known = set(ssts(subtask.root / "chk-1" / "subtask-0"))
+    digested: list[str] = []
+
+    def counting(path: Path) -> str:
+        digested.append(path.name)
+        return filecopy.digest_of(path)
+
+    monkeypatch.setattr("twopc.state.storage.digest_of", counting)
+    subtask.backend.put_many(Family.KEYED, [(b"new", b"1")])
+    subtask.checkpoint(2)
+    assert digested
+    assert known.isdisjoint(digested)
+
+
+def test_files_that_rocksdb_rewrites_are_copied(subtask: Subtask) -> None:
+    folder = subtask.root / subtask.checkpoint(1).path
+    assert {path.stat().st_nlink for path in folder.iterdir() if path.suffix != ".sst"} == {1}
+
+
+def test_a_fetched_state_shares_nothing_but_ssts_with_the_stored_one(subtask: Subtask, tmp_path: Path) -> None:
+    handle = subtask.checkpoint(1)
+    subtask.storage.fetch(handle, tmp_path / "fetched")
+    shared = [
+        path.name for path in (tmp_path / "fetched").iterdir() if path.samefile(subtask.root / handle.path / path.name)
+    ]
+    assert shared
+    assert all(name.endswith(".sst") for name in shared)
+
+
+def test_across_devices_an_unchanged_sst_is_linked_from_the_checkpoint_before(
+    subtask: Subtask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def link_within_the_store(source: Path, target: Path, **options: Any) -> None:
+        if not source.is_relative_to(subtask.root):
+            refuse_links()
+        link(source, target, **options)
+
+    monkeypatch.setattr(os, "link", link_within_the_store)
+    first, second = subtask.root / subtask.checkpoint(1).path, subtask.root / subtask.checkpoint(2).path
+    assert ssts(first)
+    assert ssts(first).items() <= ssts(second).items()
+    assert ssts(first).items().isdisjoint(ssts(subtask.local / "snapshot-1").items())
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+def test_where_nothing_can_be_linked_everything_is_copied(
+    subtask: Subtask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pruned: bool
+) -> None:
+    monkeypatch.setattr(os, "link", refuse_links)
+    subtask.checkpoint(1)
+    if pruned:
+        shutil.rmtree(subtask.root / "chk-1")
+    handle = subtask.checkpoint(2)
+    subtask.storage.fetch(handle, tmp_path / "fetched")
+    RocksDBBackend.open_restored(tmp_path / "fetched").close()
+
+
+def test_a_checkpoint_outlives_the_one_it_was_linked_from(subtask: Subtask, tmp_path: Path) -> None:
+    subtask.checkpoint(1)
+    handle = subtask.checkpoint(2)
+    shutil.rmtree(subtask.root / "chk-1")
+    shutil.rmtree(subtask.local / "snapshot-1")
+    subtask.storage.fetch(handle, tmp_path / "fetched")
+    RocksDBBackend.open_restored(tmp_path / "fetched").close()
+
+
+def test_a_restored_state_that_runs_on_leaves_the_stored_one_as_it_was(subtask: Subtask, tmp_path: Path) -> None:
+    handle = subtask.checkpoint(1)
+    stored = {path.name: path.read_bytes() for path in (subtask.root / handle.path).iterdir()}
+    subtask.storage.fetch(handle, tmp_path / "fetched")
+    restored = RocksDBBackend.open_restored(tmp_path / "fetched")
+    for number in range(5):
+        restored.put_many(Family.KEYED, [(b"%06d" % key, b"changed %d" % number) for key in range(3_000)])
+        restored.snapshot(tmp_path / f"again-{number}")
+    restored.close()
+    assert {path.name: path.read_bytes() for path in (subtask.root / handle.path).iterdir()} == stored
+    subtask.storage.fetch(handle, tmp_path / "fetched again")
+
+
+def test_one_checkpoint_takes_one_snapshot_of_a_subtask(subtask: Subtask) -> None:
+    handle = subtask.checkpoint(1)
+    with pytest.raises(ProtocolViolation, match="chk-1"):
+        subtask.storage.put(CheckpointId(1), SUBTASK, subtask.local / "snapshot-1", 0)
+    assert (subtask.root / handle.path / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("call", ["write", "fsync", "mkdir", "rename"])
+@pytest.mark.parametrize("nth", [1, 2, 3, 5, 8, 13])
+def test_a_disk_that_refuses_declines_the_checkpoint_and_nothing_of_it_stays(
+    subtask: Subtask, monkeypatch: pytest.MonkeyPatch, call: str, nth: int, number: int
+) -> None:
+    subtask.checkpoint(1)
+    subtask.backend.put_many(Family.KEYED, [(b"new", b"1")])
+    subtask.backend.snapshot(subtask.local / "snapshot-2")
+    with monkeypatch.context() as patched:
+        calls = fail_at(patched, call, nth, number)
+        declined: CheckpointDeclined | None = None
+        try:
+            subtask.storage.put(CheckpointId(2), SUBTASK, subtask.local / "snapshot-2", 0)
+        except CheckpointDeclined as error:
+            declined = error
+    stored = [path.name for path in subtask.root.glob("chk-2/*")]
+    if len(calls) < nth:
+        assert stored == ["subtask-0"], "nothing failed, so it must be there"
+    else:
+        assert str(subtask.root / "chk-2") in str(declined)
+        assert stored == []
+    subtask.checkpoint(3)
+
+
+def fail_at(patched: pytest.MonkeyPatch, call: str, nth: int, number: int) -> list[int]:
+    """Let the nth call of this os function fail; return the list that counts the calls."""
+    calls: list[int] = []
+    real: Callable[..., Any] = getattr(os, call)
+
+    def failing(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == nth:
+            raise OSError(number, os.strerror(number))
+        return real(*arguments, **options)
+
+    patched.setattr(os, call, failing)
+    return calls
+
+
+def test_a_file_whose_fsync_failed_is_copied_from_then_on(subtask: Subtask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("twopc.state.storage.seal_file", failing)
+        with pytest.raises(CheckpointDeclined):
+            subtask.checkpoint(1)
+    first_named = min(ssts(subtask.local / "snapshot-1"))
+    unsynced = ssts(subtask.local / "snapshot-1")[first_named]
+    second, third = subtask.root / subtask.checkpoint(2).path, subtask.root / subtask.checkpoint(3).path
+    assert ssts(second)[first_named] != unsynced
+    assert ssts(third)[first_named] == ssts(second)[first_named]
+
+
+class PowerCut(BaseException):
+    """Ends the process where it stands: no handler may tidy up."""
+
+
+@pytest.mark.parametrize("nth", range(1, 9))
+def test_a_crash_in_the_middle_leaves_no_snapshot_that_can_be_seen(
+    subtask: Subtask, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    subtask.backend.snapshot(subtask.local / "snapshot-2")
+    calls: list[int] = []
+    real = os.fsync
+
+    def dying(descriptor: int) -> None:
+        calls.append(1)
+        if len(calls) >= nth:
+            raise PowerCut
+        real(descriptor)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", dying)
+        patched.setattr(shutil, "rmtree", lambda *_, **__: None)
+        with pytest.raises(PowerCut):
+            subtask.storage.put(CheckpointId(2), SUBTASK, subtask.local / "snapshot-2", 0)
+    assert not (subtask.root / "chk-2" / "subtask-0").exists()

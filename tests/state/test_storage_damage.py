@@ -1,0 +1,200 @@
+"""A stored snapshot that was changed in any way is refused, naming the file, before RocksDB sees it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.state.stored import Subtask
+from twopc.errors import CheckpointCorrupted, Unavailable
+from twopc.protocol.facts import StateHandle, encode_fact
+from twopc.state.manifest import Manifest, StoredFile
+
+ROLES = ["*.sst", "MANIFEST-*", "CURRENT", "OPTIONS-*", "rocksdict-config.json", "manifest.json"]
+
+
+def cut_tail(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def cut_half(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+def flip_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\x00")
+
+
+def replace_by_link(path: Path) -> None:
+    """The contents are right: it is the link that is refused."""
+    twin = path.parent.parent / f"twin-{path.name}"
+    twin.write_bytes(path.read_bytes())
+    path.unlink()
+    path.symlink_to(twin)
+
+
+def replace_by_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES: list[Callable[[Path], None]] = [
+    cut_tail, cut_half, flip_bit, delete, empty, append, replace_by_link, replace_by_pipe, replace_by_folder
+]  # fmt: skip
+
+
+def refused(subtask: Subtask, handle: StateHandle, into: Path) -> str:
+    with pytest.raises(CheckpointCorrupted) as caught:
+        subtask.storage.fetch(handle, into)
+    assert not into.exists(), "what was refused must not be left where it could be opened"
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("role", ROLES)
+def test_damage_to_any_file_is_refused_by_name(
+    subtask: Subtask, tmp_path: Path, role: str, damage: Callable[[Path], None]
+) -> None:
+    handle = subtask.checkpoint(1)
+    for path in sorted((subtask.root / handle.path).glob(role)):
+        kept = path.read_bytes()
+        damage(path)
+        assert str(path) in refused(subtask, handle, tmp_path / "fetched")
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        path.unlink(missing_ok=True)
+        path.write_bytes(kept)
+    subtask.storage.fetch(handle, tmp_path / "fetched")
+
+
+def test_every_file_of_a_snapshot_has_a_role_that_these_tests_damage(subtask: Subtask) -> None:
+    folder = subtask.root / subtask.checkpoint(1).path
+    damaged = {path.name for role in ROLES for path in folder.glob(role)}
+    assert {path.name for path in folder.iterdir()} - damaged <= {path.name for path in folder.glob("*.log")}
+
+
+def test_a_file_that_lost_its_tail_is_refused_with_both_sizes(subtask: Subtask, tmp_path: Path) -> None:
+    handle = subtask.checkpoint(1)
+    path = next((subtask.root / handle.path).glob("MANIFEST-*"))
+    size = path.stat().st_size
+    cut_tail(path)
+    assert f"it has {size - 1} bytes and should have {size}" in refused(subtask, handle, tmp_path / "fetched")
+
+
+def test_two_files_that_changed_places_are_refused_by_name(subtask: Subtask, tmp_path: Path) -> None:
+    handle = subtask.checkpoint(1)
+    one, other, *_ = sorted((subtask.root / handle.path).glob("*.sst"))
+    kept = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(kept)
+    assert str(one) in refused(subtask, handle, tmp_path / "fetched")
+
+
+def test_a_file_of_another_checkpoint_is_refused_by_name(subtask: Subtask, tmp_path: Path) -> None:
+    older = subtask.checkpoint(1)
+    newer = subtask.checkpoint(2)
+    name = next(path.name for path in (subtask.root / newer.path).glob("MANIFEST-*"))
+    path = subtask.root / newer.path / name
+    path.write_bytes(next((subtask.root / older.path).glob("MANIFEST-*")).read_bytes())
+    assert str(path) in refused(subtask, newer, tmp_path / "fetched")
+
+
+def test_the_manifest_of_another_checkpoint_is_refused(subtask: Subtask, tmp_path: Path) -> None:
+    older, newer = subtask.checkpoint(1), subtask.checkpoint(2)
+    path = subtask.root / newer.path / "manifest.json"
+    path.write_bytes((subtask.root / older.path / "manifest.json").read_bytes())
+    assert str(path) in refused(subtask, newer, tmp_path / "fetched")
+
+
+def test_a_whole_snapshot_of_another_checkpoint_is_refused(subtask: Subtask, tmp_path: Path) -> None:
+    older, newer = subtask.checkpoint(1), subtask.checkpoint(2)
+    (subtask.root / newer.path).rename(tmp_path / "aside")
+    (subtask.root / older.path).rename(subtask.root / newer.path)
+    assert "manifest.json" in refused(subtask, newer, tmp_path / "fetched")
+
+
+def test_a_file_that_the_manifest_does_not_list_is_refused_by_name(subtask: Subtask, tmp_path: Path) -> None:
+    handle = subtask.checkpoint(1)
+    stranger = subtask.root / handle.path / "000099.sst"
+    stranger.write_bytes(b"planted")
+    assert str(stranger) in refused(subtask, handle, tmp_path / "fetched")
+
+
+def test_a_snapshot_folder_that_is_a_link_is_refused(subtask: Subtask, tmp_path: Path) -> None:
+    handle = subtask.checkpoint(1)
+    (subtask.root / handle.path).rename(tmp_path / "elsewhere")
+    (subtask.root / handle.path).symlink_to(tmp_path / "elsewhere")
+    assert "symbolic link" in refused(subtask, handle, tmp_path / "fetched")
+
+
+def test_a_snapshot_that_is_not_there_is_refused_by_name(subtask: Subtask, tmp_path: Path) -> None:
+    handle = StateHandle("chk-9/subtask-0", "0" * 64, 0, 0)
+    assert str(subtask.root / "chk-9/subtask-0") in refused(subtask, handle, tmp_path / "fetched")
+
+
+@pytest.mark.parametrize("path", ["../outside", "/etc", "chk-1/../../outside", "chk-1/subtask-0/../subtask-0", ""])
+def test_a_handle_that_leads_elsewhere_is_refused(subtask: Subtask, tmp_path: Path, path: str) -> None:
+    handle = subtask.checkpoint(1)
+    assert repr(path) in refused(subtask, replace(handle, path=path), tmp_path / "fetched")
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside", "/etc/passwd", "a/b", "..", ".", ".hidden", "", "manifest.json", "a\x00b"]
+)
+def test_a_manifest_with_a_name_that_leads_elsewhere_is_refused(subtask: Subtask, tmp_path: Path, name: str) -> None:
+    handle = subtask.checkpoint(1)
+    (subtask.root / "outside").write_bytes(b"secret")
+    path = subtask.root / handle.path / "manifest.json"
+    listed = [[name, 6, sha256(b"secret").hexdigest()]]
+    data = encode_fact("state-manifest", {"files": listed, "key_count": 1})
+    path.write_bytes(data)
+    message = refused(subtask, replace(handle, manifest_sha256=sha256(data).hexdigest()), tmp_path / "fetched")
+    assert str(path) in message
+    assert repr(name) in message
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"files": 1, "key_count": 1}, {"files": [["a"]], "key_count": 1}, {"files": [], "key_count": "x"}]
+)
+def test_a_manifest_of_another_shape_is_refused(body: dict[str, object]) -> None:
+    with pytest.raises(CheckpointCorrupted, match=r"here\.json"):
+        Manifest.decode(encode_fact("state-manifest", body), "here.json")
+
+
+def test_a_manifest_that_lists_a_file_twice_is_refused() -> None:
+    with pytest.raises(CheckpointCorrupted, match="twice"):
+        Manifest.of([StoredFile("a", 1, "x"), StoredFile("a", 2, "y")], 0)
+
+
+def test_a_folder_that_exists_is_not_overwritten_by_a_fetch(subtask: Subtask, tmp_path: Path) -> None:
+    handle = subtask.checkpoint(1)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_bytes(b"kept")
+    with pytest.raises(Unavailable, match="mine"):
+        subtask.storage.fetch(handle, tmp_path / "mine")
+    assert (tmp_path / "mine" / "file").read_bytes() == b"kept"

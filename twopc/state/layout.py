@@ -1,0 +1,103 @@
+"""Every key of stored state, formatted and parsed here and nowhere else; and which names may become paths.
+
+    keyed key      partition prefix | length of name (2) | state name (UTF-8) | user key
+    position key   partition prefix
+    operator key   state name (UTF-8)
+    partition      length of topic (2) | topic (UTF-8) | partition number (4)
+
+Invariants:
+
+- Lengths come first, big-endian, so no partition's prefix, and no state's, is the beginning of another's: a scan by
+  prefix finds the keys of that partition or state, and no others.
+- A path or file name that is let through can't lead out of the job's checkpoint folder
+  (`twopc.protocol.layout` makes the paths).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
+
+_SHORT = struct.Struct(">H")
+_NUMBER = struct.Struct(">I")
+_NUMERAL = r"(0|[1-9][0-9]{0,18})"
+_SNAPSHOT_PATH = re.compile(f"chk-{_NUMERAL}/subtask-{_NUMERAL}", re.ASCII)
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", re.ASCII)
+
+
+def _sized(kind: str, text: str) -> bytes:
+    encoded = text.encode()
+    if len(encoded) > 0xFFFF:
+        raise ConfigurationError(f"{kind} {text[:40]!r}... is {len(encoded)} bytes long; the longest allowed is 65535")
+    return _SHORT.pack(len(encoded)) + encoded
+
+
+def _take_sized(key: bytes) -> tuple[str, bytes]:
+    (size,) = _SHORT.unpack_from(key)
+    end = _SHORT.size + size
+    if end > len(key):
+        raise ValueError("key is shorter than it says")
+    return key[_SHORT.size : end].decode(), key[end:]
+
+
+def _take_partition(key: bytes) -> tuple[TopicPartition, bytes]:
+    topic, rest = _take_sized(key)
+    (number,) = _NUMBER.unpack_from(rest)
+    return TopicPartition(topic, number), rest[_NUMBER.size :]
+
+
+def partition_prefix(partition: TopicPartition) -> bytes:
+    """Return what all keyed state of this partition starts with; it is its position key too."""
+    return _sized("topic", partition.topic) + _NUMBER.pack(partition.partition)
+
+
+def state_prefix(partition: TopicPartition, name: str) -> bytes:
+    """Return what all keys of this state in this partition start with; a user key appended to it makes a keyed key."""
+    return partition_prefix(partition) + _sized("state name", name)
+
+
+def parse_keyed_key(key: bytes) -> tuple[TopicPartition, str, bytes]:
+    """Return partition, state name and user key."""
+    try:
+        partition, rest = _take_partition(key)
+        name, user_key = _take_sized(rest)
+    except (struct.error, ValueError) as error:
+        raise CheckpointCorrupted(f"keyed state holds a key that this program did not write: {key[:64]!r}") from error
+    return partition, name, user_key
+
+
+def parse_position_key(key: bytes) -> TopicPartition:
+    """Return the partition whose position is stored under this key."""
+    try:
+        partition, rest = _take_partition(key)
+        if rest:
+            raise ValueError("key is longer than it should be")
+    except (struct.error, ValueError) as error:
+        raise CheckpointCorrupted(f"positions hold a key that this program did not write: {key[:64]!r}") from error
+    return partition
+
+
+def operator_key(name: str) -> bytes:
+    """Return the key of one operator's own state."""
+    return name.encode()
+
+
+def unfinished_folder(subtask: SubtaskIndex, token: str) -> str:
+    """Return the name under which a snapshot is written before it is whole."""
+    return f".subtask-{subtask}.tmp-{token}"
+
+
+def parse_snapshot_path(path: str) -> tuple[CheckpointId, SubtaskIndex]:
+    """Return checkpoint and subtask of a snapshot's path; refuse any path that isn't exactly one."""
+    match = _SNAPSHOT_PATH.fullmatch(path)
+    if match is None:
+        raise CheckpointCorrupted(f"a checkpoint names {path!r} as a snapshot's place; such a place is chk-N/subtask-N")
+    return CheckpointId(int(match[1])), SubtaskIndex(int(match[2]))
+
+
+def is_file_name(name: str) -> bool:
+    """Say whether this may name a file of a snapshot: no separator, no leading dot, plain characters."""
+    return _FILE_NAME.fullmatch(name) is not None

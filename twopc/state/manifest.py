@@ -1,0 +1,72 @@
+"""The manifest of a snapshot: name, size and SHA-256 of each of its files, and how many keys they hold.
+
+RocksDB doesn't notice all damage to its files; so nothing of a snapshot is opened before it agreed with its manifest,
+and the manifest with the digest in the subtask's acknowledgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.errors import CheckpointCorrupted
+from twopc.protocol.facts import decode_fact, encode_fact
+from twopc.state.layout import is_file_name
+
+FILE_NAME = "manifest.json"
+_KIND = "state-manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file of a snapshot."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All files of a snapshot, in the order of their names. `key_count` is for people: RocksDB estimates it."""
+
+    files: tuple[StoredFile, ...]
+    key_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(file.name for file in self.files)
+
+    @classmethod
+    def of(cls, files: Iterable[StoredFile], key_count: int) -> Manifest:
+        """Make a manifest; raise CheckpointCorrupted for a name that may not become a path."""
+        ordered = tuple(sorted(files, key=lambda file: file.name))
+        for file in ordered:
+            if not is_file_name(file.name) or file.name == FILE_NAME:
+                raise CheckpointCorrupted(f"{file.name!r} can't be the name of a file of a snapshot")
+        manifest = cls(ordered, key_count)
+        if len(manifest.names) != len(ordered):
+            raise CheckpointCorrupted("a manifest lists the same file twice")
+        return manifest
+
+    def encode(self) -> bytes:
+        """Return the stored form."""
+        files = [[file.name, file.size_bytes, file.sha256] for file in self.files]
+        return encode_fact(_KIND, {"files": files, "key_count": self.key_count})
+
+    @classmethod
+    def decode(cls, data: bytes, source: str) -> Manifest:
+        """Read the stored form; raise CheckpointCorrupted, naming `source`, for what `encode` does not write."""
+        body: Mapping[str, Any] = decode_fact(_KIND, data, source)
+        try:
+            files = [StoredFile(str(name), int(size), str(digest)) for name, size, digest in body["files"]]
+            return cls.of(files, int(body["key_count"]))
+        except (ValueError, TypeError, KeyError) as error:
+            raise CheckpointCorrupted(f"{source} is not a manifest of a snapshot: {error!r}") from error
+        except CheckpointCorrupted as error:
+            raise CheckpointCorrupted(f"{source} is refused: {error}") from error

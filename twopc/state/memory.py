@@ -1,0 +1,77 @@
+"""The state backend on dicts, for tests and simulation: the same contract as RocksDB's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from twopc.errors import CheckpointCorrupted, CheckpointDeclined
+from twopc.protocol.facts import decode_fact, encode_fact
+from twopc.state.backend import Family, StateBackend
+
+_KIND = "memory-state"
+_FILE = "state.json"
+
+
+class MemoryBackend(StateBackend):
+    """State in dicts; a snapshot is one file."""
+
+    def __init__(self) -> None:
+        self._families: dict[Family, dict[bytes, bytes]] = {family: {} for family in Family}
+        self._open = True
+
+    @classmethod
+    def open_fresh(cls, folder: Path) -> MemoryBackend:
+        """Open an empty state; `folder` is made, and must not exist yet, as with RocksDB."""
+        folder.mkdir(mode=0o700)
+        return cls()
+
+    @classmethod
+    def open_restored(cls, folder: Path) -> MemoryBackend:
+        """Open what a snapshot holds; raise CheckpointCorrupted if it can't be what was written."""
+        path = folder / _FILE
+        try:
+            body = decode_fact(_KIND, path.read_bytes(), str(path))
+        except OSError as error:
+            raise CheckpointCorrupted(f"{path} can't be read, so no state can be restored from it: {error}") from error
+        backend = cls()
+        for family in Family:
+            backend._families[family] = {bytes.fromhex(key): bytes.fromhex(value) for key, value in body[family.value]}
+        return backend
+
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        found = self._of(family)
+        return [found.get(key) for key in keys]
+
+    def put_many(self, family: Family, items: Sequence[tuple[bytes, bytes | None]]) -> None:
+        found = self._of(family)
+        for key, value in items:
+            if value is None:
+                found.pop(key, None)
+            else:
+                found[key] = value
+
+    def scan(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        found = self._of(family)
+        yield from [(key, found[key]) for key in sorted(found) if key.startswith(prefix)]
+
+    def delete_prefix(self, family: Family, prefix: bytes) -> None:
+        self._families[family] = {key: value for key, value in self._of(family).items() if not key.startswith(prefix)}
+
+    def key_count(self) -> int:
+        return len(self._of(Family.KEYED))
+
+    def snapshot(self, folder: Path) -> None:
+        body = {family.value: [[key.hex(), value.hex()] for key, value in self.scan(family)] for family in Family}
+        try:
+            folder.mkdir(mode=0o700)
+            (folder / _FILE).write_bytes(encode_fact(_KIND, body))
+        except OSError as error:
+            raise CheckpointDeclined(f"no snapshot could be written to {folder}: {error}") from error
+
+    def close(self) -> None:
+        self._open = False
+
+    def _of(self, family: Family) -> dict[bytes, bytes]:
+        assert self._open, "the backend is closed"
+        return self._families[family]

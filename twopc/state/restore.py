@@ -1,0 +1,152 @@
+"""Builds a subtask's state from the snapshots of the subtasks before it, at the same parallelism or another.
+
+What goes where: keyed state goes with its input partition, operator state with the subtask's index, positions are the
+snapshot's. State of an index that no longer exists is left behind.
+
+    snapshots that hold something of mine      what happens
+    none                                       an empty state
+    one                                        that snapshot is opened, and what is not mine is deleted from it
+    several                                    what is mine is copied out of each, into an empty state
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from twopc.errors import CheckpointCorrupted
+from twopc.protocol.facts import StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import SubtaskIndex, TopicPartition
+from twopc.state.backend import Family, StateBackend
+from twopc.state.layout import partition_prefix
+from twopc.state.positions import read_positions, write_positions
+from twopc.state.rocksdb import RocksDBBackend
+
+_ITEMS_PER_WRITE = 2_000
+
+
+class SnapshotSource(Protocol):
+    """Where snapshots come from; `twopc.state.storage.CheckpointStorage` is one."""
+
+    def fetch(self, handle: StateHandle, into: Path) -> None: ...
+
+
+def restore_state(
+    storage: SnapshotSource,
+    snapshots: Sequence[SubtaskSnapshot],
+    partitions: Collection[TopicPartition],
+    subtask: SubtaskIndex,
+    work_folder: Path,
+) -> RocksDBBackend:
+    """Return the open state of `subtask`, which now reads `partitions`, in a folder of its own under `work_folder`.
+
+    `snapshots` are those of the restored checkpoint, or none. Raises CheckpointCorrupted if one can't be trusted.
+    """
+    mine = frozenset(partitions)
+    _refuse_two_owners(snapshots)
+    sources = [
+        snapshot for snapshot in snapshots if snapshot.subtask == subtask or not mine.isdisjoint(_owned(snapshot))
+    ]
+    folder = work_folder / "state"
+    work_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    if len(sources) == 1:
+        return _opened(storage, sources[0], mine, subtask, folder)
+    backend = RocksDBBackend.open_fresh(folder)
+    try:
+        for snapshot in sources:
+            _copy(storage, snapshot, mine, subtask, work_folder, backend)
+    except BaseException:
+        backend.close()
+        raise
+    return backend
+
+
+def _owned(snapshot: SubtaskSnapshot) -> frozenset[TopicPartition]:
+    return frozenset(position.partition for position in snapshot.positions)
+
+
+def _refuse_two_owners(snapshots: Iterable[SubtaskSnapshot]) -> None:
+    owners: dict[TopicPartition, SubtaskIndex] = {}
+    for snapshot in snapshots:
+        for partition in _owned(snapshot):
+            if owners.setdefault(partition, snapshot.subtask) != snapshot.subtask:
+                raise CheckpointCorrupted(
+                    f"{partition} is in the snapshots of subtasks {owners[partition]} and {snapshot.subtask}: "
+                    "a partition has one owner, so this checkpoint can't be restored"
+                )
+
+
+def _opened(
+    storage: SnapshotSource,
+    snapshot: SubtaskSnapshot,
+    mine: frozenset[TopicPartition],
+    subtask: SubtaskIndex,
+    folder: Path,
+) -> RocksDBBackend:
+    """Open the only snapshot that holds something of mine, and delete the rest of it."""
+    backend = _fetched(storage, snapshot, folder)
+    try:
+        for partition in _owned(snapshot) - mine:
+            backend.delete_prefix(Family.KEYED, partition_prefix(partition))
+        if snapshot.subtask != subtask:
+            backend.delete_prefix(Family.OPERATOR, b"")
+        write_positions(backend, [position for position in snapshot.positions if position.partition in mine])
+    except BaseException:
+        backend.close()
+        raise
+    return backend
+
+
+def _copy(
+    storage: SnapshotSource,
+    snapshot: SubtaskSnapshot,
+    mine: frozenset[TopicPartition],
+    subtask: SubtaskIndex,
+    work_folder: Path,
+    target: StateBackend,
+) -> None:
+    folder = work_folder / f"restored-{snapshot.subtask}"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        source = _fetched(storage, snapshot, folder)
+        try:
+            for partition in sorted(_owned(snapshot) & mine):
+                for family in (Family.POSITIONS, Family.KEYED):
+                    _copy_range(source, target, family, partition_prefix(partition))
+            if snapshot.subtask == subtask:
+                _copy_range(source, target, Family.OPERATOR, b"")
+        finally:
+            source.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copy_range(source: StateBackend, target: StateBackend, family: Family, prefix: bytes) -> None:
+    items = source.scan(family, prefix)
+    while some := list(islice(items, _ITEMS_PER_WRITE)):
+        target.put_many(family, some)
+
+
+def _fetched(storage: SnapshotSource, snapshot: SubtaskSnapshot, folder: Path) -> RocksDBBackend:
+    """Open a snapshot, verified, in `folder`, and check that it stands where its metadata says."""
+    storage.fetch(snapshot.state, folder)
+    backend = RocksDBBackend.open_restored(folder)
+    try:
+        stored = read_positions(backend)
+        if set(stored) != set(snapshot.positions):
+            raise CheckpointCorrupted(
+                f"the state in {snapshot.state.path} does not belong to its checkpoint: it stands at "
+                f"{_listed(stored)}, the metadata at {_listed(snapshot.positions)}"
+            )
+    except BaseException:
+        backend.close()
+        raise
+    return backend
+
+
+def _listed(positions: Sequence[object]) -> str:
+    return ", ".join(map(str, positions)) or "no position"

@@ -1,0 +1,192 @@
+"""The state backend on RocksDB: the only importer of rocksdict.
+
+Invariants:
+
+- Raw mode everywhere: rocksdict's default mode unpickles what it reads, so that a planted value would run code.
+- RocksDB opens a folder whose MANIFEST lost its tail as an empty database, with no error. So every snapshot holds a
+  sentinel, asserted when it is opened again; and `storage` has compared every file's digest before. Flushes are
+  atomic over all families: without that, a lost tail takes the last family with it and leaves the sentinel.
+- An iterator that meets a damaged block ends as if there were no more keys: its status is asked after every scan.
+- The write-ahead log is off: a snapshot is the durability.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    Checkpoint,
+    DBCompressionType,
+    Options,
+    Rdict,
+    WriteBatch,
+    WriteOptions,
+)
+
+from twopc.errors import CheckpointCorrupted, CheckpointDeclined
+from twopc.state.backend import Family, StateBackend
+
+MIB = 1024 * 1024
+BLOCK_CACHE_BYTES = 64 * MIB
+WRITE_BUFFER_BYTES = 32 * MIB
+ALL_WRITE_BUFFERS_BYTES = 64 * MIB
+"""Over all families of one subtask; several subtasks share a machine."""
+
+_SENTINEL_KEY = b"twopc-snapshot"
+_SENTINEL_VALUE = b"1"
+
+
+def _options() -> Options:
+    table = BlockBasedOptions()
+    table.set_block_cache(Cache(BLOCK_CACHE_BYTES))
+    # Filters and indexes stay outside the cache, at about 1.5 bytes a key: inside, they drive each other out as soon as
+    # the state outgrows it, and reads become ten times slower.
+    table.set_bloom_filter(10, False)
+    options = Options(raw_mode=True)
+    options.set_block_based_table_factory(table)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+    options.set_db_write_buffer_size(ALL_WRITE_BUFFERS_BYTES)
+    options.set_max_background_jobs(2)
+    options.set_max_open_files(500)
+    options.set_max_manifest_file_size(MIB)
+    options.set_keep_log_file_num(1)
+    options.set_stats_dump_period_sec(0)
+    options.set_stats_persist_period_sec(0)
+    options.set_paranoid_checks(True)
+    options.set_atomic_flush(True)
+    options.create_missing_column_families(True)
+    return options
+
+
+def _without_log() -> WriteOptions:
+    options = WriteOptions()
+    setattr(options, "disable_wal", True)  # noqa: B010 - a property, which rocksdict's stub declares as a method
+    return options
+
+
+class RocksDBBackend(StateBackend):
+    """One RocksDB with a column family per Family; made by `open_fresh` or `open_restored`."""
+
+    def __init__(self, folder: Path, options: Options) -> None:
+        self._folder = folder
+        self._db = Rdict(str(folder), options=options, column_families={family.value: options for family in Family})
+        self._families = {family: self._db.get_column_family(family.value) for family in Family}
+        self._handles = {family: self._db.get_column_family_handle(family.value) for family in Family}
+        self._write_options = _without_log()
+
+    @classmethod
+    def open_fresh(cls, folder: Path) -> RocksDBBackend:
+        """Open an empty state in `folder`, which must not exist yet."""
+        options = _options()
+        options.create_if_missing(True)
+        options.set_error_if_exists(True)
+        try:
+            return cls(folder, options)
+        except Exception as error:
+            raise OSError(errno.EIO, f"RocksDB can't be created: {error}", str(folder)) from error
+
+    @classmethod
+    def open_restored(cls, folder: Path) -> RocksDBBackend:
+        """Open what a snapshot holds, in place; raise CheckpointCorrupted if it can't be what was written."""
+        options = _options()
+        options.create_if_missing(False)
+        if not folder.is_dir():
+            raise CheckpointCorrupted(f"{folder} is not there, so no state can be restored from it")
+        try:
+            backend = cls(folder, options)
+        except Exception as error:
+            raise CheckpointCorrupted(f"RocksDB refuses to open {folder}: {error}") from error
+        try:
+            backend._assert_sentinel()
+        except BaseException:
+            backend.close()
+            raise
+        return backend
+
+    def _assert_sentinel(self) -> None:
+        try:
+            found = self._db.get(_SENTINEL_KEY)
+        except Exception as error:
+            raise self._unreadable(error) from error
+        if found != _SENTINEL_VALUE:
+            raise CheckpointCorrupted(
+                f"{self._folder} opens, but lacks the mark that every snapshot holds: part of it was lost"
+            )
+
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        try:
+            return cast("list[bytes | None]", self._families[family].get(list(keys)))
+        except Exception as error:
+            raise self._unreadable(error) from error
+
+    def put_many(self, family: Family, items: Sequence[tuple[bytes, bytes | None]]) -> None:
+        batch = WriteBatch(raw_mode=True)
+        handle = self._handles[family]
+        put = batch.put
+        for key, value in items:
+            if value is None:
+                batch.delete(key, handle)
+            else:
+                put(key, value, handle)
+        self._write(batch)
+
+    def scan(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        try:
+            found = self._families[family].iter()
+            found.seek(prefix)
+            while found.valid():
+                key = found.key()
+                if not key.startswith(prefix):
+                    break
+                yield key, found.value()
+                found.next()
+            found.status()
+        except Exception as error:
+            raise self._unreadable(error) from error
+
+    def delete_prefix(self, family: Family, prefix: bytes) -> None:
+        end = _after_prefix(prefix)
+        if end is None:
+            self.put_many(family, [(key, None) for key, _ in self.scan(family, prefix)])
+            return
+        batch = WriteBatch(raw_mode=True)
+        batch.delete_range(prefix, end, self._handles[family])
+        self._write(batch)
+
+    def key_count(self) -> int:
+        return self._families[Family.KEYED].property_int_value("rocksdb.estimate-num-keys") or 0
+
+    def snapshot(self, folder: Path) -> None:
+        try:
+            self._db.put(_SENTINEL_KEY, _SENTINEL_VALUE, self._write_options)
+            Checkpoint(self._db).create_checkpoint(str(folder))
+        except Exception as error:
+            raise CheckpointDeclined(f"RocksDB could not write a snapshot to {folder}: {error}") from error
+
+    def close(self) -> None:
+        self._handles.clear()
+        # A family keeps the database, and its lock, open as long as it is open itself.
+        for family in self._families.values():
+            family.close()
+        self._db.close()
+
+    def _write(self, batch: WriteBatch) -> None:
+        try:
+            self._db.write(batch, self._write_options)
+        except Exception as error:
+            raise OSError(errno.EIO, f"RocksDB can't write: {error}", str(self._folder)) from error
+
+    def _unreadable(self, error: Exception) -> CheckpointCorrupted:
+        return CheckpointCorrupted(f"RocksDB can't read from {self._folder}: {error}")
+
+
+def _after_prefix(prefix: bytes) -> bytes | None:
+    """Return the smallest key greater than all that start with `prefix`; None if there is no such key."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

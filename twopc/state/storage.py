@@ -1,0 +1,186 @@
+"""Checkpoint storage on a file system: where snapshots are put, and fetched from.
+
+Invariants:
+
+- A snapshot is visible under its name only when it is whole and durable: written to a temporary name, every new file
+  and folder fsynced, then renamed. A crash leaves a temporary folder and no snapshot.
+- A failed write or fsync loses the snapshot and declines the checkpoint. A file whose fsync failed is never linked
+  again, because a second fsync may succeed over lost pages: its bytes are copied to a new file instead.
+- SST files never change, so they are hard-linked: from the subtask's folder, or from its snapshot before, or else
+  copied. All other files are copied, in both directions: a running RocksDB writes to its own.
+- What is fetched is verified where it will be opened, before it is opened: names, types, sizes and digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation, Unavailable
+from twopc.files import fsync_folder, make_folder
+from twopc.protocol.facts import StateHandle
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.layout import subtask_folder
+from twopc.state import layout, manifest
+from twopc.state.filecopy import FileIdentity, copy_file, digest_of, link_file, read_file, seal_file, write_new
+from twopc.state.manifest import Manifest, StoredFile
+
+_IMMUTABLE_SUFFIX = ".sst"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A snapshot that this process put, from which the next may link."""
+
+    folder: Path
+    digests: dict[str, str]
+
+
+class CheckpointStorage:
+    """Snapshots of one job, under `root`, the job's checkpoint folder. Used by one thread at a time."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._digests: dict[SubtaskIndex, dict[FileIdentity, str]] = {}
+        self._previous: dict[SubtaskIndex, _Stored] = {}
+        self._unsynced: set[FileIdentity] = set()
+
+    def put(
+        self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
+    ) -> StateHandle:
+        """Store the files of `local_folder`, incrementally; raise CheckpointDeclined if the disk refuses."""
+        path = subtask_folder(checkpoint_id, subtask)
+        target = self._root / path
+        parent = target.parent
+        unfinished = parent / layout.unfinished_folder(subtask, secrets.token_hex(8))
+        if target.exists():
+            raise ProtocolViolation(f"{target} is there already: a checkpoint id is given out once, and taken once")
+        try:
+            make_folder(self._root)
+            parent.mkdir(mode=0o700, exist_ok=True)
+            unfinished.mkdir(mode=0o700)
+            contents = self._fill(unfinished, subtask, local_folder, key_count)
+            unfinished.rename(target)
+            fsync_folder(parent)
+            fsync_folder(self._root)
+        except OSError as error:
+            for leftover in (unfinished, target):
+                shutil.rmtree(leftover, ignore_errors=True)
+            raise CheckpointDeclined(
+                f"the snapshot of subtask {subtask} can't be stored in {target}: {error}; "
+                "the job goes on, but no checkpoint completes until the checkpoint folder can be written to"
+            ) from error
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        self._previous[subtask] = _Stored(target, {file.name: file.sha256 for file in contents.files})
+        return StateHandle(
+            path=path,
+            manifest_sha256=hashlib.sha256(contents.encode()).hexdigest(),
+            size_bytes=contents.size_bytes,
+            key_count=key_count,
+        )
+
+    def fetch(self, handle: StateHandle, into: Path) -> None:
+        """Bring a snapshot to the new folder `into`, verified; raise CheckpointCorrupted naming what is wrong."""
+        layout.parse_snapshot_path(handle.path)
+        folder = self._root / handle.path
+        contents = _verified_manifest(folder, handle)
+        try:
+            _refuse_strangers(folder, contents)
+            _fetch_files(folder, into, contents)
+        except OSError as error:
+            raise Unavailable(
+                f"the snapshot {folder} can't be brought to {into}: {error}; "
+                "is there room, and may this process read the one and write the other?"
+            ) from error
+
+    def _fill(self, unfinished: Path, subtask: SubtaskIndex, local_folder: Path, key_count: int) -> Manifest:
+        known = self._digests.get(subtask, {})
+        digests: dict[FileIdentity, str] = {}
+        files = []
+        for source in sorted(local_folder.iterdir()):
+            target = unfinished / source.name
+            if source.suffix == _IMMUTABLE_SUFFIX:
+                identity = FileIdentity.of(source)
+                digest = known.get(identity) or digest_of(source)
+                self._place(source, target, subtask, identity, digest)
+                digests[identity] = digest
+                files.append(StoredFile(source.name, identity.size_bytes, digest))
+            else:
+                files.append(StoredFile(source.name, *copy_file(source, target)))
+        contents = Manifest.of(files, key_count)
+        write_new(unfinished / manifest.FILE_NAME, contents.encode())
+        fsync_folder(unfinished)
+        self._digests[subtask] = digests
+        return contents
+
+    def _place(self, source: Path, target: Path, subtask: SubtaskIndex, identity: FileIdentity, digest: str) -> None:
+        """Have the immutable `source` at `target`: linked from itself, else from the snapshot before, else copied."""
+        if identity not in self._unsynced and link_file(source, target):
+            if identity not in self._digests.get(subtask, {}):
+                self._seal(target, identity)
+            return
+        previous = self._previous.get(subtask)
+        same = previous is not None and previous.digests.get(source.name) == digest
+        if previous is not None and same and link_file(previous.folder / source.name, target):
+            return
+        _, copied = copy_file(source, target)
+        if copied != digest:
+            raise OSError(f"{source} changed while it was stored, or the disk returned other bytes")
+
+    def _seal(self, target: Path, identity: FileIdentity) -> None:
+        try:
+            seal_file(target)
+        except OSError:
+            self._unsynced.add(identity)
+            raise
+
+
+def _verified_manifest(folder: Path, handle: StateHandle) -> Manifest:
+    path = folder / manifest.FILE_NAME
+    for place in (folder.parent, folder, path):
+        if place.is_symlink():
+            raise CheckpointCorrupted(f"{place} is a symbolic link, which this program never writes")
+    try:
+        data = read_file(path)
+    except OSError as error:
+        raise CheckpointCorrupted(f"{path} can't be read: {error}") from error
+    if hashlib.sha256(data).hexdigest() != handle.manifest_sha256:
+        raise CheckpointCorrupted(f"{path} is not the manifest that the subtask acknowledged: its SHA-256 differs")
+    return Manifest.decode(data, str(path))
+
+
+def _refuse_strangers(folder: Path, contents: Manifest) -> None:
+    found = {path.name for path in folder.iterdir()} - {manifest.FILE_NAME}
+    for name in sorted(found - contents.names):
+        raise CheckpointCorrupted(f"{folder / name} is not listed in the manifest: it does not belong here")
+    for name in sorted(contents.names - found):
+        raise CheckpointCorrupted(f"{folder / name} is missing: the manifest lists it")
+
+
+def _fetch_files(folder: Path, into: Path, contents: Manifest) -> None:
+    into.mkdir(mode=0o700)
+    try:
+        for file in contents.files:
+            _fetch_file(folder / file.name, into / file.name, file)
+    except BaseException:
+        shutil.rmtree(into, ignore_errors=True)
+        raise
+
+
+def _fetch_file(source: Path, target: Path, expected: StoredFile) -> None:
+    if source.is_symlink() or not source.is_file():
+        raise CheckpointCorrupted(f"{source} is not a regular file, so it is not what was stored")
+    size = source.stat().st_size
+    if size != expected.size_bytes:
+        raise CheckpointCorrupted(f"{source} is damaged: it has {size} bytes and should have {expected.size_bytes}")
+    if source.suffix == _IMMUTABLE_SUFFIX and link_file(source, target):
+        digest = digest_of(target)
+    else:
+        _, digest = copy_file(source, target)
+    if digest != expected.sha256:
+        raise CheckpointCorrupted(f"{source} is damaged: its SHA-256 does not match the manifest")
