@@ -1,0 +1,136 @@
+"""What the Kafka tests share: rows, batches and contexts, and one subtask's sink driven by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.config import RunSettings
+from twopc.kafka import KafkaSink
+from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.messages import Complete
+from twopc.record import Batch, Headers
+from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext
+from twopc.testing.topics import read_topic
+
+INPUT_ID = "an-input-topic"
+
+
+@dataclass(frozen=True, slots=True)
+class FakeRow:
+    """One input record as a source would hand it over."""
+
+    index: int
+    payload: Any
+    row_key: bytes | None = None
+    row_timestamp: tuple[int, int] = (0, 0)
+    row_headers: Headers | None = None
+
+    def topic(self) -> str:
+        return "input"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self.index
+
+    def key(self) -> bytes | None:
+        return self.row_key
+
+    def value(self) -> Any:
+        return self.payload
+
+    def timestamp(self) -> tuple[int, int]:
+        return self.row_timestamp
+
+    def headers(self) -> Headers | None:
+        return self.row_headers
+
+
+def batch_of(*values: Any) -> Batch:
+    return Batch([FakeRow(index, value) for index, value in enumerate(values)], list(values))
+
+
+def settings(bootstrap_servers: str, **changes: Any) -> RunSettings:
+    return RunSettings(bootstrap_servers=bootstrap_servers, **changes)
+
+
+class DrivenSink:
+    """One job's sink with one subtask, its protocol spoken by hand. Checkpoint ids are the test's own.
+
+    The input topic is only one that exists: a group can hold positions of no other.
+    """
+
+    def __init__(self, bootstrap_servers: str, job: str, topic: Any, input_topic: str, **options: Any) -> None:
+        self.job = job
+        self.input_topic = input_topic
+        self.settings = settings(bootstrap_servers)
+        self.topic = topic
+        self.options = options
+        self.attempt = 0
+        self.sink = KafkaSink(topic, **options)
+        self.txn: Any = None
+
+    @property
+    def context(self) -> JobContext:
+        return JobContext(self.job, AttemptId(self.attempt), 1, self.settings)
+
+    @property
+    def group(self) -> str:
+        return self.job
+
+    def start_attempt(self) -> list[str]:
+        """Begin the next attempt as a driver and a subtask would; return what was lingering."""
+        self.attempt += 1
+        self.sink = KafkaSink(self.topic, **self.options)
+        lingering = self.sink.abort_lingering(self.context)
+        context = self.context
+        self.sink.open(
+            SubtaskContext(context.job, context.attempt, context.parallelism, context.settings, SubtaskIndex(0))
+        )
+        self.txn = self.sink.begin()
+        return lingering
+
+    def write(self, *values: Any) -> int:
+        return self.sink.write(self.txn, batch_of(*values))
+
+    def pre_commit(self, checkpoint: int, position: int = 0) -> Committable:
+        """Pre-commit a transaction that holds something, and begin the next."""
+        where = PartitionPosition(TopicPartition(self.input_topic, 0), INPUT_ID, Position(position))
+        committable = self.sink.pre_commit(self.txn, PreCommit(CheckpointId(checkpoint), (where,), self.group))
+        assert committable is not None
+        self.txn = self.sink.begin()
+        return committable
+
+    def commit(self, committable: Committable) -> None:
+        self.sink.commit(committable, Complete(committable.checkpoint_id))
+
+    def complete(self, committable: Committable) -> None:
+        """Commit what a completed checkpoint holds, and release what that allows."""
+        self.commit(committable)
+        self.sink.release(committable.checkpoint_id)
+
+    def recover(self, committables: Sequence[Committable], confirmed: Sequence[str] = ()) -> list[Settled]:
+        return KafkaSink(self.topic, **self.options).recover(self.context, committables, frozenset(confirmed))
+
+    def die(self) -> None:
+        """Leave without aborting anything, as a killed process does."""
+        self.sink.close()
+        self.txn = None
+
+
+def values_of(bootstrap_servers: str, topic: str, isolation: str = "read_committed") -> list[bytes | None]:
+    """Return what a reader of the topic sees, in the order of each partition."""
+    return [record.value for record in read_topic(bootstrap_servers, topic, isolation=isolation)]
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 30) -> None:
+    """Return when it holds: the broker ends a transaction a little after it has said that it will."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"it did not come to hold within {seconds} s"
+        time.sleep(0.05)

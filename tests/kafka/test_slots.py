@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twopc.errors import CheckpointDeclined, Unavailable
+from twopc.kafka import slots
+from twopc.kafka.output import Channel
+from twopc.kafka.slots import SlotPool, SlotState, may_be_taken_again
+from twopc.protocol.ids import CheckpointId
+
+FIRST = 3
+
+
+class Maker:
+    """Makes slots that have no producer; may be told to fail."""
+
+    def __init__(self) -> None:
+        self.made: list[int] = []
+        self.failing = False
+
+    def __call__(self, number: int) -> tuple[str, Channel]:
+        if self.failing:
+            raise Unavailable("not now")
+        self.made.append(number)
+        return f"id-{number}", cast(Channel, object())
+
+
+@pytest.fixture
+def maker() -> Maker:
+    return Maker()
+
+
+@pytest.fixture
+def pool(maker: Maker) -> Iterator[SlotPool]:
+    """Return a pool that adds a slot only when one is asked for."""
+    made = SlotPool(maker, FIRST, spare_after_seconds=60)
+    yield made
+    made.close()
+
+
+def through(pool: SlotPool, checkpoint: int, *, settle: bool = True) -> str:
+    slot = pool.take(5)
+    pool.pre_committed(slot, CheckpointId(checkpoint))
+    if settle:
+        pool.settled(slot, doubtful=False)
+    return slot.transactional_id
+
+
+@given(st.integers(1, 9), st.integers(0, 9))
+def test_only_a_later_completed_checkpoint_frees_a_slot(last: int, completed: int) -> None:
+    assert may_be_taken_again(CheckpointId(last), CheckpointId(completed)) == (completed > last)
+
+
+def test_a_slot_is_not_free_when_its_own_checkpoint_has_completed(pool: SlotPool) -> None:
+    first = through(pool, 1)
+    pool.release(CheckpointId(1))
+    assert first not in {pool.take(5).transactional_id for _ in range(FIRST)}
+
+
+def test_a_slot_is_free_when_a_later_checkpoint_has_completed(pool: SlotPool) -> None:
+    first = through(pool, 1)
+    pool.release(CheckpointId(2))
+    assert first in {pool.take(5).transactional_id for _ in range(FIRST)}
+
+
+def test_a_pre_committed_slot_is_never_freed_by_a_completion_alone(pool: SlotPool) -> None:
+    pending = through(pool, 1, settle=False)
+    pool.release(CheckpointId(9))
+    assert pending not in {pool.take(5).transactional_id for _ in range(FIRST)}
+
+
+def test_three_slots_are_enough_while_every_checkpoint_completes(pool: SlotPool, maker: Maker) -> None:
+    for checkpoint in range(1, 50):
+        through(pool, checkpoint)
+        pool.release(CheckpointId(checkpoint))
+    assert maker.made == [0, 1, 2]
+
+
+def test_the_pool_grows_while_checkpoints_abort(pool: SlotPool) -> None:
+    assert len({through(pool, checkpoint, settle=False) for checkpoint in range(1, 8)}) == 7
+
+
+def test_a_spare_is_made_before_it_is_asked_for_when_no_slot_becomes_free(maker: Maker) -> None:
+    pool = SlotPool(maker, 1, spare_after_seconds=0.01)
+    pool.take(5)
+    assert _wait_until(lambda: len(maker.made) == 2)
+    pool.close()
+
+
+def test_a_slot_in_doubt_gets_another_producer_under_the_same_id(pool: SlotPool, maker: Maker) -> None:
+    slot = pool.take(5)
+    before = slot.channel
+    pool.pre_committed(slot, CheckpointId(1))
+    pool.settled(slot, doubtful=True)
+    pool.release(CheckpointId(2))
+    assert _wait_until(lambda: slot.state is SlotState.FREE)
+    assert slot.channel is not before
+    assert maker.made == [0, 1, 2, 0]
+
+
+def test_a_slot_in_doubt_keeps_its_producer_until_a_later_checkpoint_has_completed(
+    pool: SlotPool, maker: Maker
+) -> None:
+    slot = pool.take(5)
+    pool.pre_committed(slot, CheckpointId(1))
+    pool.settled(slot, doubtful=True)
+    pool.release(CheckpointId(1))
+    assert slot.state is SlotState.SETTLED
+    assert maker.made == [0, 1, 2]
+
+
+def test_without_a_slot_in_time_the_wait_is_given_up(maker: Maker) -> None:
+    pool = SlotPool(maker, 1, spare_after_seconds=60)
+    pool.take(5)
+    maker.failing = True
+    with pytest.raises(Unavailable, match="no transactional producer became ready"):
+        pool.take(0.05)
+    pool.close()
+
+
+def test_too_many_pending_transactions_decline_the_checkpoint(maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "MOST_SLOTS", 2)
+    pool = SlotPool(maker, 2, spare_after_seconds=60)
+    through(pool, 1, settle=False)
+    pool.take(5)
+    with pytest.raises(CheckpointDeclined, match="wait for a checkpoint to complete"):
+        pool.require_room()
+    pool.close()
+
+
+def _wait_until(holds: Any, seconds: float = 5) -> bool:
+    waiting = threading.Event()
+    for _ in range(int(seconds / 0.01)):
+        if holds():
+            return True
+        waiting.wait(0.01)
+    return False

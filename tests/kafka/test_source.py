@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition as Target
+from confluent_kafka.admin import AdminClient
+
+from tests.kafka.kit import DrivenSink, eventually, settings
+from twopc.errors import ConfigurationError, UserCodeError
+from twopc.kafka import KafkaSource, StartingOffsets
+from twopc.kafka.client_config import admin_config
+from twopc.kafka.wire import ControlClient
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.serde import Json
+from twopc.sink import JobContext, SubtaskContext
+from twopc.source import SourceReader, Split
+from twopc.testing.topics import Write, create_topic, delete_topic, produce
+
+pytestmark = pytest.mark.broker
+
+Restored = dict[TopicPartition, PartitionPosition]
+
+
+class Reading:
+    """Plans and reads one source by hand."""
+
+    def __init__(self, servers: str, job: str) -> None:
+        self.servers = servers
+        self.context = JobContext(job, AttemptId(1), 1, settings(servers))
+        self._readers: list[SourceReader] = []
+
+    def plan(self, source: KafkaSource, restored: Restored | None = None, bounded: bool = True) -> list[Split]:
+        return source.plan(self.context, restored or {}, bounded)
+
+    def open(self, source: KafkaSource, splits: list[Split]) -> SourceReader:
+        context = self.context
+        subtask = SubtaskContext(context.job, context.attempt, context.parallelism, context.settings, SubtaskIndex(0))
+        reader = source.open(subtask, splits)
+        self._readers.append(reader)
+        return reader
+
+    def all_values(self, source: KafkaSource, restored: Restored | None = None) -> list[Any]:
+        """Read to the ends that are there now."""
+        return drain(self.open(source, self.plan(source, restored)))
+
+    def close(self) -> None:
+        for reader in self._readers:
+            reader.close()
+
+
+def drain(reader: SourceReader, turns: int = 600) -> list[Any]:
+    values: list[Any] = []
+    for _ in range(turns):
+        if reader.finished():
+            return values
+        batch = reader.poll(0.1, 1000)
+        values += [] if batch is None else batch.values
+    raise AssertionError(f"the read did not end; it stands at {reader.positions()}")
+
+
+@pytest.fixture
+def reading(servers: str, job: str) -> Iterator[Reading]:
+    found = Reading(servers, job)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def three(servers: str, new_topic: Callable[..., str]) -> str:
+    """Return a topic with one partition of three records, at 1,000, 2,000 and 3,000 ms."""
+    topic = new_topic()
+    produce(
+        servers,
+        topic,
+        [Write(value, timestamp=stamp) for value, stamp in ((b"a", 1_000), (b"b", 2_000), (b"c", 3_000))],
+    )
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (StartingOffsets.group_offsets(), [b"a", b"b", b"c"]),
+        (StartingOffsets.earliest(), [b"a", b"b", b"c"]),
+        (StartingOffsets.latest(), []),
+        (StartingOffsets.timestamp(2_000), [b"b", b"c"]),
+        (StartingOffsets.timestamp(2_001), [b"c"]),
+        (StartingOffsets.timestamp(9_000), []),
+    ],
+)
+def test_each_startup_mode_begins_where_it_says(
+    reading: Reading, three: str, start: Any, expected: list[bytes]
+) -> None:
+    assert reading.all_values(KafkaSource(three, start=start)) == expected
+
+
+def test_specific_offsets_begin_there_and_at_the_earliest_where_none_is_named(
+    reading: Reading, three: str, servers: str, new_topic: Callable[..., str]
+) -> None:
+    other = new_topic()
+    produce(servers, other, [b"x"])
+    source = KafkaSource([three, other], start=StartingOffsets.specific({(three, 0): 2}))
+    assert sorted(reading.all_values(source)) == [b"c", b"x"]
+
+
+def test_group_offsets_begin_where_the_group_stands(reading: Reading, three: str, servers: str) -> None:
+    source = KafkaSource(three)
+    reader = reading.open(source, reading.plan(source))
+    position = PartitionPosition(TopicPartition(three, 0), "", Position(2))
+    reader.commit_positions(CheckpointId(4), [position])
+    with ControlClient(servers, admin_config({})) as client:
+        eventually(lambda: _held(client, reading, three) == (2, "checkpoint=4"))
+    assert reading.all_values(KafkaSource(three)) == [b"c"]
+
+
+def _held(client: ControlClient, reading: Reading, topic: str) -> tuple[int, str] | None:
+    where = TopicPartition(topic, 0)
+    held = client.group_offsets(reading.context.job, [where])
+    return (held[where].position, held[where].metadata) if where in held else None
+
+
+def test_a_restored_position_outweighs_the_startup_mode(reading: Reading, three: str) -> None:
+    [split] = reading.plan(KafkaSource(three))
+    restored = {split.partition: PartitionPosition(split.partition, split.topic_id, Position(1))}
+    assert reading.all_values(KafkaSource(three, start=StartingOffsets.latest()), restored) == [b"b", b"c"]
+
+
+def test_a_partition_added_since_the_checkpoint_is_read_from_its_first_record(
+    reading: Reading, servers: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(2)
+    produce(servers, topic, [Write(b"old", partition=0), Write(b"new", partition=1)])
+    first, _ = reading.plan(KafkaSource(topic))
+    restored = {first.partition: PartitionPosition(first.partition, first.topic_id, Position(1))}
+    assert reading.all_values(KafkaSource(topic, start=StartingOffsets.latest()), restored) == [b"new"]
+
+
+def test_a_bounded_read_of_a_transactional_topic_ends_beyond_the_last_marker(
+    reading: Reading, driven: DrivenSink, out: str
+) -> None:
+    driven.write(b"a")
+    driven.commit(driven.pre_commit(1))
+    driven.write(b"aborted")
+    driven.txn.slot.channel.flush(30)
+    driven.sink.abort(driven.txn)
+    driven.txn = driven.sink.begin()
+    source = KafkaSource(out)
+    reader = reading.open(source, reading.plan(source))
+    assert drain(reader) == [b"a"]
+    [position] = reader.positions()
+    assert position.position == 4  # a, its commit marker, what was aborted, its marker
+
+
+def test_a_bounded_read_does_not_wait_for_what_an_open_transaction_hides(
+    reading: Reading, driven: DrivenSink, out: str
+) -> None:
+    driven.write(b"committed")
+    driven.commit(driven.pre_commit(1))
+    driven.write(b"pre-committed")
+    driven.pre_commit(2)
+    assert reading.all_values(KafkaSource(out)) == [b"committed"]
+
+
+def test_what_arrives_after_the_plan_is_left_to_the_next_run(
+    reading: Reading, servers: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(2)
+    source = KafkaSource(topic)
+    produce(servers, topic, [Write(b"%d" % number, partition=number % 2) for number in range(10)])
+    splits = reading.plan(source)
+    produce(servers, topic, [Write(b"later", partition=number % 2) for number in range(5_000)])
+    reader = reading.open(source, splits)
+    assert sorted(drain(reader)) == [b"%d" % number for number in range(10)]
+    assert [item.position for item in reader.positions()] == [5, 5]
+    restored = {item.partition: item for item in reader.positions()}
+    assert reading.all_values(source, restored) == [b"later"] * 5_000
+
+
+def test_positions_before_the_first_poll_are_the_starts(reading: Reading, three: str) -> None:
+    source = KafkaSource(three, start=StartingOffsets.specific({(three, 0): 1}))
+    reader = reading.open(source, reading.plan(source, bounded=False))
+    assert [item.position for item in reader.positions()] == [1]
+
+
+def test_an_unbounded_read_goes_on_and_reports_its_lag(reading: Reading, three: str, servers: str) -> None:
+    source = KafkaSource(three)
+    reader = reading.open(source, reading.plan(source, bounded=False))
+    seen: list[Any] = []
+    for _ in range(100):
+        batch = reader.poll(0.1, 1000)
+        seen += [] if batch is None else batch.values
+        if len(seen) == 3:
+            produce(servers, three, [b"d"])
+        if len(seen) == 4:
+            break
+    assert seen == [b"a", b"b", b"c", b"d"]
+    assert not reader.finished()
+    assert reader.lag() == 0
+
+
+def test_a_reader_without_splits_is_finished_at_once(reading: Reading, three: str) -> None:
+    reader = reading.open(KafkaSource(three), [])
+    assert reader.finished()
+    assert (reader.poll(0, 1000), reader.positions(), reader.lag()) == (None, (), 0)
+
+
+def test_keys_and_values_are_decoded(reading: Reading, servers: str, new_topic: Callable[..., str]) -> None:
+    topic = new_topic()
+    produce(servers, topic, [Write(b'{"n": 1}', key=b'"k"'), Write(None)])
+    source = KafkaSource(topic, key=Json(), value=Json())
+    reader = reading.open(source, reading.plan(source))
+    decoded: list[tuple[Any, Any]] = []
+    while not reader.finished():
+        batch = reader.poll(0.1, 1000)
+        decoded += [] if batch is None else zip(batch.keys, batch.values, strict=True)
+    assert decoded == [("k", {"n": 1}), (None, None)]
+
+
+def test_a_value_that_cannot_be_decoded_is_named(reading: Reading, servers: str, new_topic: Callable[..., str]) -> None:
+    topic = new_topic()
+    produce(servers, topic, [b"1", b"no JSON"])
+    with pytest.raises(UserCodeError, match=rf"{topic}\[0\]@1: decoding the value"):
+        reading.all_values(KafkaSource(topic, value=Json()))
+
+
+def test_a_missing_input_topic_is_named(reading: Reading) -> None:
+    with pytest.raises(ConfigurationError, match=r"input topic 'nowhere' isn't there: create it"):
+        reading.plan(KafkaSource("nowhere"))
+
+
+def test_a_recreated_input_topic_is_refused(reading: Reading, three: str, servers: str) -> None:
+    [split] = reading.plan(KafkaSource(three))
+    restored = {split.partition: PartitionPosition(split.partition, split.topic_id, Position(0))}
+    delete_topic(servers, three)
+    create_topic(servers, three)
+    with pytest.raises(ConfigurationError, match=f"{three}' was deleted and created again"):
+        reading.plan(KafkaSource(three), restored)
+
+
+def test_a_position_beyond_the_end_is_refused(reading: Reading, three: str) -> None:
+    with pytest.raises(ConfigurationError, match="read from offset 9, but it ends at 3"):
+        reading.plan(KafkaSource(three, start=StartingOffsets.specific({(three, 0): 9})))
+
+
+def test_a_position_that_retention_has_deleted_is_refused(reading: Reading, three: str, servers: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    for done in admin.delete_records([Target(three, 0, 2)]).values():
+        done.result(30)
+    with pytest.raises(ConfigurationError, match="read from offset 1, but its first record is at 2"):
+        reading.plan(KafkaSource(three, start=StartingOffsets.specific({(three, 0): 1})))

@@ -1,0 +1,48 @@
+"""librdkafka's errors in the words of this project."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+
+from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable, UserCodeError
+
+_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+_REFUSED = {
+    KafkaError._AUTHENTICATION,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+_SETTING = {KafkaError._INVALID_ARG, KafkaError.INVALID_TRANSACTION_TIMEOUT}
+_TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+_UNKNOWN_TOPIC = {KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
+_OTHER_MEMBERS = {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION}
+
+
+def error_of(exception: KafkaException) -> KafkaError:
+    error: KafkaError = exception.args[0]
+    return error
+
+
+def failure(doing: str, error: KafkaError) -> TwoPhaseCommitError:
+    """Return what to raise when `error` stopped us `doing` something."""
+    code = error.code()
+    said = f"{doing} failed: {error.str()}"
+    if code in _FENCED:
+        return Fenced(
+            f"{said}. Another producer took the transactional id over: a newer attempt of this job, or another job "
+            "with the same transactional_id_prefix"
+        )
+    if code in _REFUSED:
+        return ConfigurationError(f"{said}. Check credentials (properties of source and sink) and ACLs")
+    if code in _SETTING:
+        return ConfigurationError(f"{said}. Check the properties of source and sink, and transaction_timeout_ms")
+    if code in _TOO_LARGE:
+        return UserCodeError(f"{said}. Make the records smaller, or raise max.message.bytes of the topic")
+    if code in _UNKNOWN_TOPIC:
+        return ConfigurationError(f"{said}. A topic of the job isn't there (any more)")
+    if code in _OTHER_MEMBERS:
+        return ConfigurationError(f"{said}. The consumer group has other members: give the job a group_id of its own")
+    return Unavailable(said)

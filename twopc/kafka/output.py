@@ -1,0 +1,232 @@
+"""The hot path of the sink: a batch into a producer's queue, topic by topic, with nothing of ours per record.
+
+A producer must know a topic's metadata before its first record to it: librdkafka otherwise may count an unknown
+partition into the transaction, and a topic that isn't there would hang instead of failing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from twopc.column import ColumnError, last_taken, user_code_error
+from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.kafka.failures import error_of, failure
+from twopc.kafka.wire import ControlClient
+from twopc.record import Batch, Record
+from twopc.serde import Serde
+
+log = logging.getLogger(__name__)
+
+FULL_QUEUE_POLL_SECONDS = 0.05
+METADATA_TIMEOUT_SECONDS = 30.0
+ABORT_TIMEOUT_SECONDS = 5.0
+
+TopicOf = str | Callable[[Record], str]
+
+
+class Channel:
+    """One producer, what it knows, what it wrote to, and what it failed to deliver. Used by one thread at a time."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.topics: set[str] = set()
+        self._first_failure: TwoPhaseCommitError | None = None
+        self._known: set[str] = set()
+        try:
+            self.producer = Producer({**config, "on_delivery": self._on_delivery, "error_cb": _log_error})
+        except KafkaException as error:
+            raise failure("making a producer", error_of(error)) from error
+
+    def _on_delivery(self, error: KafkaError, message: Message) -> None:
+        """Called for failed records only; it must not keep the record."""
+        if self._first_failure is None:
+            self._first_failure = failure(f"delivering a record to {message.topic()}[{message.partition()}]", error)
+
+    def reset(self) -> None:
+        """Forget what the transaction before wrote to, and what became of it."""
+        self.topics.clear()
+        self._first_failure = None
+
+    def flush(self, seconds: float) -> int:
+        """Wait until every record is delivered or has failed; return how many are neither. Raise the first failure."""
+        return self._serve(self.producer.flush, seconds)
+
+    def poll(self, seconds: float) -> None:
+        """Take the reports that have arrived; raise the first failure."""
+        self._serve(self.producer.poll, seconds)
+
+    def _serve(self, call: Callable[[float], int], seconds: float) -> int:
+        """Call what calls back. confluent-kafka raises a fatal error from it, and may garble it with the calls back."""
+        try:
+            left = call(seconds)
+        except KafkaException as error:
+            raise failure("producing", error_of(error)) from error
+        except SystemError as error:
+            raise self._fatal_error(error.__cause__) from error
+        self._raise_failure()
+        return left
+
+    def _fatal_error(self, cause: BaseException | None) -> TwoPhaseCommitError:
+        """Return what stopped the producer. It says so again whenever asked for a transaction; this one is spoilt."""
+        if isinstance(cause, KafkaException):
+            return failure("producing", error_of(cause))
+        try:
+            self.producer.abort_transaction(ABORT_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            return failure("producing", error_of(error))
+        return Unavailable("producing failed, and the Kafka client did not say why")
+
+    def _raise_failure(self) -> None:
+        """Raise what kept the first record from being delivered, if any was."""
+        if self._first_failure is not None:
+            raise self._first_failure
+
+    def know(self, topic: str) -> None:
+        """Fetch the metadata of a topic that exists."""
+        if topic in self._known:
+            return
+        try:
+            self.producer.list_topics(topic, timeout=METADATA_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise failure(f"asking for the metadata of topic {topic}", error_of(error)) from error
+        self._known.add(topic)
+
+
+class Output:
+    """What to write where: serdes, topics and their ids as they were when first written to."""
+
+    def __init__(self, topic: TopicOf, key: Serde, value: Serde, client: ControlClient) -> None:
+        self._topic = topic
+        self._key = key
+        self._value = value
+        self._client = client
+        self.topic_ids: dict[str, str] = {}
+
+    @property
+    def static_topics(self) -> tuple[str, ...]:
+        return (self._topic,) if isinstance(self._topic, str) else ()
+
+    def learn(self, topic: str) -> None:
+        """Make sure that a topic exists, and note its id."""
+        if topic in self.topic_ids:
+            return
+        found = self._client.topics([topic])
+        if topic not in found:
+            raise ConfigurationError(
+                f"output topic {topic!r} isn't there: create it (kafka-topics.sh --create --topic {topic} ...) and "
+                "start the job again"
+            )
+        self.topic_ids[topic] = found[topic].topic_id
+
+    def write(self, channel: Channel, batch: Batch) -> int:
+        """Hand the batch to the producer, waiting where its queue is full; return how many records it took."""
+        if len(batch) == 0:
+            return 0
+        if isinstance(self._topic, str):
+            self._write_to(channel, self._topic, batch)
+        else:
+            for topic, part in _by_topic(self._topic, batch):
+                self._write_to(channel, topic, part)
+        channel.poll(0)
+        return len(batch)
+
+    def _write_to(self, channel: Channel, topic: str, batch: Batch) -> None:
+        self.learn(topic)
+        channel.know(topic)
+        channel.topics.add(topic)
+        values = _serialized(self._value, batch.values, batch, f"encoding a value for topic {topic}")
+        keys = _serialized(self._key, batch.keys, batch, f"encoding a key for topic {topic}")
+        stamps = _timestamps(batch)
+        headers = batch.headers
+        rest = iter(values)
+        try:
+            if any(headers):
+                _produce_with_headers(channel, topic, zip(rest, keys, stamps, headers, strict=False))
+            else:
+                _produce(channel, topic, zip(rest, keys, stamps, strict=False))
+        except KafkaException as error:
+            channel.poll(0)
+            raise _named(batch, last_taken(values, rest), failure(f"producing to {topic}", error_of(error))) from error
+        except (TypeError, ValueError) as error:
+            row = batch.rows[last_taken(values, rest)]
+            raise user_code_error(row, f"producing to topic {topic}", error) from error
+
+
+def _log_error(error: KafkaError) -> None:
+    """What isn't fatal heals by itself, or fails records."""
+    log.info("producer: %s", error)
+
+
+def _produce(channel: Channel, topic: str, records: Iterator[tuple[Any, Any, int]]) -> None:
+    produce = channel.producer.produce
+    for value, key, stamp in records:
+        try:
+            produce(topic, value, key, -1, None, None, stamp)
+        except BufferError:
+            _produce_when_there_is_room(channel, topic, value, key, -1, None, None, stamp)
+
+
+def _produce_with_headers(channel: Channel, topic: str, records: Iterator[tuple[Any, Any, int, Any]]) -> None:
+    produce = channel.producer.produce
+    for value, key, stamp, headers in records:
+        try:
+            produce(topic, value, key, -1, None, None, stamp, list(headers) if headers else None)
+        except BufferError:
+            _produce_when_there_is_room(channel, topic, value, key, -1, None, None, stamp, list(headers or ()))
+
+
+def _produce_when_there_is_room(channel: Channel, *record: Any) -> None:
+    """Back-pressure. It ends: room comes, or the oldest record runs into message.timeout.ms and fails."""
+    while True:
+        channel.poll(FULL_QUEUE_POLL_SECONDS)
+        try:
+            channel.producer.produce(*record)
+        except BufferError:
+            continue
+        return
+
+
+def _serialized(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[Any]:
+    if serde.is_identity:
+        return column
+    try:
+        return serde.serialize_all(column)
+    except ColumnError as error:
+        raise user_code_error(batch.rows[error.index], doing, error.cause) from error.cause
+
+
+def _timestamps(batch: Batch) -> Any:
+    """Return a column of milliseconds; librdkafka takes 0 as now."""
+    stamps = batch.timestamps
+    if None not in stamps:
+        return stamps
+    return [stamp or 0 for stamp in stamps]
+
+
+def _by_topic(topic_of: Callable[[Record], str], batch: Batch) -> list[tuple[str, Batch]]:
+    """Split the batch by the topic of each record; the order within a topic stays."""
+    columns = zip(batch.keys, batch.values, batch.timestamps, batch.headers, batch.rows, strict=True)
+    indices: dict[str, list[int]] = {}
+    for index, (key, value, stamp, headers, row) in enumerate(columns):
+        record = Record(key, value, stamp, headers, row.topic() or "", row.partition() or 0, row.offset() or 0)
+        try:
+            topic = topic_of(record)
+            if not isinstance(topic, str):
+                raise TypeError(f"it must return the name of a topic, not {topic!r}")
+        except Exception as error:
+            raise user_code_error(row, "the sink's topic function", error) from error
+        indices.setdefault(topic, []).append(index)
+    if len(indices) == 1:
+        return [(next(iter(indices)), batch)]
+    return [(topic, batch.take(chosen)) for topic, chosen in indices.items()]
+
+
+def _named(batch: Batch, index: int, error: TwoPhaseCommitError) -> TwoPhaseCommitError:
+    """Name the input record where the record itself is at fault."""
+    if not error.restartable:
+        row = batch.rows[index]
+        return type(error)(f"record {row.topic()}[{row.partition()}]@{row.offset()}: {error}")
+    return error

@@ -1,0 +1,64 @@
+"""What is checked before a job starts, so that it fails at once and says why, instead of later or never."""
+
+from __future__ import annotations
+
+from twopc.config import NO_TIMEOUT_MS, RunSettings
+from twopc.errors import ConfigurationError
+from twopc.kafka.wire import ControlClient
+
+SUBMIT_MS = 30_000
+"""What starting an attempt may take, beside the waits between attempts."""
+
+
+def bootstrap_servers_of(own: str | None, settings: RunSettings) -> str:
+    """Return the servers that a source or sink was given, else the run's."""
+    servers = own or settings.bootstrap_servers
+    if not servers:
+        raise ConfigurationError("no Kafka brokers are named: set bootstrap_servers (--bootstrap-servers HOST:PORT)")
+    return servers
+
+
+def restart_budget_ms(settings: RunSettings) -> int:
+    """Return the longest that all restarts in a row may keep the job down."""
+    delay, total = settings.restart_delay_ms, 0
+    for _ in range(settings.restart_attempts):
+        total += delay + SUBMIT_MS // 10
+        delay = min(2 * delay, settings.restart_delay_max_ms)
+    return total + SUBMIT_MS
+
+
+def transaction_timeout_ms(settings: RunSettings, client: ControlClient) -> int:
+    """Return the time-out for the job's transactions; raise ConfigurationError if it is too long or too short."""
+    longest = client.max_transaction_timeout_ms()
+    return checked_timeout_ms(settings, longest)
+
+
+def checked_timeout_ms(settings: RunSettings, longest: int) -> int:
+    """Choose and check the time-out, given the brokers' transaction.max.timeout.ms."""
+    timeout = longest if settings.transaction_timeout_ms is None else settings.transaction_timeout_ms
+    if timeout > longest:
+        raise ConfigurationError(
+            f"transaction_timeout_ms is {timeout}, but the brokers allow at most transaction.max.timeout.ms={longest}: "
+            "lower the first or raise the second"
+        )
+    needed = settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms + restart_budget_ms(settings)
+    if timeout < needed and timeout != NO_TIMEOUT_MS:
+        raise ConfigurationError(
+            f"the brokers would abort a transaction after {timeout} ms (transaction_timeout_ms, at most their "
+            f"transaction.max.timeout.ms={longest}), but a pre-committed one may have to wait {needed} ms: "
+            "checkpoint_interval_ms + checkpoint_timeout_ms + restarts (restart_attempts, restart_delay_max_ms). "
+            f"Raise the time-outs (transaction.max.timeout.ms={NO_TIMEOUT_MS} on the brokers removes the limit) or "
+            "lower the others"
+        )
+    return timeout
+
+
+def require_topics(client: ControlClient, topics: tuple[str, ...], role: str) -> None:
+    """Raise ConfigurationError, naming them, if topics are missing."""
+    found = client.topics(topics)
+    missing = [topic for topic in topics if topic not in found]
+    if missing:
+        raise ConfigurationError(
+            f"{role} topic {', '.join(map(repr, missing))} isn't there: create it "
+            f"(kafka-topics.sh --create --topic {missing[0]} ...), or correct its name in the job"
+        )

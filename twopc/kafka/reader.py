@@ -1,0 +1,213 @@
+"""Reads one subtask's partitions with one consumer: assigned, read_committed, from numbers.
+
+Invariants:
+
+- The position moves over what is no record too (markers of transactions, aborted and compacted records), so a bounded
+  read ends by position, never by the offset of a last record.
+- Nothing at or beyond a split's stop is handed over, and a split that reached it reports the stop as its position.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from twopc.column import ColumnError, user_code_error
+from twopc.errors import ConfigurationError
+from twopc.kafka.committable import witness_metadata
+from twopc.kafka.failures import error_of, failure
+from twopc.protocol import ids
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import CheckpointId, Position
+from twopc.record import Batch
+from twopc.serde import Serde
+from twopc.source import SourceReader, Split
+
+log = logging.getLogger(__name__)
+
+FILL_SECONDS = 0.005
+"""How long a batch may wait to become full once there is a record."""
+
+_GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+
+
+def check_config(config: dict[str, Any]) -> None:
+    """Raise ConfigurationError if librdkafka doesn't take these settings; connects to nothing that matters."""
+    _consumer(config).close()
+
+
+class KafkaReader(SourceReader):
+    """One consumer for all splits of a subtask; none for no splits."""
+
+    def __init__(self, config: dict[str, Any], key: Serde, value: Serde, splits: Sequence[Split]) -> None:
+        self._key = key
+        self._value = value
+        self._splits = {split.partition: split for split in splits}
+        self._partitions = [TopicPartition(split.partition.topic, split.partition.partition) for split in splits]
+        self._ended = {split.partition for split in splits if split.stop is not None and split.start >= split.stop}
+        self._bounded = any(split.stop is not None for split in splits)
+        self._seen_beyond: dict[ids.TopicPartition, int] = {}
+        self._consumer: Consumer | None = None
+        if splits:
+            self._consumer = _consumer({**config, "on_commit": _log_commit, "error_cb": _log_error})
+            self._consumer.assign(
+                [TopicPartition(split.partition.topic, split.partition.partition, split.start) for split in splits]
+            )
+            self._pause(self._ended)
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        if self._consumer is None or self.finished():
+            return None
+        try:
+            messages = self._consumer.consume(most, min(timeout, FILL_SECONDS))
+            if not messages and timeout > FILL_SECONDS:
+                messages = self._consumer.consume(1, timeout - FILL_SECONDS)
+                messages += self._consumer.consume(most - 1, 0) if messages and most > 1 else []
+        except KafkaException as error:
+            raise failure("reading", error_of(error)) from error
+        if any(map(Message.error, messages)):
+            messages = self._without_errors(messages)
+        if self._bounded:
+            messages = self._cut(messages)
+        return self._decoded(messages) if messages else None
+
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        at = self._current()
+        return tuple(
+            PartitionPosition(partition, split.topic_id, at[partition]) for partition, split in self._splits.items()
+        )
+
+    def finished(self) -> bool:
+        return len(self._ended) == len(self._splits)
+
+    def lag(self) -> int | None:
+        if self._consumer is None:
+            return 0
+        at, total = self._current(), 0
+        for partition, split in self._splits.items():
+            end = self._end_of(partition)
+            if split.stop is not None:
+                end = split.stop
+            if end is None:
+                return None
+            total += max(0, end - at[partition])
+        return total
+
+    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
+        if self._consumer is None or not positions:
+            return
+        metadata = witness_metadata(checkpoint_id)
+        offsets = [
+            TopicPartition(item.partition.topic, item.partition.partition, item.position, metadata)
+            for item in positions
+        ]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+        except KafkaException as error:
+            log.warning("the positions of checkpoint %d were not committed to the group: %s", checkpoint_id, error)
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _current(self) -> dict[ids.TopicPartition, Position]:
+        """Return the next offset of every split, its start where nothing was read yet."""
+        at = {partition: split.start for partition, split in self._splits.items()}
+        if self._consumer is not None:
+            for item in self._consumer.position(self._partitions):
+                if item.offset >= 0:
+                    at[ids.TopicPartition(item.topic, item.partition)] = Position(item.offset)
+        for partition in self._ended:
+            stop = self._splits[partition].stop
+            assert stop is not None
+            at[partition] = max(stop, self._splits[partition].start)
+        return at
+
+    def _end_of(self, partition: ids.TopicPartition) -> int | None:
+        """Return the end as the last fetch saw it."""
+        assert self._consumer is not None
+        _, high = self._consumer.get_watermark_offsets(TopicPartition(*partition), cached=True)
+        return high if high >= 0 else None
+
+    def _cut(self, messages: list[Message]) -> list[Message]:
+        """End the splits that have reached their stop; drop what was read beyond it."""
+        assert self._consumer is not None
+        beyond: dict[tuple[str, int], int] = {}
+        ending: set[ids.TopicPartition] = set()
+        for item in self._consumer.position(self._partitions):
+            partition = ids.TopicPartition(item.topic, item.partition)
+            stop = self._splits[partition].stop
+            if stop is None or item.offset < stop:
+                continue
+            if partition not in self._ended:
+                ending.add(partition)
+            if item.offset > stop and self._seen_beyond.get(partition) != item.offset:
+                self._seen_beyond[partition] = item.offset
+                beyond[partition] = stop
+        if ending:
+            self._ended |= ending
+            self._pause(ending)
+        if not beyond:
+            return messages
+        return [message for message in messages if not _is_beyond(message, beyond)]
+
+    def _pause(self, partitions: set[ids.TopicPartition]) -> None:
+        if self._consumer is not None and partitions:
+            self._consumer.pause([TopicPartition(*partition) for partition in partitions])
+
+    def _without_errors(self, messages: list[Message]) -> list[Message]:
+        """Drop what is no record; raise what can't be read over."""
+        records = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                records.append(message)
+            elif error.code() in _GONE:
+                raise ConfigurationError(
+                    f"the position in {message.topic()}[{message.partition()}] is not there any more ({error.str()}): "
+                    "retention deleted records before they were read"
+                )
+            elif error.code() != KafkaError._PARTITION_EOF:
+                if not error.retriable():
+                    raise failure(f"reading {message.topic()}[{message.partition()}]", error)
+                log.warning("reading %s[%s]: %s", message.topic(), message.partition(), error)
+        return records
+
+    def _decoded(self, messages: list[Message]) -> Batch:
+        keys = None if self._key.is_identity else _column(self._key, Message.key, messages, "decoding the key")
+        return Batch(messages, _column(self._value, Message.value, messages, "decoding the value"), keys)
+
+
+def _column(serde: Serde, field: Callable[[Message], Any], messages: list[Message], doing: str) -> list[Any]:
+    column = list(map(field, messages))
+    if serde.is_identity:
+        return column
+    try:
+        return serde.deserialize_all(column)
+    except ColumnError as error:
+        raise user_code_error(messages[error.index], doing, error.cause) from error.cause
+
+
+def _is_beyond(message: Any, stops: Mapping[tuple[str, int], int]) -> bool:
+    stop = stops.get((message.topic(), message.partition()))
+    return stop is not None and message.offset() >= stop
+
+
+def _consumer(config: dict[str, Any]) -> Consumer:
+    try:
+        return Consumer(config)
+    except KafkaException as error:
+        raise failure("making a consumer", error_of(error)) from error
+
+
+def _log_error(error: KafkaError) -> None:
+    log.info("consumer: %s", error)
+
+
+def _log_commit(error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
+    if error is not None:
+        log.warning("positions were not committed to the consumer group: %s", error)

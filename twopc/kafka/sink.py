@@ -1,0 +1,192 @@
+"""The Kafka sink: a description that is copied to every subtask, and opens nothing before it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from twopc.errors import ConfigurationError
+from twopc.kafka.client_config import admin_config, checked_producer_properties
+from twopc.kafka.lingering import take_over_all, take_over_foreign
+from twopc.kafka.output import Channel, Output, TopicOf
+from twopc.kafka.plain import PlainWriter
+from twopc.kafka.preflight import bootstrap_servers_of, require_topics, transaction_timeout_ms
+from twopc.kafka.resume import settle
+from twopc.kafka.source import BYTES
+from twopc.kafka.transactional import Transaction, TransactionalWriter
+from twopc.kafka.wire import ControlClient
+from twopc.kafka.writer_config import WriterConfig
+from twopc.protocol.facts import Committable
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex, checked_name
+from twopc.protocol.messages import Complete
+from twopc.record import Batch
+from twopc.serde import Serde
+from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
+
+SETTLE_BUDGET_SECONDS = 120.0
+SWEEP_TIMEOUT_MS = 60_000
+DRIVER = SubtaskIndex(-1)
+
+
+class DeliveryGuarantee(Enum):
+    """What a reader may rely on. Only the first hides what a crash leaves behind, from read_committed readers."""
+
+    EXACTLY_ONCE = "exactly_once"
+    AT_LEAST_ONCE = "at_least_once"
+    NONE = "none"
+
+
+class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
+    """Writes records to a topic, or to the topic that a function of the record returns.
+
+    Key, headers and timestamp of a record are kept. `transactional_id_prefix` is the job's name unless given; no two
+    jobs on one cluster may share it. `properties` are librdkafka's, for the producers.
+    """
+
+    def __init__(
+        self,
+        topic: TopicOf,
+        *,
+        key: Serde = BYTES,
+        value: Serde = BYTES,
+        delivery_guarantee: str | DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
+        transactional_id_prefix: str | None = None,
+        bootstrap_servers: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not topic or not (isinstance(topic, str) or callable(topic)):
+            raise ConfigurationError(
+                f"KafkaSink needs a topic's name, or a function of a record that returns one, not {topic!r}"
+            )
+        self.topic = topic
+        self.key = key
+        self.value = value
+        self.delivery_guarantee = _guarantee(delivery_guarantee)
+        self.transactional_id_prefix = transactional_id_prefix
+        if transactional_id_prefix is not None:
+            checked_name("transactional_id_prefix", transactional_id_prefix)
+        self.bootstrap_servers = bootstrap_servers
+        self.properties = checked_producer_properties(properties or {})
+        admin_config(self.properties)
+        self._client: ControlClient | None = None
+        self._writer: TransactionalWriter | PlainWriter | None = None
+        self._swept = AttemptId(0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy the description only."""
+        return {**self.__dict__, "_client": None, "_writer": None, "_swept": AttemptId(0)}
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "type": "KafkaSink",
+            "topic": self.topic if isinstance(self.topic, str) else getattr(self.topic, "__name__", "a function"),
+            "key": self.key,
+            "value": self.value,
+            "delivery_guarantee": self.delivery_guarantee.value,
+        }
+
+    # On a subtask.
+
+    def open(self, context: SubtaskContext) -> None:
+        self._client = self._connect(context)
+        output = Output(self.topic, self.key, self.value, self._client)
+        config = self._config(context, context.subtask, self._client)
+        if self._transactional:
+            self._writer = TransactionalWriter(config, output, self._client)
+        else:
+            wait = self.delivery_guarantee is DeliveryGuarantee.AT_LEAST_ONCE
+            self._writer = PlainWriter(config, output, wait_for_delivery=wait)
+
+    def begin(self) -> Transaction | None:
+        return self._writer.begin() if isinstance(self._writer, TransactionalWriter) else None
+
+    def write(self, txn: Transaction | None, batch: Batch) -> int:
+        writer = self._writer
+        if isinstance(writer, TransactionalWriter) and txn is not None:
+            return writer.write(txn, batch)
+        assert isinstance(writer, PlainWriter), "open() was not called"
+        return writer.write(batch)
+
+    def pre_commit(self, txn: Transaction | None, request: PreCommit) -> Committable | None:
+        if isinstance(self._writer, TransactionalWriter) and txn is not None:
+            return self._writer.pre_commit(txn, request)
+        assert isinstance(self._writer, PlainWriter), "open() was not called"
+        self._writer.pre_commit()
+        return None
+
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        assert committable.checkpoint_id <= proof.checkpoint_id, "a completion proves earlier checkpoints only"
+        assert isinstance(self._writer, TransactionalWriter), "open() was not called"
+        self._writer.commit(committable)
+
+    def release(self, completed: CheckpointId) -> None:
+        if isinstance(self._writer, TransactionalWriter):
+            self._writer.release(completed)
+
+    def abort(self, txn: Transaction | None) -> None:
+        if isinstance(self._writer, TransactionalWriter) and txn is not None:
+            self._writer.abort(txn)
+
+    def close(self) -> None:
+        writer, self._writer = self._writer, None
+        client, self._client = self._client, None
+        if writer is not None:
+            writer.close()
+        if client is not None:
+            client.close()
+
+    # On the driver.
+
+    def recover(
+        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
+    ) -> list[Settled]:
+        if not committables:
+            return []
+        with self._connect(context) as client:
+            return [
+                settle(client, item, confirmed=item.name in confirmed, budget_seconds=SETTLE_BUDGET_SECONDS)
+                for item in committables
+            ]
+
+    def abort_lingering(self, context: JobContext) -> list[str]:
+        """Also where the sink is checked before an attempt starts: the first call comes before any subtask."""
+        with self._connect(context) as client:
+            config = self._config(context, DRIVER, client)
+            prefix, timeout_ms = config.prefix, config.timeout_ms
+            if self._swept == context.attempt:
+                return take_over_foreign(client, prefix, timeout_ms, context.attempt, context.parallelism)
+            # librdkafka checks its settings when it makes a producer; nothing is sent.
+            Channel(config.transactional(f"{prefix}-check") if self._transactional else config.plain())
+            if isinstance(self.topic, str):
+                require_topics(client, (self.topic,), "output")
+            lingering = take_over_all(client, prefix, timeout_ms)
+            self._swept = context.attempt
+            return lingering
+
+    @property
+    def _transactional(self) -> bool:
+        return self.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE
+
+    def _connect(self, context: JobContext) -> ControlClient:
+        servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
+        return ControlClient(servers, admin_config(self.properties))
+
+    def _config(self, context: JobContext, subtask: SubtaskIndex, client: ControlClient) -> WriterConfig:
+        return WriterConfig(
+            prefix=self.transactional_id_prefix or context.job,
+            subtask=subtask,
+            attempt=context.attempt,
+            settings=context.settings,
+            bootstrap_servers=bootstrap_servers_of(self.bootstrap_servers, context.settings),
+            properties=self.properties,
+            timeout_ms=transaction_timeout_ms(context.settings, client) if self._transactional else SWEEP_TIMEOUT_MS,
+        )
+
+
+def _guarantee(name: str | DeliveryGuarantee) -> DeliveryGuarantee:
+    try:
+        return DeliveryGuarantee(name)
+    except ValueError:
+        choices = ", ".join(repr(item.value) for item in DeliveryGuarantee)
+        raise ConfigurationError(f"delivery_guarantee must be one of {choices}, not {name!r}") from None

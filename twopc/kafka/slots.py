@@ -1,0 +1,167 @@
+"""The transactional producers of a subtask, used in turn.
+
+    FREE --take--> OPEN --pre_committed--> PRE_COMMITTED --settled--> SETTLED --release--> FREE
+
+Invariants:
+
+- A slot is taken again only after a checkpoint later than its own has completed: until then a committable of it may
+  still be asked about, and a later transaction of the same producer is proof that the earlier one was committed.
+- Producers are made off the barrier's path: the first ones at `open`, others by a thread beside the loop, when
+  checkpoints abort and their transactions stay pending.
+- A producer whose commit ended in doubt is closed and made anew under the same rule.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
+
+from twopc.errors import CheckpointDeclined, TwoPhaseCommitError, Unavailable
+from twopc.kafka.output import Channel
+from twopc.protocol.ids import CheckpointId
+
+log = logging.getLogger(__name__)
+
+MOST_SLOTS = 24
+RETRY_SECONDS = 1.0
+NO_CHECKPOINT = CheckpointId(0)
+
+
+class SlotState(Enum):
+    FREE = "free"
+    OPEN = "open"
+    PRE_COMMITTED = "pre-committed"
+    SETTLED = "settled"
+    TO_MAKE = "to make"
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """One transactional id and its producer.
+
+    `checkpoint` is that of its last pre-commit, 0 before the first; `doubtful` asks for another producer.
+    """
+
+    transactional_id: str
+    channel: Channel
+    state: SlotState = SlotState.FREE
+    checkpoint: CheckpointId = NO_CHECKPOINT
+    doubtful: bool = False
+
+
+def may_be_taken_again(last: CheckpointId, completed: CheckpointId) -> bool:
+    """The slot rule."""
+    return completed > last
+
+
+class SlotPool:
+    """Lends slots to transactions. Any thread may call; `make` opens the producer of the n-th slot, and may be slow."""
+
+    def __init__(self, make: Callable[[int], tuple[str, Channel]], first: int, spare_after_seconds: float) -> None:
+        self._make = make
+        self._spare_after = spare_after_seconds
+        self._changed = threading.Condition()
+        self._closed = False
+        self._wanted = False
+        with ThreadPoolExecutor(first, "twopc-slots") as executor:
+            self._slots = [Slot(*made) for made in executor.map(make, range(first))]
+        self._keeper = threading.Thread(target=self._keep, name="twopc-slot-keeper", daemon=True)
+        self._keeper.start()
+
+    def take(self, timeout: float) -> Slot:
+        """Return a free slot, now open."""
+        with self._changed:
+            self._wanted = True
+            self._changed.notify_all()
+            if not self._changed.wait_for(lambda: self._free() is not None, timeout):
+                raise Unavailable(f"no transactional producer became ready within {timeout:.0f} s: is the broker slow?")
+            self._wanted = False
+            slot = self._free()
+            assert slot is not None
+            slot.state = SlotState.OPEN
+            self._changed.notify_all()
+            return slot
+
+    def require_room(self) -> None:
+        """Raise CheckpointDeclined if pre-committing one more would leave nothing to write to."""
+        with self._changed:
+            if len(self._slots) >= MOST_SLOTS and self._free() is None:
+                raise CheckpointDeclined(
+                    f"{MOST_SLOTS} transactions of this subtask wait for a checkpoint to complete; the open one goes on"
+                )
+
+    def pre_committed(self, slot: Slot, checkpoint: CheckpointId) -> None:
+        with self._changed:
+            slot.state = SlotState.PRE_COMMITTED
+            slot.checkpoint = checkpoint
+
+    def find(self, transactional_id: str, checkpoint: CheckpointId) -> Slot | None:
+        """Return the slot whose last pre-commit this was."""
+        with self._changed:
+            for slot in self._slots:
+                if slot.transactional_id == transactional_id and slot.checkpoint == checkpoint:
+                    return slot
+        return None
+
+    def settled(self, slot: Slot, *, doubtful: bool) -> None:
+        """Its transaction is committed; `doubtful` if its producer may not know."""
+        with self._changed:
+            slot.state = SlotState.SETTLED
+            slot.doubtful = doubtful
+
+    def release(self, completed: CheckpointId) -> None:
+        """Free what the slot rule allows."""
+        with self._changed:
+            for slot in self._slots:
+                if slot.state is SlotState.SETTLED and may_be_taken_again(slot.checkpoint, completed):
+                    slot.state = SlotState.TO_MAKE if slot.doubtful else SlotState.FREE
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """End the keeper. Transactions stay as they are: destroying a producer aborts nothing."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._keeper.join()
+        self._slots.clear()
+
+    def _free(self) -> Slot | None:
+        return next((slot for slot in self._slots if slot.state is SlotState.FREE), None)
+
+    def _keep(self) -> None:
+        """Make what is missing, until closed."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._to_make() is not None or self._free() is None)
+                if self._to_make() is None and not self._wanted:
+                    self._changed.wait_for(lambda: self._closed or self._wanted or self._free(), self._spare_after)
+                if self._closed:
+                    return
+                slot = self._to_make()
+                if slot is None and (self._free() is not None or len(self._slots) >= MOST_SLOTS):
+                    self._changed.wait(RETRY_SECONDS)
+                    continue
+            self._make_one(slot)
+
+    def _to_make(self) -> Slot | None:
+        return next((slot for slot in self._slots if slot.state is SlotState.TO_MAKE), None)
+
+    def _make_one(self, slot: Slot | None) -> None:
+        number = len(self._slots) if slot is None else self._slots.index(slot)
+        try:
+            transactional_id, channel = self._make(number)
+        except TwoPhaseCommitError as error:
+            log.warning("a transactional producer could not be made, trying again: %s", error)
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
+            return
+        with self._changed:
+            if slot is None:
+                self._slots.append(Slot(transactional_id, channel))
+            else:
+                slot.channel, slot.state, slot.doubtful = channel, SlotState.FREE, False
+            self._changed.notify_all()

@@ -1,0 +1,134 @@
+"""The Kafka source: a description that is copied to every subtask, and the plan that the driver makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twopc.errors import ConfigurationError
+from twopc.kafka.client_config import admin_config, checked_consumer_properties, consumer_config
+from twopc.kafka.preflight import bootstrap_servers_of, require_topics
+from twopc.kafka.reader import KafkaReader, check_config
+from twopc.kafka.start import GroupOffsets, StartupMode, resolve
+from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import Position, TopicPartition
+from twopc.serde import Bytes, Serde
+from twopc.sink import JobContext, SubtaskContext
+from twopc.source import Source, SourceReader, Split
+
+BYTES: Serde = Bytes()
+
+
+class KafkaSource(Source):
+    """Reads the committed records of one topic or several.
+
+    `group_id` is the job's name unless given: the consumer group that follows the job's positions, for monitoring and
+    as a startup mode. `properties` are librdkafka's, for the consumers.
+    """
+
+    def __init__(
+        self,
+        topics: str | Sequence[str],
+        *,
+        key: Serde = BYTES,
+        value: Serde = BYTES,
+        group_id: str | None = None,
+        start: StartupMode = GroupOffsets(),  # noqa: B008 - a frozen value
+        bootstrap_servers: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.topics = (topics,) if isinstance(topics, str) else tuple(dict.fromkeys(topics))
+        if not self.topics or not all(isinstance(topic, str) and topic for topic in self.topics):
+            raise ConfigurationError(f"KafkaSource needs the name of a topic, or several, not {topics!r}")
+        self.key = key
+        self.value = value
+        self.group_id = group_id
+        self.start = start
+        self.bootstrap_servers = bootstrap_servers
+        self.properties = checked_consumer_properties(properties or {})
+        admin_config(self.properties)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "type": "KafkaSource",
+            "topics": ",".join(self.topics),
+            "key": self.key,
+            "value": self.value,
+            "start": self.start,
+        }
+
+    def group(self, context: JobContext) -> str:
+        return self.group_id or context.job
+
+    def plan(
+        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
+    ) -> list[Split]:
+        servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
+        check_config(self._config(context))
+        with ControlClient(servers, admin_config(self.properties)) as client:
+            require_topics(client, self.topics, "input")
+            topics = client.topics(self.topics)
+            partitions = [
+                TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)
+            ]
+            starts = self._starts(client, self.group(context), topics, partitions, restored)
+            ends = client.offsets(dict.fromkeys(partitions, LATEST))
+            _check_range(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)), ends)
+        return [
+            Split(partition, topics[partition.topic].topic_id, starts[partition], ends[partition] if bounded else None)
+            for partition in partitions
+        ]
+
+    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        return KafkaReader(self._config(context), self.key, self.value, splits)
+
+    def _config(self, context: JobContext) -> dict[str, Any]:
+        servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
+        return consumer_config(servers, self.group(context), self.properties)
+
+    def _starts(
+        self,
+        client: ControlClient,
+        group: str,
+        topics: Mapping[str, TopicInfo],
+        partitions: Sequence[TopicPartition],
+        restored: Mapping[TopicPartition, PartitionPosition],
+    ) -> dict[TopicPartition, Position]:
+        """Take what was restored; a partition added since to a topic that was read starts at its first record."""
+        known = {partition: _checked(restored[partition], topics) for partition in partitions if partition in restored}
+        read_before = {partition.topic for partition in restored}
+        added = [p for p in partitions if p not in known and p.topic in read_before]
+        new = [p for p in partitions if p not in known and p.topic not in read_before]
+        return known | client.offsets(dict.fromkeys(added, EARLIEST)) | resolve(self.start, client, group, new)
+
+
+def _checked(restored: PartitionPosition, topics: Mapping[str, TopicInfo]) -> Position:
+    topic = restored.partition.topic
+    if restored.topic_id != topics[topic].topic_id:
+        raise ConfigurationError(
+            f"input topic {topic!r} was deleted and created again since the checkpoint: position "
+            f"{restored.position} of {restored.partition} means nothing in it. Start without the checkpoint "
+            "(--from none)"
+        )
+    return restored.position
+
+
+def _check_range(
+    starts: Mapping[TopicPartition, Position],
+    firsts: Mapping[TopicPartition, Position],
+    ends: Mapping[TopicPartition, Position],
+) -> None:
+    for partition, start in starts.items():
+        first, end = firsts[partition], ends[partition]
+        if start < first:
+            raise ConfigurationError(
+                f"{partition} should be read from offset {start}, but its first record is at {first} now: "
+                f"{first - start} offsets were deleted by retention before they were read. To go on without them, "
+                "start without the checkpoint (--from none) and with start=StartingOffsets.earliest()"
+            )
+        if start > end:
+            raise ConfigurationError(
+                f"{partition} should be read from offset {start}, but it ends at {end}: records were lost on the "
+                "broker, or the offset is wrong"
+            )

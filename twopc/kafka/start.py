@@ -1,0 +1,104 @@
+"""Where to start reading when no checkpoint says so: five modes with Flink's names, made numbers on the driver.
+
+A symbolic start must be a number before the first record is read, or a restart before the first checkpoint would begin
+somewhere else and skip what lay between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from twopc.errors import ConfigurationError
+from twopc.kafka.wire import EARLIEST, LATEST, ControlClient
+from twopc.protocol.ids import Position, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffsets:
+    """Where the consumer group stands; the earliest where it has no offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest:
+    """The first record that is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """After the last record that is there when the job first starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """The first record whose timestamp is this or later, in Unix milliseconds; the end if there is none."""
+
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Specific:
+    """These offsets; the earliest for partitions that are not named."""
+
+    offsets: tuple[tuple[TopicPartition, Position], ...]
+
+
+StartupMode = GroupOffsets | Earliest | Latest | Timestamp | Specific
+
+
+class StartingOffsets:
+    """The startup modes, as a job names them: `KafkaSource("in", start=StartingOffsets.earliest())`."""
+
+    @staticmethod
+    def group_offsets() -> StartupMode:
+        return GroupOffsets()
+
+    @staticmethod
+    def earliest() -> StartupMode:
+        return Earliest()
+
+    @staticmethod
+    def latest() -> StartupMode:
+        return Latest()
+
+    @staticmethod
+    def timestamp(milliseconds: int) -> StartupMode:
+        if milliseconds < 0:
+            raise ConfigurationError(f"StartingOffsets.timestamp needs Unix milliseconds, not {milliseconds}")
+        return Timestamp(milliseconds)
+
+    @staticmethod
+    def specific(offsets: Mapping[tuple[str, int], int]) -> StartupMode:
+        named = {TopicPartition(*partition): Position(offset) for partition, offset in offsets.items()}
+        if wrong := [f"{partition}: {offset}" for partition, offset in named.items() if offset < 0]:
+            raise ConfigurationError(f"StartingOffsets.specific needs offsets of 0 or more, not {', '.join(wrong)}")
+        return Specific(tuple(sorted(named.items())))
+
+
+def resolve(
+    mode: StartupMode, client: ControlClient, group: str, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, Position]:
+    """Return a number for every partition."""
+    match mode:
+        case GroupOffsets():
+            held = client.group_offsets(group, partitions) if partitions else {}
+            return _or_earliest(client, partitions, {partition: item.position for partition, item in held.items()})
+        case Earliest():
+            return client.offsets(dict.fromkeys(partitions, EARLIEST))
+        case Latest():
+            return client.offsets(dict.fromkeys(partitions, LATEST))
+        case Timestamp(milliseconds):
+            return client.offsets(dict.fromkeys(partitions, milliseconds))
+        case Specific(offsets):
+            return _or_earliest(client, partitions, dict(offsets))
+        case _:
+            assert_never(mode)
+
+
+def _or_earliest(
+    client: ControlClient, partitions: Sequence[TopicPartition], known: Mapping[TopicPartition, Position]
+) -> dict[TopicPartition, Position]:
+    unknown = [partition for partition in partitions if partition not in known]
+    found = {partition: known[partition] for partition in partitions if partition in known}
+    return found | client.offsets(dict.fromkeys(unknown, EARLIEST))

@@ -1,0 +1,179 @@
+"""The exactly-once writer of one subtask: a Kafka transaction per checkpoint, each in a slot of its own.
+
+Pre-commit, in this order: flush; every record delivered; the positions into the transaction, as a witness of its
+outcome; the transaction coordinator's own account of what it holds. Only that account goes into the committable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from twopc.crashpoints import CrashPoint, reached
+from twopc.errors import CheckpointDeclined, ProtocolViolation, Unavailable
+from twopc.kafka.committable import PreparedTransaction, witness_metadata
+from twopc.kafka.committer import Committer
+from twopc.kafka.failures import error_of, failure
+from twopc.kafka.naming import FIRST_SLOTS, added_slot, transactional_id
+from twopc.kafka.output import ABORT_TIMEOUT_SECONDS, Channel, Output
+from twopc.kafka.patience import patiently
+from twopc.kafka.slots import Slot, SlotPool
+from twopc.kafka.wire import ControlClient, OpenTransaction
+from twopc.kafka.writer_config import WriterConfig
+from twopc.protocol.facts import Committable
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.recovery import BrokerState
+from twopc.record import Batch
+from twopc.sink import PreCommit
+
+INIT_TIMEOUT_SECONDS = 30.0
+DESCRIBE_BUDGET_SECONDS = 10.0
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """One open transaction, and how many records were written into it."""
+
+    slot: Slot
+    records: int = 0
+
+    def __str__(self) -> str:
+        return self.slot.transactional_id
+
+
+class TransactionalWriter:
+    """Used by the data loop, `commit` by the commit thread."""
+
+    def __init__(self, config: WriterConfig, output: Output, client: ControlClient) -> None:
+        self._config = config
+        self._output = output
+        self._client = client
+        self._patience = config.settings.checkpoint_timeout_ms / 1000
+        self._group_metadata: dict[str, object] = {}
+        for topic in output.static_topics:
+            output.learn(topic)
+        spare_after = max(0.05, config.settings.checkpoint_interval_ms / 2000)
+        self._pool = SlotPool(self._make, FIRST_SLOTS, spare_after)
+        self._committer = Committer(self._pool, client, self._patience)
+
+    def begin(self) -> Transaction:
+        slot = self._pool.take(self._patience)
+        slot.channel.reset()
+        try:
+            slot.channel.producer.begin_transaction()
+        except KafkaException as error:
+            raise failure(f"beginning transaction {slot.transactional_id}", error_of(error)) from error
+        return Transaction(slot)
+
+    def write(self, txn: Transaction, batch: Batch) -> int:
+        written = self._output.write(txn.slot.channel, batch)
+        txn.records += written
+        return written
+
+    def pre_commit(self, txn: Transaction, request: PreCommit) -> Committable | None:
+        if txn.records == 0:
+            return None
+        self._pool.require_room()
+        self._flush(txn.slot.channel)
+        reached(CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
+        self._send_positions(txn, request)
+        prepared = self._prepared(txn, request, self._described(txn))
+        self._pool.pre_committed(txn.slot, request.checkpoint_id)
+        return prepared.to_committable()
+
+    def commit(self, committable: Committable) -> None:
+        self._committer.commit(committable)
+
+    def release(self, completed: CheckpointId) -> None:
+        self._pool.release(completed)
+
+    def abort(self, txn: Transaction) -> None:
+        try:
+            txn.slot.channel.producer.abort_transaction(ABORT_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise failure(f"aborting transaction {txn}", error_of(error)) from error
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _make(self, number: int) -> tuple[str, Channel]:
+        slot = number if number < FIRST_SLOTS else added_slot(self._config.attempt, number)
+        name = transactional_id(self._config.prefix, self._config.subtask, slot)
+        channel = Channel(self._config.transactional(name))
+        try:
+            channel.producer.init_transactions(INIT_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise failure(f"initialising transactional id {name}", error_of(error)) from error
+        for topic in list(self._output.topic_ids):
+            channel.know(topic)
+        return name, channel
+
+    def _flush(self, channel: Channel) -> None:
+        left = channel.flush(self._patience)
+        if left:
+            raise CheckpointDeclined(
+                f"{left} records were not delivered within checkpoint_timeout_ms ({self._patience:.0f} s); "
+                "the transaction goes on"
+            )
+
+    def _send_positions(self, txn: Transaction, request: PreCommit) -> None:
+        if request.group is None or not request.positions:
+            return
+        metadata = witness_metadata(request.checkpoint_id)
+        offsets = [
+            TopicPartition(item.partition.topic, item.partition.partition, item.position, metadata)
+            for item in request.positions
+        ]
+        producer = txn.slot.channel.producer
+        try:
+            producer.send_offsets_to_transaction(offsets, self._metadata_of(request.group), self._patience)
+        except KafkaException as error:
+            cause = error_of(error)
+            reason = failure(f"putting the positions into transaction {txn}", cause)
+            if cause.retriable() and not cause.txn_requires_abort():
+                raise CheckpointDeclined(str(reason)) from error
+            raise reason from error
+
+    def _metadata_of(self, group: str) -> object:
+        """Return librdkafka's handle of a group without members; only a consumer can make one."""
+        if group not in self._group_metadata:
+            consumer = Consumer(self._config.group_handle(group))
+            self._group_metadata[group] = consumer.consumer_group_metadata()
+            consumer.close()
+        return self._group_metadata[group]
+
+    def _described(self, txn: Transaction) -> OpenTransaction:
+        name = txn.slot.transactional_id
+        try:
+            found = patiently(lambda: self._client.describe_transaction(name), DESCRIBE_BUDGET_SECONDS)
+        except Unavailable as error:
+            raise CheckpointDeclined(f"the transaction coordinator did not describe {name}: {error}") from error
+        if found is None or found.described.state is not BrokerState.ONGOING:
+            state = "nothing" if found is None else found.described.state.value
+            raise Unavailable(
+                f"transaction {name} is no longer open (the broker says {state}): it took longer than its time-out of "
+                f"{self._config.timeout_ms} ms, or another producer took its transactional id over"
+            )
+        return found
+
+    def _prepared(self, txn: Transaction, request: PreCommit, found: OpenTransaction) -> PreparedTransaction:
+        topics = sorted(txn.slot.channel.topics)
+        missing = set(topics) - {partition.topic for partition in found.partitions}
+        if missing:
+            raise ProtocolViolation(
+                f"transaction {txn} was flushed, but the broker lists no partition of {', '.join(sorted(missing))}"
+            )
+        return PreparedTransaction(
+            transactional_id=txn.slot.transactional_id,
+            checkpoint_id=request.checkpoint_id,
+            subtask=self._config.subtask,
+            producer_id=found.described.producer_id,
+            producer_epoch=found.described.producer_epoch,
+            start_ms=found.described.start_ms,
+            timeout_ms=found.timeout_ms,
+            partitions=tuple(sorted(found.partitions)),
+            topic_ids={topic: self._output.topic_ids[topic] for topic in topics},
+            group=request.group,
+            positions=request.positions,
+        )

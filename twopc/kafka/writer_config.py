@@ -1,0 +1,39 @@
+"""What a writer needs to know of its subtask and its sink, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.config import RunSettings
+from twopc.kafka.client_config import producer_config, transactional_config
+from twopc.protocol.ids import AttemptId, SubtaskIndex
+
+_CONNECTION = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.")
+
+
+@dataclass(frozen=True, slots=True)
+class WriterConfig:
+    """`timeout_ms` is the transactions' time-out, already checked against the broker's longest."""
+
+    prefix: str
+    subtask: SubtaskIndex
+    attempt: AttemptId
+    settings: RunSettings
+    bootstrap_servers: str
+    properties: Mapping[str, Any]
+    timeout_ms: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return the settings of an idempotent producer."""
+        return producer_config(self.bootstrap_servers, self.properties)
+
+    def transactional(self, transactional_id: str) -> dict[str, Any]:
+        """Return the settings of a transactional producer."""
+        return transactional_config(self.plain(), transactional_id, self.timeout_ms)
+
+    def group_handle(self, group: str) -> dict[str, Any]:
+        """Return the settings of a consumer that only names its group."""
+        connection = {name: value for name, value in self.properties.items() if name.startswith(_CONNECTION)}
+        return {**connection, "bootstrap.servers": self.bootstrap_servers, "group.id": group}
