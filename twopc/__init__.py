@@ -1,0 +1,103 @@
+"""Stream jobs from Kafka to Kafka, exactly once.
+
+The smallest one, in a file `upper.py`, started with `twopc run upper.py --bootstrap-servers HOST:PORT`:
+
+    from twopc import Job, KafkaSink, KafkaSource
+
+    job = Job("upper")
+    job.source(KafkaSource("in")).map(bytes.upper).sink(KafkaSink("out"))
+
+Every name is imported when it is first used, so that a program that needs one part doesn't load the clients of the
+others.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# gRPC reads this when it is imported. It would report on standard error that Spark's JVM was forked beside its threads.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+if TYPE_CHECKING:
+    from twopc.config import RunSettings
+    from twopc.errors import (
+        CheckpointCorrupted,
+        CheckpointDeclined,
+        ConfigurationError,
+        Fenced,
+        ProtocolViolation,
+        TransactionLost,
+        TwoPhaseCommitError,
+        Unavailable,
+        UserCodeError,
+    )
+    from twopc.job import Job, JobDefinition, Stream
+    from twopc.kafka import DeliveryGuarantee, KafkaSink, KafkaSource, StartingOffsets
+    from twopc.record import Batch, Record
+    from twopc.serde import Avro, Bytes, Json, Serde, String
+    from twopc.sink import TwoPhaseCommitSink
+    from twopc.source import Source
+
+__all__ = [
+    "Avro",
+    "Batch",
+    "Bytes",
+    "CheckpointCorrupted",
+    "CheckpointDeclined",
+    "ConfigurationError",
+    "DeliveryGuarantee",
+    "Fenced",
+    "Job",
+    "JobDefinition",
+    "Json",
+    "KafkaSink",
+    "KafkaSource",
+    "ProtocolViolation",
+    "Record",
+    "RunSettings",
+    "Serde",
+    "Source",
+    "StartingOffsets",
+    "Stream",
+    "String",
+    "TransactionLost",
+    "TwoPhaseCommitError",
+    "TwoPhaseCommitSink",
+    "Unavailable",
+    "UserCodeError",
+]
+
+_HOMES = {
+    "twopc.config": ("RunSettings",),
+    "twopc.errors": (
+        "CheckpointCorrupted",
+        "CheckpointDeclined",
+        "ConfigurationError",
+        "Fenced",
+        "ProtocolViolation",
+        "TransactionLost",
+        "TwoPhaseCommitError",
+        "Unavailable",
+        "UserCodeError",
+    ),
+    "twopc.job": ("Job", "JobDefinition", "Stream"),
+    "twopc.kafka": ("DeliveryGuarantee", "KafkaSink", "KafkaSource", "StartingOffsets"),
+    "twopc.record": ("Batch", "Record"),
+    "twopc.serde": ("Avro", "Bytes", "Json", "Serde", "String"),
+    "twopc.sink": ("TwoPhaseCommitSink",),
+    "twopc.source": ("Source",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,14 +6,21 @@ capitals); that order, first found wins.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from difflib import get_close_matches
 from typing import Any
 
+from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 
 NO_TIMEOUT_MS = 2_147_483_647
-"""As a transaction time-out: never aborted for its age, where the broker's transaction.max.timeout.ms is the same."""
+"""What a broker takes for no limit: as transaction.max.timeout.ms, and as a transaction's time-out for never."""
+
+
+RESTART_STRATEGIES = ("exponential-delay", "fixed-delay", "none")
+"""After a failure: see `twopc.driver.restart`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +36,10 @@ class RunSettings:
     host: "spark", or "process" (each subtask a plain process on this machine, no JVM).
     master: Spark's master URL.
     coordinator: host:port of a coordinator to dial; None embeds one in the driver.
+    coordinator_token: the bearer token of that coordinator; give it through TWOPC_COORDINATOR_TOKEN, so that no process
+        list shows it.
+    restart_strategy, restart_attempts, restart_delay_ms, restart_delay_max_ms: what to do after a failure, as Flink's
+        restart-strategy.*: at most that many restarts in a row, after delays that grow from the one to the other.
     transaction_timeout_ms: for Kafka transactions; None takes the longest that the broker allows.
     """
 
@@ -43,7 +54,9 @@ class RunSettings:
     host: str = "spark"
     master: str = "local[*]"
     coordinator: str | None = None
+    coordinator_token: str = field(default="", repr=False)
     transaction_timeout_ms: int | None = None
+    restart_strategy: str = "exponential-delay"
     restart_attempts: int = 10
     restart_delay_ms: int = 500
     restart_delay_max_ms: int = 30_000
@@ -57,10 +70,28 @@ class RunSettings:
                 raise ConfigurationError(f"{name} can't be negative, but is {getattr(self, name)}")
         if self.host not in ("spark", "process"):
             raise ConfigurationError(f"host must be 'spark' or 'process', but is {self.host!r}")
+        if self.restart_strategy not in RESTART_STRATEGIES:
+            raise ConfigurationError(
+                f"restart_strategy must be one of {', '.join(RESTART_STRATEGIES)}, but is {self.restart_strategy!r}"
+            )
         if self.restart_delay_max_ms < self.restart_delay_ms:
             raise ConfigurationError("restart_delay_max_ms can't be smaller than restart_delay_ms")
         if not self.checkpoint_dir:
             raise ConfigurationError("checkpoint_dir is empty: name a folder for the checkpoints (--checkpoint-dir)")
+
+    @classmethod
+    def resolve(cls, **given: Any) -> RunSettings:
+        """Return the settings for these keywords, and for the others from the environment or their defaults.
+
+        None counts as not given. `checkpoint_interval="2s"` is `checkpoint_interval_ms=2000`, and so for every
+        duration; `from` is another name of restore_from, because the command line calls it that.
+        """
+        types = {declared.name: str(declared.type) for declared in fields(cls)}
+        variables = {_ENVIRONMENT + name.upper(): name for name in _names(types)}
+        # An empty variable is how a shell or a compose file says "not set".
+        inherited = [(key, name, text) for key, name in variables.items() if (text := os.environ.get(key))]
+        explicit = [(name, name, value) for name, value in given.items() if value is not None]
+        return cls(**_chosen(inherited, types) | _chosen(explicit, types))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -69,3 +100,52 @@ class RunSettings:
     def from_json(cls, body: Mapping[str, Any]) -> RunSettings:
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in body.items() if name in known})
+
+
+_ENVIRONMENT = "TWOPC_"
+_OTHER_NAMES = {"from": "restore_from"}
+_SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+_EXPECTED = {"int": "a whole number", "bool": "true or false", "str": "text"}
+
+
+def _names(types: Mapping[str, str]) -> list[str]:
+    """Return every name that a setting may be given under."""
+    return [*types, *(name.removesuffix("_ms") for name in types if name.endswith("_ms")), *_OTHER_NAMES]
+
+
+def _chosen(given: list[tuple[str, str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
+    """Return checked values by field, from (what the user wrote it as, its name, its value)."""
+    values: dict[str, Any] = {}
+    written: dict[str, str] = {}
+    for called, name, value in given:
+        setting = _setting(name, types)
+        if setting in written:
+            raise ConfigurationError(f"{written[setting]} and {called} say the same thing: give one of them")
+        written[setting] = called
+        values[setting] = _value(called, value, "duration" if setting == f"{name}_ms" else types[setting])
+    return values
+
+
+def _setting(name: str, types: Mapping[str, str]) -> str:
+    for candidate in (name, f"{name}_ms", _OTHER_NAMES.get(name, "")):
+        if candidate in types:
+            return candidate
+    near = get_close_matches(name, _names(types), n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(types))}"
+    raise ConfigurationError(f"there is no setting {name!r}: {hint}")
+
+
+def _value(called: str, value: Any, kind: str) -> Any:
+    """Return the value as its field wants it: text, as the environment has it, is read as a number or a switch."""
+    wanted = kind.removesuffix(" | None")
+    try:
+        if wanted == "duration":
+            return duration_ms(value)
+        if isinstance(value, str) and wanted != "str":
+            return int(value) if wanted == "int" else _SWITCH[value.strip().lower()]
+    except (ValueError, KeyError) as error:
+        reason = error if wanted == "duration" else f"{value!r} is not {_EXPECTED[wanted]}"
+        raise ConfigurationError(f"{called}: {reason}") from error
+    if type(value).__name__ != wanted:
+        raise ConfigurationError(f"{called}: {value!r} is not {_EXPECTED[wanted]}")
+    return value

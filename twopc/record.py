@@ -47,8 +47,8 @@ class Record:
         *,
         key: Any = ...,
         value: Any = ...,
-        timestamp: int | None | Any = ...,
-        headers: Headers | None | Any = ...,
+        timestamp: int | Any | None = ...,
+        headers: Headers | Any | None = ...,
     ) -> Record:
         """Return a copy with these fields changed; what is not named stays."""
         return Record(
@@ -114,6 +114,4 @@ class Batch:
         def pick(column: Sequence[Any] | None) -> Any:
             return None if column is None else [column[index] for index in indices]
 
-        return Batch(
-            pick(self.rows), pick(self.values), pick(self._keys), pick(self._timestamps), pick(self._headers)
-        )
+        return Batch(pick(self.rows), pick(self.values), pick(self._keys), pick(self._timestamps), pick(self._headers))

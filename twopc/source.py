@@ -43,8 +43,8 @@ class SourceReader(ABC):
     """One subtask's reader of its splits. Used by one thread."""
 
     @abstractmethod
-    def poll(self, timeout: float) -> Batch | None:
-        """Return the next records, decoded, in the order of each partition, or None after `timeout` seconds without any.
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        """Return up to `most` records, decoded, in each partition's order; None after `timeout` seconds without any.
 
         A record that can't be decoded raises UserCodeError naming it; the records before it in the batch are lost to
         this attempt only (nothing after the last checkpoint was committed).
@@ -63,7 +63,7 @@ class SourceReader(ABC):
         return None
 
     def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
-        """Tell the outside world how far a completed checkpoint went; a courtesy, so a failure is logged, not raised."""
+        """Tell the world how far a completed checkpoint went; a courtesy, so a failure is logged, not raised."""
 
     def close(self) -> None:
         """Let go of everything."""
@@ -73,7 +73,9 @@ class Source(ABC):
     """A description of the input; copied to every subtask."""
 
     @abstractmethod
-    def plan(self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool) -> list[Split]:
+    def plan(
+        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
+    ) -> list[Split]:
         """On the driver: list the splits, start from `restored` where present, else from the startup mode.
 
         With `bounded`, each split stops at the end that it has now. Raises ConfigurationError or Unavailable for

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from twopc.column import ColumnError
+from twopc.errors import ConfigurationError
+from twopc.serde import Avro, Bytes, Json, Serde, String
+
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "Reading",
+    "fields": [
+        {"name": "sensor", "type": "string"},
+        {"name": "celsius", "type": ["null", "double"], "default": None},
+        {"name": "ticks", "type": "long", "default": 7},
+    ],
+}
+READINGS = st.fixed_dictionaries(
+    {
+        "sensor": st.text(),
+        "celsius": st.none() | st.floats(allow_nan=False),
+        "ticks": st.integers(-(2**63), 2**63 - 1),
+    }
+)
+JSON_VALUES = st.recursive(
+    st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner | st.none()) | st.dictionaries(st.text(), inner | st.none()),
+    max_leaves=10,
+)
+
+
+@pytest.mark.parametrize(
+    ("serde", "values"),
+    [(Bytes(), st.binary()), (String(), st.text()), (Json(), JSON_VALUES), (Avro(SCHEMA), READINGS)],
+    ids=repr,
+)
+def test_what_is_encoded_is_decoded_to_the_same_value(serde: Serde, values: st.SearchStrategy[Any]) -> None:
+    @settings(deadline=None)
+    @given(st.lists(values | st.none()))
+    def check(column: list[Any]) -> None:
+        encoded = serde.serialize_all(column)
+        assert serde.deserialize_all(encoded) == column
+        assert encoded == [serde.serialize(value) for value in column]
+        assert [serde.deserialize(data) for data in encoded] == column
+
+    check()
+
+
+@pytest.mark.parametrize("serde", [Bytes(), String(), Json(), Avro(SCHEMA)], ids=repr)
+def test_a_tombstone_stays_a_tombstone(serde: Serde) -> None:
+    assert serde.serialize(None) is None
+    assert serde.deserialize(None) is None
+
+
+@pytest.mark.parametrize(
+    ("serde", "column"),
+    [
+        (Bytes(), [b"a", None, "text"]),
+        (String(), ["a", None, b"bytes"]),
+        (Json(), [{}, None, {1: 2}]),
+        (Avro(SCHEMA), [{"sensor": "a"}, None, {"celsius": 1.0}]),
+        (Avro(SCHEMA), [{"sensor": "a"}, None, {"sensor": "a", "unknown": 1}]),
+        (Avro(SCHEMA), [{"sensor": "a"}, None, {"sensor": "a", "ticks": "many"}]),
+    ],
+)
+def test_a_value_that_can_not_be_encoded_is_told_by_its_index(serde: Serde, column: list[Any]) -> None:
+    with pytest.raises(ColumnError) as caught:
+        serde.serialize_all(column)
+    assert caught.value.index == 2
+    assert caught.value.__cause__ is caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("serde", "column"),
+    [
+        (String(), [b"a", None, b"\xff"]),
+        (Json(), [b"{}", None, b"{"]),
+        (Avro(SCHEMA), [b"\x02a\x00\x02", None, b"\x02"]),
+        (Avro(SCHEMA), [b"\x02a\x00\x02", None, b"\x02a\x00\x02\x00"]),
+    ],
+)
+def test_bytes_that_can_not_be_decoded_are_told_by_their_index(serde: Serde, column: list[bytes | None]) -> None:
+    with pytest.raises(ColumnError) as caught:
+        serde.deserialize_all(column)
+    assert caught.value.index == 2
+
+
+def test_only_bytes_are_the_values_themselves() -> None:
+    column: list[bytes | None] = [b"a"]
+    assert Bytes().deserialize_all(column) is column
+    assert [serde.is_identity for serde in (Bytes(), String(), Json(), Avro(SCHEMA))] == [True, False, False, False]
+
+
+def test_a_serde_of_ones_own_needs_two_methods_only() -> None:
+    class Number(Serde):
+        def deserialize(self, data: bytes | None) -> Any:
+            return None if data is None else int(data)
+
+        def serialize(self, value: Any) -> bytes | None:
+            return None if value is None else b"%d" % value
+
+    assert Number().deserialize_all([b"1", None]) == [1, None]
+    with pytest.raises(ColumnError, match="element 1: TypeError"):
+        Number().serialize_all([1, "x"])
+
+
+def test_avro_takes_missing_fields_from_their_defaults() -> None:
+    serde = Avro(SCHEMA)
+    assert serde.deserialize(serde.serialize({"sensor": "a"})) == {"sensor": "a", "celsius": None, "ticks": 7}
+
+
+def test_avro_reads_its_schema_from_a_file_once(tmp_path: Path) -> None:
+    file = tmp_path / "reading.avsc"
+    file.write_text(json.dumps(SCHEMA))
+    serde = Avro(file)
+    file.unlink()
+    copy = pickle.loads(pickle.dumps(serde))
+    assert copy.deserialize(Avro(SCHEMA).serialize({"sensor": "a"}))["ticks"] == 7
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (None, "reading.avsc can't be read: No such file"),
+        ("{", "reading.avsc is not JSON"),
+        ("[]", "must be one JSON object, but is a list"),
+        ('{"type": "recod", "name": "R"}', "reading.avsc given to Avro is not an Avro schema"),
+    ],
+)
+def test_a_schema_that_is_none_is_refused_when_the_job_is_built(
+    tmp_path: Path, content: str | None, complaint: str
+) -> None:
+    file = tmp_path / "reading.avsc"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(ConfigurationError, match=complaint):
+        Avro(str(file))

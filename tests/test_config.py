@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from twopc.config import RunSettings
+from twopc.duration import duration_ms
+from twopc.errors import ConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("written", "milliseconds"),
+    [("500ms", 500), ("2s", 2_000), ("1.5 m", 90_000), ("1H", 3_600_000), (timedelta(seconds=3), 3_000)],
+)
+def test_a_duration_is_a_number_and_its_unit(written: Any, milliseconds: int) -> None:
+    assert duration_ms(written) == milliseconds
+
+
+@pytest.mark.parametrize("written", ["500", "", "ms", "-1s", "1d", "0.5ms", 500, None, "1s 2ms"])
+def test_anything_else_is_not_a_duration(written: Any) -> None:
+    with pytest.raises(ValueError, match=r"is not a (duration|whole number of milliseconds)"):
+        duration_ms(written)
+
+
+def test_a_keyword_comes_before_the_environment_and_that_before_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWOPC_PARALLELISM", "3")
+    monkeypatch.setenv("TWOPC_CHECKPOINT_DIR", "/from/environment")
+    settings = RunSettings.resolve(parallelism=5)
+    assert (settings.parallelism, settings.checkpoint_dir, settings.checkpoint_interval_ms) == (
+        5,
+        "/from/environment",
+        1_000,
+    )
+
+
+def test_a_keyword_of_none_and_an_empty_variable_count_as_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWOPC_PARALLELISM", "3")
+    monkeypatch.setenv("TWOPC_CHECKPOINT_INTERVAL", "")
+    assert RunSettings.resolve(parallelism=None, checkpoint_interval=None) == RunSettings(parallelism=3)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"checkpoint_interval": "2s"}, RunSettings(checkpoint_interval_ms=2_000)),
+        ({"checkpoint_interval_ms": 2_000}, RunSettings(checkpoint_interval_ms=2_000)),
+        ({"transaction_timeout": "1m"}, RunSettings(transaction_timeout_ms=60_000)),
+        ({"from": "none"}, RunSettings(restore_from="none")),
+        ({"until_end": True}, RunSettings(until_end=True)),
+    ],
+)
+def test_a_setting_goes_by_these_names(given: dict[str, Any], expected: RunSettings) -> None:
+    assert RunSettings.resolve(**given) == expected
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("No", False), ("off", False)])
+def test_the_environment_can_set_a_switch(monkeypatch: pytest.MonkeyPatch, text: str, value: bool) -> None:
+    monkeypatch.setenv("TWOPC_UNTIL_END", text)
+    assert RunSettings.resolve().until_end is value
+
+
+def test_the_environment_can_set_what_the_command_line_calls_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWOPC_FROM", "12")
+    assert RunSettings.resolve().restore_from == "12"
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"paralelism": 2}, "there is no setting 'paralelism': did you mean parallelism?"),
+        ({"xyzzy": 2}, "there is no setting 'xyzzy': there are .*parallelism"),
+        ({"parallelism": "two"}, "parallelism: 'two' is not a whole number"),
+        ({"parallelism": 1.5}, "parallelism: 1.5 is not a whole number"),
+        ({"parallelism": True}, "parallelism: True is not a whole number"),
+        ({"parallelism": 0}, "parallelism must be at least 1"),
+        ({"checkpoint_interval": 500}, "checkpoint_interval: 500 is not a duration: .*500ms"),
+        ({"checkpoint_interval": "1s", "checkpoint_interval_ms": 5}, "checkpoint_interval.* say the same thing"),
+        ({"until_end": "maybe"}, "until_end: 'maybe' is not true or false"),
+        ({"bootstrap_servers": ["a:1"]}, "bootstrap_servers: .* is not text"),
+        ({"host": "cloud"}, "host must be 'spark' or 'process'"),
+    ],
+)
+def test_a_setting_that_can_not_work_is_named(given: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        RunSettings.resolve(**given)
+
+
+def test_a_variable_that_can_not_work_is_named_as_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWOPC_CHECKPOINT_INTERVAL", "often")
+    with pytest.raises(ConfigurationError, match="TWOPC_CHECKPOINT_INTERVAL: 'often' is not a duration"):
+        RunSettings.resolve()
+
+
+def test_settings_survive_the_way_to_a_worker() -> None:
+    settings = RunSettings(parallelism=4, coordinator="host:1", until_end=True)
+    assert RunSettings.from_json(settings.to_json()) == settings

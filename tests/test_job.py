@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import twopc
+from twopc.errors import ConfigurationError
+from twopc.job import Job, Stream
+from twopc.operators import Filter, FlatMap, Map, StatefulMap
+from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.ids import TopicPartition
+from twopc.record import Batch
+from twopc.serde import Json, String
+from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
+from twopc.source import Source, SourceReader, Split
+
+
+class Nowhere(TwoPhaseCommitSink[None]):
+    def begin(self) -> None: ...
+    def write(self, txn: None, batch: Batch) -> int:
+        raise NotImplementedError
+
+    def pre_commit(self, txn: None, request: PreCommit) -> Committable | None: ...
+    def commit(self, committable: Committable, proof: Any) -> None: ...
+    def abort(self, txn: None) -> None: ...
+    def recover(
+        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
+    ) -> list[Settled]:
+        raise NotImplementedError
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"type": "Nowhere", "topic": "out"}
+
+
+class Nothing(Source):
+    def plan(
+        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
+    ) -> list[Split]:
+        raise NotImplementedError
+
+    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        raise NotImplementedError
+
+
+def count(total: int | None, value: bytes) -> tuple[int, bytes]:
+    return (total or 0) + 1, value
+
+
+def stream() -> Stream:
+    return Job("words").source(Nothing())
+
+
+def test_a_job_is_its_name_source_steps_and_sink_in_order() -> None:
+    source, sink = Nothing(), Nowhere()
+    job = Job("words")
+    assert job.source(source).flat_map(bytes.split).filter(len).stateful_map(count, name="count").sink(sink) is job
+    definition = job.definition()
+    assert (definition.name, definition.source, definition.sink) == ("words", source, sink)
+    assert definition.steps[:2] == (FlatMap(bytes.split), Filter(len))
+    assert isinstance(definition.steps[2], StatefulMap)
+    assert isinstance(definition.steps[2].state, Json)
+
+
+def test_the_description_has_a_line_for_every_part() -> None:
+    job = stream().map(bytes.upper).stateful_map(count, name="count", state=String()).sink(Nowhere())
+    assert job.describe().splitlines() == [
+        "job words",
+        "  Nothing()",
+        "  map(bytes.upper)",
+        "  stateful_map(count, name='count')",
+        "  Nowhere(topic=out)",
+    ]
+
+
+def test_a_job_without_operators_is_complete() -> None:
+    assert stream().sink(Nowhere()).definition().steps == ()
+
+
+def two_sources() -> None:
+    job = Job("words")
+    job.source(Nothing())
+    job.source(Nothing())
+
+
+def two_sinks() -> None:
+    start = stream()
+    start.sink(Nowhere())
+    start.sink(Nowhere())
+
+
+def dropped_operator() -> None:
+    start = stream()
+    start.map(len)
+    start.sink(Nowhere())
+
+
+def no_sink() -> None:
+    job = Job("words")
+    job.source(Nothing()).map(len)
+    job.definition()
+
+
+WRONG: Any = "wrong"
+CLASS: Any = Json
+
+
+async def coroutine(_: bytes) -> bytes:
+    return b""
+
+
+@pytest.mark.parametrize(
+    ("build", "complaint"),
+    [
+        (lambda: Job("../words"), "job name '../words' can't be used"),
+        (lambda: Job("words").definition(), "'words' has no source: begin with job.source"),
+        (no_sink, r"'words' has no sink: end the chain with .sink\("),
+        (two_sources, "'words' has a source already: a job has one"),
+        (two_sinks, "sink is put on a stream that already goes on to sink"),
+        (dropped_operator, r"sink is put on a stream that already goes on to map\(len\)"),
+        (lambda: Job("words").source(WRONG), "'wrong' is not a source such as KafkaSource"),
+        (lambda: stream().sink(WRONG), "'wrong' is not a sink such as KafkaSink"),
+        (lambda: stream().map(WRONG), "map needs a function, not str"),
+        (lambda: stream().flat_map_records(WRONG), "flat_map_records needs a function, not str"),
+        (lambda: stream().map(coroutine), r"map\(coroutine\) can't run a coroutine function"),
+        (lambda: stream().stateful_map(count, name="a b"), "the name of a stateful_map 'a b' can't be used"),
+        (lambda: stream().stateful_map(count, name="n", state=CLASS), "must be a serde such as Json"),
+        (
+            lambda: stream().stateful_map(count, name="n").map(len).stateful_map(count, name="n").sink(Nowhere()),
+            "more than one stateful_map named 'n'",
+        ),
+    ],
+)
+def test_what_can_not_be_a_job_is_refused_when_it_is_built(build: Callable[[], Any], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        build()
+
+
+def test_steps_are_values() -> None:
+    assert Map(bytes.upper) == Map(bytes.upper)
+    with pytest.raises(AttributeError):
+        Map(bytes.upper).function = bytes.lower  # type: ignore[misc]
+
+
+def test_every_public_name_is_there() -> None:
+    assert {name for name in twopc.__all__ if getattr(twopc, name).__name__ != name} == set()
+
+
+def test_importing_what_a_job_needs_starts_no_spark() -> None:
+    code = "import sys; from twopc import Job, KafkaSource, KafkaSink; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

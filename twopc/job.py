@@ -1,0 +1,188 @@
+"""A job as the user writes it: a source, operators, a sink. Building one runs nothing and opens nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from twopc.config import RunSettings
+from twopc.errors import ConfigurationError
+from twopc.operators.steps import (
+    Filter,
+    FilterRecords,
+    FlatMap,
+    FlatMapRecords,
+    Map,
+    MapRecords,
+    StatefulMap,
+    Step,
+)
+from twopc.protocol.ids import checked_name
+from twopc.record import Record
+from twopc.serde import Json, Serde
+from twopc.sink import TwoPhaseCommitSink
+from twopc.source import Source
+
+if TYPE_CHECKING:
+    from twopc.driver.run import RunReport
+    from twopc.protocol.job_events import JobEvent
+
+being_loaded: ContextVar[str] = ContextVar("being_loaded", default="")
+"""The job file that is being loaded just now, which must only define its job."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefinition:
+    """A complete and valid job, as data: all that has to reach a subtask."""
+
+    name: str
+    source: Source
+    steps: tuple[Step, ...]
+    sink: TwoPhaseCommitSink[Any]
+
+    def __post_init__(self) -> None:
+        names = [step.name for step in self.steps if isinstance(step, StatefulMap)]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigurationError(
+                f"job {self.name!r} has more than one stateful_map named {twice[0]!r}: their states would mix; "
+                "give each a name of its own"
+            )
+
+    def describe(self) -> str:
+        """Return the job as text, a line for each of its parts."""
+        parts = [_described(self.source.describe()), *map(str, self.steps), _described(self.sink.describe())]
+        return "\n".join([f"job {self.name}", *(f"  {part}" for part in parts)])
+
+
+class Job:
+    """A named job: `job.source(...)`, operators, `.sink(...)`; then `twopc run` or `job.run(...)`.
+
+    The name is the job's identity: checkpoints are found again by it, and it is the consumer group and the prefix of
+    the transactional ids unless source and sink are told otherwise.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = checked_name("job name", name)
+        self._source: Source | None = None
+        self._end: tuple[tuple[Step, ...], TwoPhaseCommitSink[Any]] | None = None
+
+    def source(self, source: Source) -> Stream:
+        """Say where the records come from; return the stream to put operators on."""
+        if not isinstance(source, Source):
+            raise ConfigurationError(f"job {self.name!r}: {source!r} is not a source such as KafkaSource('topic')")
+        if self._source is not None:
+            raise ConfigurationError(
+                f"job {self.name!r} has a source already: a job has one; a KafkaSource reads several topics, "
+                "KafkaSource(['a', 'b'])"
+            )
+        self._source = source
+        return Stream(self, ())
+
+    def definition(self) -> JobDefinition:
+        """Return the complete job; raise ConfigurationError for what is missing."""
+        if self._source is None:
+            raise ConfigurationError(f"job {self.name!r} has no source: begin with job.source(KafkaSource('topic'))")
+        if self._end is None:
+            raise ConfigurationError(f"job {self.name!r} has no sink: end the chain with .sink(KafkaSink('topic'))")
+        steps, sink = self._end
+        return JobDefinition(self.name, self._source, steps, sink)
+
+    def describe(self) -> str:
+        return self.definition().describe()
+
+    def run(self, *, on_event: Callable[[JobEvent], None] | None = None, **settings: Any) -> RunReport:
+        """Run the job until its end or until it is stopped.
+
+        The keywords are the fields of `RunSettings`; durations may be written as `checkpoint_interval="500ms"`. What
+        is not given comes from the environment (`TWOPC_PARALLELISM`, ...), else it has its default.
+        """
+        if path := being_loaded.get():
+            raise ConfigurationError(
+                f"{path} runs its job while it is only being loaded: put job.run() under if __name__ == '__main__':"
+            )
+        from twopc.driver.run import run
+
+        return run(self.definition(), RunSettings.resolve(**settings), on_event=on_event)
+
+    def _finish(self, steps: tuple[Step, ...], sink: TwoPhaseCommitSink[Any]) -> Job:
+        if not isinstance(sink, TwoPhaseCommitSink):
+            raise ConfigurationError(f"job {self.name!r}: {sink!r} is not a sink such as KafkaSink('topic')")
+        self._end = (steps, sink)
+        self.definition()
+        return self
+
+
+class Stream:
+    """The records at one place of the chain. Every operator returns the next stream, and a stream has one next.
+
+    Functions get one argument, the value of a record, or with `*_records` the whole `Record`. They run in the
+    subtasks, on one record at a time and in the order of each partition, but a whole batch through one operator before
+    the next: so they return new values and leave those that they are given as they are. One that raises stops the job
+    with an error that names the record.
+    """
+
+    def __init__(self, job: Job, steps: tuple[Step, ...]) -> None:
+        self._job = job
+        self._steps = steps
+        self._next = ""
+
+    def map(self, function: Callable[[Any], Any]) -> Stream:
+        """Replace each value by `function(value)`."""
+        return self._then(Map(function))
+
+    def filter(self, predicate: Callable[[Any], Any]) -> Stream:
+        """Keep the records for whose value `predicate(value)` is true."""
+        return self._then(Filter(predicate))
+
+    def flat_map(self, function: Callable[[Any], Iterable[Any]]) -> Stream:
+        """Replace each record by one for each value of `function(value)`, with its key, timestamp and headers."""
+        return self._then(FlatMap(function))
+
+    def map_records(self, function: Callable[[Record], Record]) -> Stream:
+        """Replace each record by `function(record)`, made with `record.replace(key=..., value=...)`."""
+        return self._then(MapRecords(function))
+
+    def filter_records(self, predicate: Callable[[Record], Any]) -> Stream:
+        """Keep the records for which `predicate(record)` is true."""
+        return self._then(FilterRecords(predicate))
+
+    def flat_map_records(self, function: Callable[[Record], Iterable[Record]]) -> Stream:
+        """Replace each record by those of `function(record)`: none, one or many."""
+        return self._then(FlatMapRecords(function))
+
+    def stateful_map(
+        self, function: Callable[[Any, Any], tuple[Any, Any]], *, name: str, state: Serde | None = None
+    ) -> Stream:
+        """Replace each value by the second of `new_state, output = function(state, value)`.
+
+        There is a state for each key of each input partition: None at first, kept in checkpoints under `name`, encoded
+        by the serde `state` (JSON unless said otherwise), whose form of it the function sees: a tuple comes back from
+        JSON as a list. A new state of None forgets the key. A key is bytes, text, or
+        anything that JSON can encode; keys that encode to the same bytes are the same key.
+        """
+        return self._then(StatefulMap(function, name, Json() if state is None else state))
+
+    def sink(self, sink: TwoPhaseCommitSink[Any]) -> Job:
+        """Say where the records go; return the job, which is complete now."""
+        self._claim("sink")
+        return self._job._finish(self._steps, sink)
+
+    def _then(self, step: Step) -> Stream:
+        self._claim(str(step))
+        return Stream(self._job, (*self._steps, step))
+
+    def _claim(self, following: str) -> None:
+        """Refuse a second continuation: the first would silently be dropped."""
+        if self._next:
+            raise ConfigurationError(
+                f"job {self._job.name!r}: {following} is put on a stream that already goes on to {self._next}; "
+                "a job is one chain for now: use the stream that the operator before returned"
+            )
+        self._next = following
+
+
+def _described(parts: Any) -> str:
+    kind, *rest = (f"{name}={value}" if name != "type" else str(value) for name, value in parts.items())
+    return f"{kind}({', '.join(rest)})"

@@ -1,0 +1,132 @@
+"""Loads a job from a Python file, and knows which modules came from the user's folder.
+
+The file runs once, as a module, with its folder first on the path, as if Python had been started on it; except that
+`__name__` is the file's, not `__main__`. Spark's workers may not have that folder: `by_value_modules` lists what must
+travel to them by value.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from sysconfig import get_path
+from traceback import extract_tb
+from types import ModuleType
+
+from twopc.errors import ConfigurationError
+from twopc.job import Job, JobDefinition, being_loaded
+
+_folders: set[Path] = set()
+_PACKAGE = Path(__file__).resolve().parent
+_INSTALLED = {
+    _PACKAGE,
+    _PACKAGE.with_name("coordinator"),
+    *(Path(get_path(kind)).resolve() for kind in ("stdlib", "platstdlib")),
+}
+
+
+def load_job(spec: str) -> JobDefinition:
+    """Return the job that `FILE.py` defines, or the one called NAME in it for `FILE.py:NAME`."""
+    path, name = _split(spec)
+    module = _execute(path)
+    jobs = {key: value for key, value in vars(module).items() if isinstance(value, Job)}
+    try:
+        return _choose(path, name, jobs).definition()
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path.name}: {error}") from error
+
+
+def by_value_modules() -> list[ModuleType]:
+    """Return the modules that were loaded from the folders of loaded job files, installed packages left out."""
+    return [module for module in list(sys.modules.values()) if _is_users(module)]
+
+
+def _split(spec: str) -> tuple[Path, str | None]:
+    file, colon, name = spec.rpartition(":")
+    if not (colon and name.isidentifier() and file.endswith(".py")):
+        file, name = spec, ""
+    path = Path(file)
+    if path.suffix != ".py":
+        raise ConfigurationError(f"{spec!r} is not a job file: give FILE.py, or FILE.py:NAME if there are several")
+    if not path.is_file():
+        raise ConfigurationError(f"there is no job file {file}")
+    return path.resolve(), name or None
+
+
+def _choose(path: Path, name: str | None, jobs: dict[str, Job]) -> Job:
+    names = ", ".join(sorted(jobs))
+    if name is not None:
+        if name not in jobs:
+            found = f"the jobs in it are {names}" if jobs else "there is none in it"
+            raise ConfigurationError(f"the file doesn't define a job called {name}: {found}")
+        return jobs[name]
+    if not jobs:
+        raise ConfigurationError("the file doesn't define a job: write job = Job('name') at its top level")
+    if len({id(job) for job in jobs.values()}) > 1:
+        example = sorted(jobs)[0]
+        raise ConfigurationError(f"the file defines several jobs: choose one of {names}, as in {path.name}:{example}")
+    return next(iter(jobs.values()))
+
+
+def _execute(path: Path) -> ModuleType:
+    module_name = _module_name(path)
+    spec = spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise ConfigurationError(f"{path} can't be loaded as Python")
+    module = module_from_spec(spec)
+    folder = str(path.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    sys.modules[module_name] = module
+    try:
+        with _loading(path):
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    _folders.add(path.parent)
+    return module
+
+
+def _module_name(path: Path) -> str:
+    """Return the file's own name, unless another module has it: a job file json.py must not replace the real one."""
+    name = re.sub(r"\W", "_", path.stem)
+    there = sys.modules.get(name)
+    taken = name in sys.stdlib_module_names or (there is not None and getattr(there, "__file__", None) != str(path))
+    return f"job_{name}" if taken else name
+
+
+@contextmanager
+def _loading(path: Path) -> Iterator[None]:
+    """Make one clear error of whatever the file raises, with the line of the user's code where it did."""
+    token = being_loaded.set(path.name)
+    try:
+        yield
+    except SyntaxError as error:
+        file = Path(error.filename or path).name
+        raise ConfigurationError(f"{file}:{error.lineno}: {type(error).__name__}: {error.msg}") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{_line(path, error)}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigurationError(f"{_line(path, error)}: {type(error).__name__}: {error}") from error
+    finally:
+        being_loaded.reset(token)
+
+
+def _line(path: Path, error: BaseException) -> str:
+    frames = [frame for frame in extract_tb(error.__traceback__) if Path(frame.filename).parent == path.parent]
+    return f"{path.name}" if not frames else f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
+
+
+def _is_users(module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    if not file or not file.endswith(".py") or module.__name__ == "__main__":
+        return False
+    path = Path(file).resolve()
+    # Of any environment, not only this one: a project's folder often holds its virtual environment.
+    installed = {"site-packages", "dist-packages"} & set(path.parts) or any(base in path.parents for base in _INSTALLED)
+    return not installed and any(folder in path.parents for folder in _folders)

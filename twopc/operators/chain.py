@@ -1,0 +1,65 @@
+"""The run-time of a job's steps: one batch in, one batch out, order kept.
+
+A user function that raises makes a UserCodeError that names the record, the operator and the cause. The batch is then
+lost to this attempt: nothing of it reaches the sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import assert_never
+
+from twopc.column import ColumnError, user_code_error
+from twopc.operators.keyed import KeyedStateStore, stateful_map
+from twopc.operators.records import filter_records, flat_map_records, map_records
+from twopc.operators.steps import (
+    Filter,
+    FilterRecords,
+    FlatMap,
+    FlatMapRecords,
+    Map,
+    MapRecords,
+    StatefulMap,
+    Step,
+)
+from twopc.operators.values import filter_values, flat_map_values, map_values
+from twopc.record import Batch
+
+
+class Chain:
+    """The steps of one subtask, with the store that holds their keyed state."""
+
+    def __init__(self, steps: Sequence[Step], store: KeyedStateStore) -> None:
+        self._operators = [(step, _operator(step, store)) for step in steps]
+
+    def process(self, batch: Batch) -> Batch:
+        """Return what the steps make of the batch, in its order. May be empty."""
+        for step, operate in self._operators:
+            if len(batch) == 0:
+                break
+            try:
+                batch = operate(batch)
+            except ColumnError as error:
+                raise user_code_error(batch.rows[error.index], str(step), error.cause) from error.cause
+        return batch
+
+
+def _operator(step: Step, store: KeyedStateStore) -> Callable[[Batch], Batch]:
+    match step:
+        case Map(function):
+            return partial(map_values, function)
+        case Filter(function):
+            return partial(filter_values, function)
+        case FlatMap(function):
+            return partial(flat_map_values, function)
+        case MapRecords(function):
+            return partial(map_records, function)
+        case FilterRecords(function):
+            return partial(filter_records, function)
+        case FlatMapRecords(function):
+            return partial(flat_map_records, function)
+        case StatefulMap():
+            return partial(stateful_map, step, store)
+        case _:
+            assert_never(step)

@@ -1,0 +1,58 @@
+"""Operators on whole records: only these make `Record` objects, and take them apart into columns again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from twopc.column import map_column
+from twopc.operators.values import collected, keep
+from twopc.record import Batch, Record, Row
+
+
+def map_records(function: Callable[[Record], Record], batch: Batch) -> Batch:
+    return _as_batch(list(batch.rows), map_column(lambda record: _checked(function(record)), _as_records(batch)))
+
+
+def filter_records(predicate: Callable[[Record], Any], batch: Batch) -> Batch:
+    return keep(batch, predicate, _as_records(batch))
+
+
+def flat_map_records(function: Callable[[Record], Iterable[Record]], batch: Batch) -> Batch:
+    def produce(record: Record) -> list[Record]:
+        return [_checked(produced) for produced in collected(function(record))]
+
+    groups = map_column(produce, _as_records(batch))
+    rows = [row for row, group in zip(batch.rows, groups, strict=True) for _ in group]
+    return _as_batch(rows, [record for group in groups for record in group])
+
+
+def _as_records(batch: Batch) -> list[Record]:
+    columns = zip(batch.rows, batch.keys, batch.values, batch.timestamps, batch.headers, strict=True)
+    return [
+        Record(key, value, timestamp, headers, row.topic() or "", _number(row.partition()), _number(row.offset()))
+        for row, key, value, timestamp, headers in columns
+    ]
+
+
+def _number(known: int | None) -> int:
+    return -1 if known is None else known
+
+
+def _as_batch(rows: list[Row], records: list[Record]) -> Batch:
+    return Batch(
+        rows,
+        [record.value for record in records],
+        [record.key for record in records],
+        [record.timestamp for record in records],
+        [record.headers for record in records],
+    )
+
+
+def _checked(produced: Any) -> Record:
+    if not isinstance(produced, Record):
+        raise TypeError(
+            f"the function must return a Record, not {type(produced).__name__}: start from record.replace(...), "
+            "and drop records with filter_records"
+        )
+    return produced

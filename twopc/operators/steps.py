@@ -1,0 +1,96 @@
+"""The steps of a job as frozen descriptions: data that can be validated, shown, and copied to every subtask."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from twopc.errors import ConfigurationError
+from twopc.protocol.ids import checked_name
+from twopc.serde import Serde
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    function: Function
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ConfigurationError(f"{self.operator} needs a function, not {type(self.function).__name__}")
+        if inspect.iscoroutinefunction(self.function):
+            raise ConfigurationError(f"{self} can't run a coroutine function: give it a plain one")
+
+    @property
+    def operator(self) -> str:
+        """The name of the method of `Stream` that made this step."""
+        return "".join("_" + char.lower() if char.isupper() else char for char in type(self).__name__).lstrip("_")
+
+    def __str__(self) -> str:
+        return f"{self.operator}({function_name(self.function)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Map(_Described):
+    """value -> value"""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(_Described):
+    """value -> whether to keep the record"""
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMap(_Described):
+    """value -> values, each with the key, timestamp and headers of the input"""
+
+
+@dataclass(frozen=True, slots=True)
+class MapRecords(_Described):
+    """record -> record"""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRecords(_Described):
+    """record -> whether to keep it"""
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapRecords(_Described):
+    """record -> records"""
+
+
+@dataclass(frozen=True, slots=True)
+class StatefulMap(_Described):
+    """(state of the key or None, value) -> (new state or None to forget the key, value)"""
+
+    name: str
+    state: Serde
+
+    def __post_init__(self) -> None:
+        _Described.__post_init__(self)
+        checked_name("the name of a stateful_map", self.name)
+        if not isinstance(self.state, Serde):
+            raise ConfigurationError(f"state of {self} must be a serde such as Json(), not {self.state!r}")
+
+    def __str__(self) -> str:
+        return f"stateful_map({function_name(self.function)}, name={self.name!r})"
+
+
+Step = Map | Filter | FlatMap | MapRecords | FilterRecords | FlatMapRecords | StatefulMap
+
+
+def function_name(function: Function) -> str:
+    """Return how a person would point at this function: its name; for a lambda, its file and line too."""
+    if isinstance(function, partial):
+        return f"partial of {function_name(function.func)}"
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    code = getattr(function, "__code__", None)
+    if name.endswith("<lambda>") and code is not None:
+        return f"lambda at {Path(code.co_filename).name}:{code.co_firstlineno}"
+    return str(name).replace("<locals>.", "")

@@ -1,0 +1,166 @@
+"""What turns the bytes of a topic into values and back: bytes, string, JSON, Avro, and the base for others.
+
+A tombstone (None) passes through every serde as None. A serde raises whatever its format raises, and names no record:
+the column methods raise ColumnError with the index, from which the caller names topic, partition and offset. A serde is
+copied to every subtask, so it must be picklable. This module is the only door to fastavro and orjson.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import orjson
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
+
+from twopc.column import map_column
+from twopc.errors import ConfigurationError
+
+
+class Serde(ABC):
+    """One format. Only the two methods for a single value must be written; the column methods build on them."""
+
+    #: Whether values are the bytes themselves, so that a column need not be touched at all.
+    is_identity = False
+
+    @abstractmethod
+    def deserialize(self, data: bytes | None) -> Any:
+        """Return the value that these bytes stand for; None for None."""
+
+    @abstractmethod
+    def serialize(self, value: Any) -> bytes | None:
+        """Return the bytes of this value; None for None."""
+
+    def deserialize_all(self, column: list[bytes | None]) -> list[Any]:
+        """Return the value of each element; raise ColumnError for the first that can't be decoded."""
+        return map_column(self.deserialize, column)
+
+    def serialize_all(self, column: list[Any]) -> list[bytes | None]:
+        """Return the bytes of each value; raise ColumnError for the first that can't be encoded."""
+        return map_column(self.serialize, column)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Bytes(Serde):
+    """Bytes as they are: the default of every key and value."""
+
+    is_identity = True
+
+    def deserialize(self, data: bytes | None) -> bytes | None:
+        return data
+
+    def serialize(self, value: Any) -> bytes | None:
+        if value is None or isinstance(value, bytes):
+            return value
+        raise TypeError(f"the serde is Bytes, so a value must be bytes or None, not {type(value).__name__}")
+
+    def deserialize_all(self, column: list[bytes | None]) -> list[Any]:
+        return column
+
+
+class String(Serde):
+    """Text in UTF-8."""
+
+    def deserialize(self, data: bytes | None) -> str | None:
+        return None if data is None else data.decode()
+
+    def serialize(self, value: Any) -> bytes | None:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise TypeError(f"the serde is String, so a value must be str or None, not {type(value).__name__}")
+        return value.encode()
+
+
+class Json(Serde):
+    """JSON in UTF-8.
+
+    The text `null` is read as None, and None is written as a tombstone. Encoding is strict where JSON is: keys of
+    objects must be strings, integers must fit in 64 bits. NaN and the infinities become null.
+    """
+
+    def deserialize(self, data: bytes | None) -> Any:
+        return None if data is None else orjson.loads(data)
+
+    def serialize(self, value: Any) -> bytes | None:
+        return None if value is None else orjson.dumps(value)
+
+    @staticmethod
+    def canonical(value: Any) -> bytes:
+        """Return the one text of a value, whatever the order in which its objects were built."""
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+class Avro(Serde):
+    """Avro's binary form without a header, read and written with one schema, given as a dict or an `.avsc` file.
+
+    The file is read when the job is built, so subtasks need no copy of it. What doesn't fit the schema is an error:
+    a field that the schema doesn't have, a missing one without a default, and bytes left over after the value.
+    """
+
+    def __init__(self, schema: Mapping[str, Any] | str | Path) -> None:
+        self.schema: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else _read_schema(Path(schema))
+        try:
+            self._text = json.dumps(self.schema, sort_keys=True)
+            _parsed(self._text)
+        except Exception as error:
+            origin = "the dict" if isinstance(schema, Mapping) else f"the file {schema}"
+            raise ConfigurationError(f"{origin} given to Avro is not an Avro schema: {error}") from error
+
+    def deserialize(self, data: bytes | None) -> Any:
+        return _read_value(_parsed(self._text), data)
+
+    def serialize(self, value: Any) -> bytes | None:
+        return _write_value(_parsed(self._text), value)
+
+    def deserialize_all(self, column: list[bytes | None]) -> list[Any]:
+        return map_column(partial(_read_value, _parsed(self._text)), column)
+
+    def serialize_all(self, column: list[Any]) -> list[bytes | None]:
+        return map_column(partial(_write_value, _parsed(self._text)), column)
+
+    def __repr__(self) -> str:
+        return f"Avro({self.schema.get('name', self.schema.get('type'))})"
+
+
+def _read_schema(path: Path) -> dict[str, Any]:
+    try:
+        schema = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"the Avro schema {path} can't be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ConfigurationError(f"the Avro schema {path} is not JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise ConfigurationError(f"the Avro schema {path} must be one JSON object, but is a {type(schema).__name__}")
+    return schema
+
+
+def _read_value(parsed: Any, data: bytes | None) -> Any:
+    if data is None:
+        return None
+    buffer = BytesIO(data)
+    value = schemaless_reader(buffer, parsed, None)
+    if left := len(data) - buffer.tell():
+        raise ValueError(f"{left} bytes are left after the value: it was written with another schema")
+    return value
+
+
+def _write_value(parsed: Any, value: Any) -> bytes | None:
+    if value is None:
+        return None
+    buffer = BytesIO()
+    schemaless_writer(buffer, parsed, value, strict_allow_default=True)
+    return buffer.getvalue()
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Any:
+    """Return fastavro's own form of a schema, made once per process and schema; it is neither pickled nor changed."""
+    return parse_schema(json.loads(text))
