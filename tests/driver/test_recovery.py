@@ -1,0 +1,164 @@
+"""What the driver does before the first record, and in which order."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from twopc.config import RunSettings
+from twopc.driver.recovery import Planner, assign, recover
+from twopc.errors import TransactionLost
+from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.messages import Complete
+from twopc.record import Batch
+from twopc.rpc.job_client import JobClient, StartedAttempt
+from twopc.sink import JobContext, Outcome, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
+from twopc.source import Source, SourceReader, Split
+
+CONTEXT = JobContext("job", AttemptId(2), 1, RunSettings())
+PARTITION = TopicPartition("in", 0)
+
+
+def committable(number: int) -> Committable:
+    return Committable(f"t@{number}", CheckpointId(number), SubtaskIndex(0), {})
+
+
+def metadata(*numbers: int) -> CheckpointMetadata:
+    """Checkpoint 7, with these transactions pre-committed, at position 70 of in[0]."""
+    snapshot = SubtaskSnapshot(
+        SubtaskIndex(0),
+        (PartitionPosition(PARTITION, "id", Position(70)),),
+        StateHandle("chk-7/subtask-0", "digest", 0, 0),
+        tuple(committable(number) for number in numbers),
+    )
+    return CheckpointMetadata("job", CheckpointId(7), AttemptId(1), 1, "periodic", 0, 0, (snapshot,))
+
+
+@dataclass
+class FakeSink(TwoPhaseCommitSink[None]):
+    """Writes down what is asked of it, in order, in a log that it shares with the client."""
+
+    log: list[str]
+    lost: frozenset[str] = frozenset()
+
+    def begin(self) -> None:
+        raise NotImplementedError
+
+    def write(self, txn: None, batch: Batch) -> int:
+        raise NotImplementedError
+
+    def pre_commit(self, txn: None, request: PreCommit) -> Committable | None:
+        raise NotImplementedError
+
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        raise NotImplementedError
+
+    def abort(self, txn: None) -> None:
+        raise NotImplementedError
+
+    def recover(
+        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
+    ) -> list[Settled]:
+        self.log.append(f"settle {','.join(item.name for item in committables)}")
+        return [
+            Settled(item, Outcome.LOST if item.name in self.lost else Outcome.COMMITTED, "said the broker")
+            for item in committables
+        ]
+
+    def abort_lingering(self, context: JobContext) -> list[str]:
+        self.log.append("abort lingering")
+        return ["old"]
+
+
+@dataclass
+class FakeClient:
+    log: list[str]
+
+    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
+        self.log.append(f"confirm {','.join(names)}")
+
+
+def started(latest: CheckpointMetadata | None, confirmed: Sequence[str] = ()) -> StartedAttempt:
+    return StartedAttempt(
+        attempt=AttemptId(2), latest=latest, restored=latest, confirmed=frozenset(confirmed), earlier_attempts=True
+    )
+
+
+def run_recovery(
+    latest: CheckpointMetadata | None, *, lost: Sequence[str] = (), confirmed: Sequence[str] = ()
+) -> list[str]:
+    log: list[str] = []
+    recover(cast(JobClient, FakeClient(log)), FakeSink(log, frozenset(lost)), CONTEXT, started(latest, confirmed))
+    return log
+
+
+def test_it_settles_then_confirms_then_aborts_what_lingers() -> None:
+    assert run_recovery(metadata(6, 7)) == ["settle t@6,t@7", "confirm t@6,t@7", "abort lingering"]
+
+
+def test_what_was_confirmed_before_the_crash_is_not_confirmed_again() -> None:
+    assert run_recovery(metadata(7), confirmed=["t@7"]) == ["settle t@7", "abort lingering"]
+
+
+def test_without_a_checkpoint_only_what_lingers_is_aborted() -> None:
+    assert run_recovery(None) == ["abort lingering"]
+
+
+def test_a_lost_transaction_stops_the_job_before_any_id_is_initialised_and_names_the_input() -> None:
+    log: list[str] = []
+    with pytest.raises(TransactionLost, match=r"t@7: said the broker.*in\[0\] up to offset 70"):
+        recover(cast(JobClient, FakeClient(log)), FakeSink(log, frozenset({"t@7"})), CONTEXT, started(metadata(6, 7)))
+    assert log == ["settle t@6,t@7", "confirm t@6"]
+
+
+@dataclass
+class FakeSource(Source):
+    """One partition that grows by ten between two plans."""
+
+    end: int = 100
+    asked: list[Mapping[TopicPartition, PartitionPosition]] = field(default_factory=list)
+
+    def plan(
+        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
+    ) -> list[Split]:
+        self.asked.append(dict(restored))
+        known = restored.get(PARTITION)
+        start = Position(self.end) if known is None else known.position
+        stop = Position(self.end) if bounded else None
+        self.end += 10
+        return [Split(PARTITION, "id", start, stop)]
+
+    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        raise NotImplementedError
+
+
+def test_an_attempt_after_a_failure_starts_where_the_first_one_did_if_nothing_completed() -> None:
+    planner = Planner(FakeSource(), bounded=False)
+    first = planner.plan(CONTEXT, None)
+    assert planner.plan(CONTEXT, None) == first
+
+
+def test_a_restored_checkpoint_wins_over_the_first_start() -> None:
+    planner = Planner(FakeSource(), bounded=False)
+    planner.plan(CONTEXT, None)
+    assert planner.plan(CONTEXT, metadata())[0].start == 70
+
+
+def test_a_bounded_run_keeps_the_ends_that_it_found_at_its_start() -> None:
+    planner = Planner(FakeSource(), bounded=True)
+    planner.plan(CONTEXT, None)
+    assert planner.plan(CONTEXT, metadata())[0].stop == 100
+
+
+def split(topic: str, number: int) -> Split:
+    return Split(TopicPartition(topic, number), "id", Position(0), None)
+
+
+@pytest.mark.parametrize(("parallelism", "expected"), [(1, [[0, 1, 2]]), (2, [[0, 2], [1]]), (4, [[0], [1], [2], []])])
+def test_splits_are_dealt_out_in_turn_in_the_order_of_their_partitions(
+    parallelism: int, expected: list[list[int]]
+) -> None:
+    dealt = assign([split("in", 2), split("in", 0), split("in", 1)], parallelism)
+    assert [[item.partition.partition for item in mine] for mine in dealt] == expected

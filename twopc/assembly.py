@@ -1,0 +1,106 @@
+"""Puts one subtask together from its parts, and runs it: what every host calls in the worker."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from twopc.clock import SystemClock
+from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError
+from twopc.job import JobDefinition
+from twopc.operators import Chain
+from twopc.protocol.messages import Failed
+from twopc.rpc.subtask_link import SubtaskLink
+from twopc.runtime.link import Link
+from twopc.runtime.spec import SubtaskSpec
+from twopc.runtime.state import SubtaskStore
+from twopc.runtime.subtask import Parts, Subtask
+from twopc.state.keyed import KeyedState
+from twopc.state.restore import restore_state
+from twopc.state.storage import CheckpointStorage
+
+log = logging.getLogger(__name__)
+
+SILENCE_MIN_SECONDS = 120.0
+
+
+def run_subtask(definition: JobDefinition, spec: SubtaskSpec) -> None:
+    """Run one subtask to its end; what makes it fail is told to the coordinator and raised."""
+    with ExitStack() as closing:
+        link = SubtaskLink(spec.coordinator, job=spec.job, attempt=spec.attempt, subtask=spec.subtask, token=spec.token)
+        closing.callback(link.close)
+        try:
+            _assemble(definition, spec, link, closing).run()
+        except Fenced:
+            raise
+        except Exception as error:
+            link.send(_failure(error))
+            raise
+
+
+def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: Link, closing: ExitStack) -> Subtask:
+    work_folder = _work_folder(spec)
+    closing.callback(shutil.rmtree, work_folder, ignore_errors=True)
+    storage = CheckpointStorage(Path(spec.settings.checkpoint_dir) / spec.job)
+    backend = restore_state(
+        storage, spec.snapshots, [split.partition for split in spec.splits], spec.subtask, work_folder
+    )
+    closing.callback(backend.close)
+    sink = definition.sink
+    sink.open(spec.context)
+    closing.callback(sink.close)
+    reader = definition.source.open(spec.context, spec.splits)
+    closing.callback(reader.close)
+    store_executor = ThreadPoolExecutor(1, "twopc-store")
+    commit_executor = ThreadPoolExecutor(1, "twopc-commit")
+    for executor in (store_executor, commit_executor):
+        closing.callback(executor.shutdown, wait=True, cancel_futures=True)
+    parts = Parts(
+        reader=reader,
+        process=Chain(definition.steps, KeyedState(backend)).process,
+        sink=sink,
+        store=SubtaskStore(spec.subtask, backend, storage, work_folder),
+        link=link,
+        clock=SystemClock(),
+        store_executor=store_executor,
+        commit_executor=commit_executor,
+    )
+    settings = spec.settings
+    return Subtask(
+        spec.subtask,
+        parts,
+        group=definition.source.group(spec.job_context),
+        silence_limit_seconds=max(
+            SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000
+        ),
+    )
+
+
+def _failure(error: Exception) -> Failed:
+    if isinstance(error, TwoPhaseCommitError):
+        return Failed(type(error).__name__, str(error), error.restartable)
+    return Failed(type(error).__name__, f"{type(error).__name__}: {error}", restartable=True)
+
+
+def _work_folder(spec: SubtaskSpec) -> Path:
+    """Make this attempt's folder for local state, and remove what earlier attempts of this subtask left behind."""
+    root = Path(spec.settings.checkpoint_dir).resolve()
+    digest = hashlib.sha256(str(root).encode()).hexdigest()[:12]
+    parent = Path(tempfile.gettempdir()) / f"twopc-{spec.job}-{digest}" / f"subtask-{spec.subtask}"
+    parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if parent.parent.stat().st_uid != os.getuid():
+        raise ConfigurationError(f"{parent.parent} belongs to another user: set TMPDIR to a folder of your own")
+    for leftover in parent.iterdir():
+        with suppress(ValueError):
+            if int(leftover.name) < spec.attempt:
+                shutil.rmtree(leftover, ignore_errors=True)
+    folder = parent / str(spec.attempt)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder

@@ -1,0 +1,184 @@
+"""One attempt of a job: fence, recover, plan, submit, watch, and say how it ended."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from twopc import errors
+from twopc.config import RunSettings
+from twopc.driver.embedded import CoordinatorAddress
+from twopc.driver.events import EventWatch
+from twopc.driver.host import Host, Stage
+from twopc.driver.recovery import Planner, Recovered, assign, recover
+from twopc.driver.signals import StopSignals
+from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
+from twopc.job import JobDefinition
+from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.job_events import JobEvent
+from twopc.rpc.job_client import JobClient, StartedAttempt
+from twopc.runtime.spec import SubtaskSpec
+from twopc.sink import JobContext
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.1
+DRAIN_SECONDS = 10.0
+"""How long subtasks may take to end by themselves after the job has finished."""
+
+
+class AttemptFailed(Exception):
+    """An attempt ended without finishing; `error` is what a user should see if it is not tried again."""
+
+    def __init__(
+        self, error: TwoPhaseCommitError, *, submitted: bool, ran_seconds: float, completed_checkpoint: bool
+    ) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.restartable = error.restartable
+        self.submitted = submitted
+        self.ran_seconds = ran_seconds
+        self.completed_checkpoint = completed_checkpoint
+
+
+class Attempt:
+    """Runs once. Whatever happens, its subtasks have ended when `run` returns or raises."""
+
+    def __init__(
+        self,
+        definition: JobDefinition,
+        settings: RunSettings,
+        client: JobClient,
+        coordinator: CoordinatorAddress,
+        host: Host,
+        planner: Planner,
+        watch: EventWatch,
+        signals: StopSignals,
+    ) -> None:
+        self._definition = definition
+        self._settings = settings
+        self._client = client
+        self._coordinator = coordinator
+        self._host = host
+        self._planner = planner
+        self._watch = watch
+        self._signals = signals
+        self._began = time.monotonic()
+        self._submitted = False
+        self._stop_sent = False
+        self._swept = False
+
+    def run(self, restore_from: str) -> None:
+        """Run to the end of the job; raise AttemptFailed otherwise."""
+        job = self._definition.name
+        try:
+            started = self._client.start_attempt(job, self._settings, restore_from)
+        except TwoPhaseCommitError as error:
+            raise self._failed(error) from error
+        self._watch.attempt_started(started.attempt)
+        context = JobContext(job, started.attempt, self._settings.parallelism, self._settings)
+        try:
+            stage = self._submit(context, started)
+        except TwoPhaseCommitError as error:
+            self._client.end_attempt(job, started.attempt, str(error))
+            raise self._failed(error) from error
+        reason = "the driver ended the attempt"
+        try:
+            self._supervise(context, stage)
+            reason = "finished"
+        except TwoPhaseCommitError as error:
+            reason = str(error)
+            raise self._failed(error) from error
+        finally:
+            try:
+                self._client.end_attempt(job, started.attempt, reason)
+            finally:
+                stage.kill()
+
+    def _submit(self, context: JobContext, started: StartedAttempt) -> Stage:
+        recovered = recover(self._client, self._definition.sink, context, started)
+        _log_recovery(started, recovered)
+        self._watch.recovered(context.attempt, started, recovered)
+        splits = self._planner.plan(context, started.restored)
+        snapshots = () if started.restored is None else started.restored.snapshots
+        specs = [
+            SubtaskSpec(
+                job=context.job,
+                attempt=context.attempt,
+                subtask=SubtaskIndex(index),
+                parallelism=context.parallelism,
+                coordinator=self._coordinator.address,
+                token=self._coordinator.token,
+                settings=self._settings,
+                splits=mine,
+                snapshots=snapshots,
+            )
+            for index, mine in enumerate(assign(splits, context.parallelism))
+        ]
+        stage = self._host.submit(self._definition, specs)
+        self._submitted = True
+        return stage
+
+    def _supervise(self, context: JobContext, stage: Stage) -> None:
+        while True:
+            ended = stage.wait(TICK_SECONDS)
+            if self._watch.finished:
+                break
+            if self._watch.failure is not None:
+                raise _error_of(self._watch.failure)
+            if ended and stage.error() is None:
+                return
+            if ended:
+                raise self._ended_early(stage)
+            if self._signals.requested and not self._stop_sent:
+                self._stop_sent = True
+                log.info("stopping: waiting for a last checkpoint (a second Ctrl-C ends at once)")
+                self._client.stop(context.job, context.attempt)
+            if self._watch.completed_in_attempt and not self._swept:
+                self._swept = True
+                self._definition.sink.abort_lingering(context)
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while not stage.wait(TICK_SECONDS) and time.monotonic() < deadline:
+            pass
+
+    def _ended_early(self, stage: Stage) -> TwoPhaseCommitError:
+        """The stage is gone: prefer what a subtask managed to say over what the host saw."""
+        self._watch.wait_for_failure(0.5)
+        if self._watch.failure is not None:
+            return _error_of(self._watch.failure)
+        return Unavailable(stage.error() or "the subtasks ended before the job had finished")
+
+    def _failed(self, error: TwoPhaseCommitError) -> AttemptFailed:
+        return AttemptFailed(
+            error,
+            submitted=self._submitted,
+            ran_seconds=time.monotonic() - self._began,
+            completed_checkpoint=self._watch.completed_in_attempt,
+        )
+
+
+def _error_of(event: JobEvent) -> TwoPhaseCommitError:
+    """Turn a reported failure into the error that the user knows by that name."""
+    if event.kind == "fenced":
+        return Fenced(event.message)
+    known = getattr(errors, event.error_type, None)
+    if isinstance(known, type) and issubclass(known, TwoPhaseCommitError):
+        return known(event.message)
+    error = TwoPhaseCommitError(event.message)
+    error.restartable = event.restartable
+    return error
+
+
+def _log_recovery(started: StartedAttempt, recovered: Recovered) -> None:
+    if started.restored is not None:
+        log.info("attempt %d: restored checkpoint %d", started.attempt, started.restored.checkpoint_id)
+    for item in recovered.settled:
+        log.info("transaction %s: %s (%s)", item.committable.name, item.outcome.value, item.evidence)
+    for name in _shown(recovered.lingering):
+        log.info("lingering transaction %s: aborted", name)
+
+
+def _shown(names: Sequence[str], most: int = 20) -> list[str]:
+    rest = len(names) - most
+    return [*names[:most], *([f"and {rest} more"] if rest > 0 else [])]

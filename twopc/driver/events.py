@@ -1,0 +1,156 @@
+"""What the driver knows of a running job: the coordinator's events, followed on a thread of their own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from twopc.driver.recovery import Recovered
+from twopc.errors import TwoPhaseCommitError
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.job_events import NO_CHECKPOINT, WHOLE_JOB, JobEvent, JobEventKind
+from twopc.rpc.job_client import JobClient, StartedAttempt
+from twopc.sink import Outcome
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What was seen of the current attempt."""
+
+    number: int = 0
+    completed: int = 0
+    failure: JobEvent | None = None
+    finished: bool = False
+    records: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+class EventWatch:
+    """Follows one job's events while entered; every event goes to `on_event` too, in order, on the watching thread."""
+
+    def __init__(self, client: JobClient, job: str, on_event: Callable[[JobEvent], None] | None) -> None:
+        self._client = client
+        self._job = job
+        self._on_event = on_event
+        self._current = _Attempt()
+        self._changed = threading.Condition()
+        self._closed = threading.Event()
+        self._connected = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="twopc-events", daemon=True)
+        self.attempts = 0
+        self.completed_in_run = 0
+        self.last_completed = 0
+
+    def __enter__(self) -> EventWatch:
+        self._thread.start()
+        self._connected.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        self._client.stop_watching()
+        self._thread.join(5)
+
+    @property
+    def finished(self) -> bool:
+        return self._current.finished
+
+    @property
+    def failure(self) -> JobEvent | None:
+        return self._current.failure
+
+    @property
+    def completed_in_attempt(self) -> bool:
+        return self._current.completed > 0
+
+    @property
+    def records_in(self) -> int:
+        return sum(records for records, _ in list(self._current.records.values()))
+
+    @property
+    def records_out(self) -> int:
+        return sum(records for _, records in list(self._current.records.values()))
+
+    def wait_for_failure(self, seconds: float) -> None:
+        """Give a failure that is still on its way time to arrive."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._current.failure is not None, seconds)
+
+    def attempt_started(self, attempt: AttemptId) -> None:
+        """From now on, only events of this attempt say how it goes."""
+        self.attempts += 1
+        self._current = _Attempt(attempt)
+
+    def recovered(self, attempt: AttemptId, started: StartedAttempt, found: Recovered) -> None:
+        """Tell what recovery did, in the same stream as the coordinator's events."""
+
+        def tell(
+            kind: str, message: str, checkpoint_id: CheckpointId = NO_CHECKPOINT, subtask: SubtaskIndex = WHOLE_JOB
+        ) -> None:
+            self._publish(
+                JobEvent(
+                    job=self._job,
+                    attempt=attempt,
+                    kind=kind,
+                    checkpoint_id=checkpoint_id,
+                    subtask=subtask,
+                    message=message,
+                    time_ms=int(time.time() * 1000),
+                )
+            )
+
+        if started.restored is not None:
+            positions = ", ".join(f"{item.partition}@{item.position}" for item in started.restored.positions)
+            tell("restored", positions, started.restored.checkpoint_id)
+        for item in found.settled:
+            if item.outcome is Outcome.COMMITTED:
+                tell("resumed", item.committable.name, item.committable.checkpoint_id, item.committable.subtask)
+        for name in found.lingering:
+            tell("lingering-aborted", name)
+
+    def _follow(self) -> None:
+        while not self._closed.is_set():
+            try:
+                for event in self._client.watch(self._job):
+                    self._connected.set()
+                    self._note(event)
+                    if self._current.number or event.kind == JobEventKind.ATTEMPT_STARTED:
+                        # How an earlier run ended is told first, and is not this run's business.
+                        self._publish(event)
+                    if self._closed.is_set():
+                        return
+            except TwoPhaseCommitError as error:
+                log.debug("the event stream broke: %s", error)
+            self._closed.wait(RETRY_SECONDS)
+
+    def _note(self, event: JobEvent) -> None:
+        current = self._current
+        if event.attempt != current.number:
+            return
+        with self._changed:
+            match event.kind:
+                case "completed":
+                    current.completed += 1
+                    self.completed_in_run += 1
+                    self.last_completed = event.checkpoint_id
+                case "failed" | "fenced" if current.failure is None:
+                    current.failure = event
+                case "finished":
+                    current.finished = True
+                case "progress" if event.progress is not None:
+                    current.records[event.subtask] = (event.progress.records_in, event.progress.records_out)
+            self._changed.notify_all()
+
+    def _publish(self, event: JobEvent) -> None:
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception:
+            log.exception("the on_event callback raised; the job goes on")

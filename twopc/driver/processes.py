@@ -1,0 +1,80 @@
+"""Subtasks as plain processes on this machine: no JVM; for development and for tests that kill things."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from twopc.job import JobDefinition
+from twopc.runtime.spec import SubtaskSpec
+
+TERM_SECONDS = 5.0
+
+
+class ProcessStage:
+    """One process per subtask; the first that fails fails the stage."""
+
+    def __init__(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
+        self._processes = processes
+
+    def wait(self, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        while True:
+            codes = [process.poll() for process in self._processes]
+            if all(code is not None for code in codes) or any(codes):
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.01)
+
+    def error(self) -> str | None:
+        for index, process in enumerate(self._processes):
+            code = process.poll()
+            if code is None or code == 0:
+                continue
+            how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+            return f"the process of subtask {index} (pid {process.pid}) {how}"
+        return None
+
+    def kill(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.terminate()
+        deadline = time.monotonic() + TERM_SECONDS
+        for process in self._processes:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class ProcessHost:
+    """Starts `python -m twopc.worker` for each subtask; the job is loaded anew from its file, never pickled."""
+
+    def __init__(self, job_file: str) -> None:
+        self._job_file = job_file
+        self._stage: ProcessStage | None = None
+
+    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessStage:
+        self._stage = ProcessStage([self._start(spec) for spec in specs])
+        return self._stage
+
+    def _start(self, spec: SubtaskSpec) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "twopc.worker", self._job_file],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(spec.to_json()).encode())
+        process.stdin.close()
+        return process
+
+    def close(self) -> None:
+        if self._stage is not None:
+            self._stage.kill()

@@ -1,0 +1,129 @@
+"""Runs a job to its end: one attempt after the other, until it finishes, is stopped, or can't go on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from twopc.config import RunSettings
+from twopc.driver.attempt import Attempt, AttemptFailed
+from twopc.driver.embedded import coordinator_for
+from twopc.driver.events import EventWatch
+from twopc.driver.host import Host
+from twopc.driver.recovery import Planner
+from twopc.driver.restart import RestartStrategy
+from twopc.driver.signals import StopSignals
+from twopc.driver.start import checkpoint_to_restore
+from twopc.errors import ConfigurationError
+from twopc.job import JobDefinition
+from twopc.protocol.job_events import JobEvent
+from twopc.rpc.job_client import JobClient
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """How a run ended. Counts are of the last attempt; `stopped` tells a stop from the end of a bounded input."""
+
+    job: str
+    attempts: int
+    checkpoints_completed: int
+    last_checkpoint_id: int
+    records_in: int
+    records_out: int
+    stopped: bool
+    seconds: float
+
+
+def run(
+    definition: JobDefinition,
+    settings: RunSettings,
+    *,
+    on_event: Callable[[JobEvent], None] | None = None,
+    job_file: str | None = None,
+) -> RunReport:
+    """Run a job until its bounded input is read, or it is stopped (SIGTERM, first Ctrl-C), and return the report.
+
+    `on_event` is called with every event of the job, on a thread of its own. `job_file` is how a host that starts fresh
+    processes finds the job. Raises the error that ended the job, after the restart strategy has given up on it.
+    """
+    started = time.monotonic()
+    # Workers don't share the driver's working directory.
+    settings = replace(settings, checkpoint_dir=str(Path(settings.checkpoint_dir).resolve()))
+    restore_from = checkpoint_to_restore(settings, definition.name)
+    with ExitStack() as closing:
+        coordinator = closing.enter_context(coordinator_for(settings, _bind_host(settings)))
+        client = JobClient(coordinator.address, token=coordinator.token)
+        closing.callback(client.close)
+        client.wait_ready(timeout=30)
+        watch = closing.enter_context(EventWatch(client, definition.name, on_event))
+        signals = closing.enter_context(StopSignals())
+        planner = Planner(definition.source, bounded=settings.until_end)
+        restarts = RestartStrategy.of(settings)
+        host = _host(settings, job_file)
+        closing.callback(host.close)
+        ever_submitted = False
+        while True:
+            attempt = Attempt(definition, settings, client, coordinator, host, planner, watch, signals)
+            try:
+                attempt.run(restore_from)
+                break
+            except AttemptFailed as failure:
+                ever_submitted = ever_submitted or failure.submitted
+                if not ever_submitted:
+                    # Somebody is waiting at a prompt for this very message: a wrong address never gets right by itself.
+                    raise failure.error from failure
+                if watch.completed_in_run:
+                    restore_from = "latest"
+                _wait_or_give_up(failure, restarts, signals)
+        return RunReport(
+            job=definition.name,
+            attempts=watch.attempts,
+            checkpoints_completed=watch.completed_in_run,
+            last_checkpoint_id=watch.last_completed,
+            records_in=watch.records_in,
+            records_out=watch.records_out,
+            stopped=signals.requested,
+            seconds=time.monotonic() - started,
+        )
+
+
+def _wait_or_give_up(failure: AttemptFailed, restarts: RestartStrategy, signals: StopSignals) -> None:
+    delay = None
+    if failure.restartable and not signals.requested:
+        delay = restarts.after_failure(
+            ran_seconds=failure.ran_seconds, completed_checkpoint=failure.completed_checkpoint
+        )
+    if delay is None:
+        raise failure.error from failure
+    log.warning("attempt failed: %s; trying again in %.1f s (restart %d)", failure.error, delay, restarts.used)
+    signals.wait(delay)
+
+
+def _bind_host(settings: RunSettings) -> str:
+    """Loopback where every worker is on this machine; else this machine's address as the workers see it."""
+    if settings.host == "process" or settings.master.startswith("local"):
+        return "127.0.0.1"
+    raise ConfigurationError(
+        f"workers under master {settings.master!r} may be on other machines and can't reach a coordinator inside the "
+        "driver: start one with `python -m coordinator` where they can reach it, and name it with --coordinator"
+    )
+
+
+def _host(settings: RunSettings, job_file: str | None) -> Host:
+    if settings.host == "process":
+        from twopc.driver.processes import ProcessHost
+
+        if job_file is None:
+            raise ConfigurationError(
+                "host 'process' needs the job in a file: run it with `twopc run FILE --host process`"
+            )
+        return ProcessHost(job_file)
+    from twopc.spark.launch import SparkHost
+
+    return SparkHost(settings.master)

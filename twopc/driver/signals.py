@@ -1,0 +1,39 @@
+"""SIGTERM and Ctrl-C as a wish: the first asks for a last checkpoint, the second Ctrl-C ends at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+
+class StopSignals:
+    """While entered, on the main thread, remembers that a stop was asked for; elsewhere signals are left alone."""
+
+    def __init__(self) -> None:
+        self._requested = threading.Event()
+        self._before: dict[int, Any] = {}
+
+    @property
+    def requested(self) -> bool:
+        return self._requested.is_set()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, but no longer than until a stop is asked for."""
+        self._requested.wait(seconds)
+
+    def __enter__(self) -> StopSignals:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._before[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self._requested.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._requested.set()

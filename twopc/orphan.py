@@ -1,0 +1,27 @@
+"""Ends a worker whose parent has died: nobody is left who could fence it, restart it or read its errors."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from functools import cache
+
+log = logging.getLogger(__name__)
+
+CHECK_SECONDS = 0.5
+
+
+@cache
+def end_with_parent() -> None:
+    """From now on, end this process soon after its parent process has ended, as if it had been killed."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(CHECK_SECONDS)
+        log.error("the parent process %d has ended: ending too", parent)
+        os._exit(70)
+
+    threading.Thread(target=watch, name="twopc-orphan", daemon=True).start()

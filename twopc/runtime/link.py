@@ -1,0 +1,61 @@
+"""The control link between a subtask and the coordinator, as the subtask sees it."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Condition
+from typing import Protocol
+
+from twopc.protocol.messages import ToCoordinator, ToSubtask
+
+
+class Link(Protocol):
+    """Messages out and in, in order; thread-safe.
+
+    A lost connection is the link's own business: it dials again, and repeats what may not have arrived. So a message
+    may reach either side twice.
+    """
+
+    def send(self, message: ToCoordinator) -> None:
+        """Send soon; never blocks for long, never raises for a lost connection."""
+        ...
+
+    def receive(self, timeout: float) -> list[ToSubtask]:
+        """Return what has come, at once if there is something, else after at most `timeout` seconds."""
+        ...
+
+    def close(self) -> None:
+        """Send what is waiting, for a bounded time, and hang up."""
+        ...
+
+
+class MemoryLink:
+    """A link within one process: the test plays the coordinator."""
+
+    def __init__(self) -> None:
+        self.sent: list[ToCoordinator] = []
+        self.closed = False
+        self._inbox: deque[ToSubtask] = deque()
+        self._arrived = Condition()
+
+    def deliver(self, message: ToSubtask) -> None:
+        """Let the subtask receive this message."""
+        with self._arrived:
+            self._inbox.append(message)
+            self._arrived.notify_all()
+
+    def send(self, message: ToCoordinator) -> None:
+        with self._arrived:
+            self.sent.append(message)
+            self._arrived.notify_all()
+
+    def receive(self, timeout: float) -> list[ToSubtask]:
+        with self._arrived:
+            if not self._inbox and timeout > 0:
+                self._arrived.wait(timeout)
+            messages = list(self._inbox)
+            self._inbox.clear()
+        return messages
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,68 @@
+"""What a host is told to run: one subtask of one attempt, as plain data that travels as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.config import RunSettings
+from twopc.protocol.facts import SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, SubtaskIndex
+from twopc.sink import JobContext, SubtaskContext
+from twopc.source import Split
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskSpec:
+    """One subtask to run.
+
+    `coordinator` and `token` say where to attach; `splits` what to read, every offset a number; `snapshots` the
+    restored checkpoint's, all of them, since after a change of parallelism state comes from several; empty to start
+    afresh.
+    """
+
+    job: str
+    attempt: AttemptId
+    subtask: SubtaskIndex
+    parallelism: int
+    coordinator: str
+    token: str
+    settings: RunSettings
+    splits: tuple[Split, ...]
+    snapshots: tuple[SubtaskSnapshot, ...]
+
+    @property
+    def job_context(self) -> JobContext:
+        return JobContext(self.job, self.attempt, self.parallelism, self.settings)
+
+    @property
+    def context(self) -> SubtaskContext:
+        return SubtaskContext(self.job, self.attempt, self.parallelism, self.settings, self.subtask)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "job": self.job,
+            "attempt": self.attempt,
+            "subtask": self.subtask,
+            "parallelism": self.parallelism,
+            "coordinator": self.coordinator,
+            "token": self.token,
+            "settings": self.settings.to_json(),
+            "splits": [split.to_json() for split in self.splits],
+            "snapshots": [snapshot.to_json() for snapshot in self.snapshots],
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> SubtaskSpec:
+        return cls(
+            job=str(body["job"]),
+            attempt=AttemptId(int(body["attempt"])),
+            subtask=SubtaskIndex(int(body["subtask"])),
+            parallelism=int(body["parallelism"]),
+            coordinator=str(body["coordinator"]),
+            token=str(body["token"]),
+            settings=RunSettings.from_json(body["settings"]),
+            splits=tuple(Split.from_json(item) for item in body["splits"]),
+            snapshots=tuple(SubtaskSnapshot.from_json(item) for item in body["snapshots"]),
+        )

@@ -1,0 +1,253 @@
+"""One subtask: poll, process, write; on a trigger snapshot and pre-commit; on completion commit.
+
+One thread, the data loop, owns the reader, the chain, the state and the open transaction. Two single-threaded executors
+work beside it: one stores snapshots and acknowledges, one commits and reports. What they find comes back to the loop
+through a queue. Every decision is `twopc.protocol.subtask_state`'s; this module carries it out.
+
+Invariants:
+
+- Nothing is acknowledged before the flush of the transaction and the storing of the snapshot both succeeded.
+- The next transaction is begun only after the pre-commit of the one before has returned.
+- Ending for whatever reason aborts the open transaction only; pre-committed ones stay as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, assert_never
+
+from twopc.clock import Clock
+from twopc.crashpoints import CrashPoint, reached
+from twopc.errors import CheckpointDeclined, Fenced, Unavailable
+from twopc.protocol.facts import StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Progress, ToSubtask, Trigger
+from twopc.protocol.subtask_state import CommitPending, End, Ignore, PreCommitted, SubtaskState, TakeCheckpoint
+from twopc.record import Batch
+from twopc.runtime.batch_size import BatchSize
+from twopc.runtime.link import Link
+from twopc.runtime.state import LocalSnapshot, SubtaskStore
+from twopc.sink import PreCommit, TwoPhaseCommitSink
+from twopc.source import SourceReader
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.02
+"""How long one poll may wait for records; also how late a trigger may be noticed while there are none."""
+
+PROGRESS_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a subtask is made of; `store_executor` and `commit_executor` must run one task at a time, in order."""
+
+    reader: SourceReader
+    process: Callable[[Batch], Batch]
+    sink: TwoPhaseCommitSink[Any]
+    store: SubtaskStore
+    link: Link
+    clock: Clock
+    store_executor: Executor
+    commit_executor: Executor
+
+
+class Subtask:
+    """Runs until the coordinator says that the job has finished, or something fails."""
+
+    def __init__(self, index: SubtaskIndex, parts: Parts, *, group: str | None, silence_limit_seconds: float) -> None:
+        self._index = index
+        self._parts = parts
+        self._group = group
+        self._silence_limit = silence_limit_seconds
+        self._state = SubtaskState()
+        self._batch_size = BatchSize()
+        self._found: SimpleQueue[CommitPending | BaseException] = SimpleQueue()
+        self._txn: Any = None
+        self._ended = False
+        self._end_reported = False
+        self._records_in = 0
+        self._records_out = 0
+        self._heard_at = parts.clock.monotonic()
+        self._progress_at = 0.0
+
+    def run(self) -> None:
+        """Run to the end. Raises what made it fail; the open transaction is aborted either way."""
+        self.begin()
+        try:
+            while not self._ended:
+                self.step()
+        finally:
+            self._abort_open()
+
+    def begin(self) -> None:
+        """Open the first transaction; `step` may be called from now on."""
+        if self._txn is None:
+            self._txn = self._parts.sink.begin()
+
+    def step(self) -> None:
+        """Do one turn of the loop: what was heard, what the executors found, one batch."""
+        for message in self._parts.link.receive(0 if self._reads() else POLL_SECONDS):
+            self._heard_at = self._parts.clock.monotonic()
+            self._on(message)
+        self._take_findings()
+        if self._reads():
+            self._move_batch()
+        elif not self._end_reported and self._parts.reader.finished():
+            self._end_reported = True
+            self._parts.link.send(EndOfInput())
+            self._send_progress()
+        self._report()
+
+    def _reads(self) -> bool:
+        return self._state.reading and not self._parts.reader.finished()
+
+    def _move_batch(self) -> None:
+        batch = self._parts.reader.poll(POLL_SECONDS, self._batch_size.records)
+        if batch is None or not len(batch):
+            return
+        started = self._parts.clock.monotonic()
+        self._records_in += len(batch)
+        self._records_out += self._parts.sink.write(self._txn, self._parts.process(batch))
+        self._batch_size.took(len(batch), self._parts.clock.monotonic() - started)
+
+    def _on(self, message: ToSubtask) -> None:
+        action = self._state.on(message)
+        match action:
+            case TakeCheckpoint():
+                self._take_checkpoint(action.trigger)
+                if action.trigger.final:
+                    self._send_progress()
+            case CommitPending():
+                self._parts.commit_executor.submit(self._guarded, lambda: self._commit(action))
+            case End():
+                if action.fenced is not None:
+                    raise Fenced(action.fenced)
+                self._ended = True
+            case Ignore():
+                pass
+            case _:
+                assert_never(action)
+
+    def _take_checkpoint(self, trigger: Trigger) -> None:
+        checkpoint_id = trigger.checkpoint_id
+        started = self._parts.clock.monotonic()
+        reached(CrashPoint.BEFORE_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
+        try:
+            self._pre_commit(checkpoint_id)
+            taken = self._parts.store.take(checkpoint_id, self._parts.reader.positions())
+        except CheckpointDeclined as error:
+            log.warning("checkpoint %d declined by subtask %d: %s", checkpoint_id, self._index, error)
+            self._parts.link.send(Decline(checkpoint_id, str(error)))
+            return
+        reached(CrashPoint.AFTER_SNAPSHOT, checkpoint=checkpoint_id, subtask=self._index)
+        pause_ms = (self._parts.clock.monotonic() - started) * 1000
+        snapshot_of = self._snapshot_maker()
+        self._parts.store_executor.submit(
+            self._guarded, lambda: self._store_and_acknowledge(taken, snapshot_of, pause_ms)
+        )
+
+    def _pre_commit(self, checkpoint_id: CheckpointId) -> None:
+        positions = self._parts.reader.positions()
+        committable = self._parts.sink.pre_commit(self._txn, PreCommit(checkpoint_id, positions, self._group))
+        reached(CrashPoint.AFTER_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
+        self._state.pre_committed(PreCommitted(checkpoint_id, committable, positions))
+        if committable is not None:
+            self._txn = None
+            self._txn = self._parts.sink.begin()
+
+    def _snapshot_maker(self) -> Callable[[StateHandle], SubtaskSnapshot]:
+        """Fix everything but the state handle now, on the loop: what follows must not leak into this checkpoint."""
+        positions = self._parts.reader.positions()
+        committables = self._state.committables
+        finished = self._parts.reader.finished()
+        return lambda handle: SubtaskSnapshot(self._index, positions, handle, committables, finished)
+
+    def _store_and_acknowledge(
+        self,
+        taken: LocalSnapshot,
+        snapshot_of: Callable[[StateHandle], SubtaskSnapshot],
+        pause_ms: float,
+    ) -> None:
+        checkpoint_id = taken.checkpoint_id
+        started = self._parts.clock.monotonic()
+        try:
+            handle = self._parts.store.put(taken)
+        except CheckpointDeclined as error:
+            log.warning("checkpoint %d declined by subtask %d: %s", checkpoint_id, self._index, error)
+            self._parts.link.send(Decline(checkpoint_id, str(error)))
+            return
+        reached(CrashPoint.AFTER_STORE, checkpoint=checkpoint_id, subtask=self._index)
+        store_ms = (self._parts.clock.monotonic() - started) * 1000
+        self._parts.link.send(Ack(checkpoint_id, snapshot_of(handle), pause_ms, store_ms))
+        reached(CrashPoint.AFTER_ACK, checkpoint=checkpoint_id, subtask=self._index)
+
+    def _commit(self, work: CommitPending) -> None:
+        checkpoint_id = work.proof.checkpoint_id
+        reached(CrashPoint.BEFORE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
+        for entry in work.due:
+            if entry.committable is not None:
+                self._parts.sink.commit(entry.committable, work.proof)
+        reached(CrashPoint.AFTER_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
+        self._found.put(work)
+
+    def _take_findings(self) -> None:
+        while True:
+            try:
+                finding = self._found.get_nowait()
+            except Empty:
+                return
+            if isinstance(finding, BaseException):
+                raise finding
+            self._after_commit(finding)
+
+    def _after_commit(self, work: CommitPending) -> None:
+        checkpoint_id = work.proof.checkpoint_id
+        self._state.committed(checkpoint_id)
+        self._parts.sink.release(checkpoint_id)
+        if work.due and self._group is not None and work.due[-1].committable is None:
+            # A transaction carries its positions itself; an interval that wrote nothing has none to carry them.
+            self._parts.reader.commit_positions(checkpoint_id, work.due[-1].positions)
+        self._parts.link.send(Committed(checkpoint_id))
+        reached(CrashPoint.AFTER_COMMITTED_SENT, checkpoint=checkpoint_id, subtask=self._index)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Bring what goes wrong beside the loop back to the loop, which then fails with it."""
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - raised again by the data loop
+            self._found.put(error)
+
+    def _report(self) -> None:
+        now = self._parts.clock.monotonic()
+        if now - self._heard_at > self._silence_limit:
+            raise Unavailable(
+                f"subtask {self._index} has heard nothing from the coordinator for {now - self._heard_at:.0f} s, so no "
+                "checkpoint can complete: is the coordinator running, and reachable from this machine?"
+            )
+        if now - self._progress_at >= PROGRESS_SECONDS:
+            self._send_progress()
+
+    def _send_progress(self) -> None:
+        self._progress_at = self._parts.clock.monotonic()
+        self._parts.link.send(
+            Progress(
+                records_in=self._records_in,
+                records_out=self._records_out,
+                lag=self._parts.reader.lag(),
+                open_transaction=None if self._txn is None else str(self._txn),
+                pending_transactions=tuple(committable.name for committable in self._state.committables),
+            )
+        )
+
+    def _abort_open(self) -> None:
+        if self._txn is None:
+            return
+        try:
+            self._parts.sink.abort(self._txn)
+        except Exception:
+            log.warning("the open transaction could not be aborted; the next attempt will", exc_info=True)

@@ -1,0 +1,32 @@
+"""The function that runs in the executor: one barrier task, one subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark import BarrierTaskContext
+
+from twopc.assembly import run_subtask
+from twopc.job import JobDefinition
+from twopc.orphan import end_with_parent
+from twopc.runtime.spec import SubtaskSpec
+
+RESULT_SCHEMA = "subtask long"
+
+
+def host_function(
+    definition: JobDefinition, specs: list[dict[str, Any]]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what `mapInArrow` runs in every task; Spark carries the definition its own way."""
+
+    def host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        end_with_parent()
+        index = BarrierTaskContext.get().partitionId()
+        run_subtask(definition, SubtaskSpec.from_json(specs[index]))
+        yield pa.RecordBatch.from_pydict({"subtask": [index]})
+
+    return host

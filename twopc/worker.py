@@ -1,0 +1,37 @@
+"""`python -m twopc.worker JOB_FILE`: one subtask in a process of its own; its spec comes as JSON on standard input."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+from types import FrameType
+
+from twopc.assembly import run_subtask
+from twopc.errors import TwoPhaseCommitError
+from twopc.loading import load_job
+from twopc.orphan import end_with_parent
+from twopc.runtime.spec import SubtaskSpec
+
+
+def _on_term(_number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(143)
+
+
+def main() -> int:
+    """Run the subtask; its error has been told to the coordinator already, so it is only logged here."""
+    end_with_parent()
+    signal.signal(signal.SIGTERM, _on_term)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s subtask: %(message)s")
+    spec = SubtaskSpec.from_json(json.load(sys.stdin))
+    try:
+        run_subtask(load_job(sys.argv[1]), spec)
+    except TwoPhaseCommitError as error:
+        logging.getLogger(__name__).debug("subtask %d failed: %s", spec.subtask, error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
