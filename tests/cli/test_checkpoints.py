@@ -1,0 +1,215 @@
+"""What a person and a script see of a checkpoint folder."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from coordinator.ledger import Ledger
+from coordinator.storage import FolderStorage
+from twopc.cli.checkpoints import app
+from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.facts import (
+    CheckpointMetadata,
+    Committable,
+    PartitionPosition,
+    StateHandle,
+    SubtaskSnapshot,
+    encode_fact,
+)
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ledger_facts import (
+    METADATA_KIND,
+    AttemptStarted,
+    CheckpointCompleted,
+    CheckpointReserved,
+    CommittablesConfirmed,
+)
+
+TRIGGERED_MS = 1_700_000_000_000
+
+
+def snapshot(subtask: int, checkpoint: int) -> SubtaskSnapshot:
+    index, number = SubtaskIndex(subtask), CheckpointId(checkpoint)
+    return SubtaskSnapshot(
+        subtask=index,
+        positions=(PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(100 * checkpoint + subtask)),),
+        state=StateHandle(f"chk-{checkpoint}/subtask-{subtask}", "0" * 64, 2_048, 10),
+        committables=(Committable(f"txn-{subtask}-{checkpoint}", number, index, {"producer_id": 7}),),
+    )
+
+
+def store(root: Path, job: str, checkpoints: range) -> None:
+    """Write what a coordinator writes: all but the last checkpoint's transactions are confirmed."""
+    ledger = Ledger(job, FolderStorage(root / job))
+    attempt = AttemptId(1)
+    ledger.store(AttemptStarted(attempt, 2, CheckpointSettings(1_000, 60_000), CheckpointId(0), TRIGGERED_MS))
+    for number in map(CheckpointId, checkpoints):
+        snapshots = (snapshot(0, number), snapshot(1, number))
+        metadata = CheckpointMetadata(job, number, attempt, 2, "periodic", TRIGGERED_MS, TRIGGERED_MS + 250, snapshots)
+        names = tuple(tuple(committable.name for committable in each.committables) for each in snapshots)
+        digest = sha256(encode_fact(METADATA_KIND, metadata.to_json())).hexdigest()
+        ledger.store(CheckpointReserved(number, attempt, "periodic"))
+        ledger.store(metadata)
+        ledger.store(CheckpointCompleted(number, attempt, "periodic", digest, names))
+        if number != checkpoints[-1]:
+            ledger.store(CommittablesConfirmed(number, tuple(name for each in names for name in each)))
+    ledger.store(CommittablesConfirmed(CheckpointId(checkpoints[-1]), (f"txn-0-{checkpoints[-1]}",)))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    store(tmp_path / "checkpoints", "flights", range(1, 4))
+    return tmp_path / "checkpoints"
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def answer(*arguments: str | Path) -> Any:
+    result = run(*arguments, "-o", "json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def error(expected: type[Exception], *arguments: str | Path) -> str:
+    result = run(*arguments)
+    assert isinstance(result.exception, expected), result.output
+    return str(result.exception)
+
+
+def test_list_shows_every_completed_checkpoint_oldest_first(root: Path) -> None:
+    listed = answer("list", "--checkpoint-dir", root)
+    assert [(each["job"], each["checkpoint_id"], each["outstanding"]) for each in listed] == [
+        ("flights", 1, 0),
+        ("flights", 2, 0),
+        ("flights", 3, 1),
+    ]
+
+
+def test_list_says_when_how_long_and_how_much(root: Path) -> None:
+    newest = answer("list", "--checkpoint-dir", root)[-1]
+    fields = ("kind", "completed_ms", "duration_ms", "size_bytes", "key_count", "parallelism", "committables", "damage")
+    assert [newest[field] for field in fields] == ["periodic", TRIGGERED_MS + 250, 250, 4_096, 20, 2, 2, None]
+
+
+def test_list_shows_all_jobs_or_the_one_that_is_named(root: Path) -> None:
+    store(root, "other", range(1, 2))
+    assert {each["job"] for each in answer("list", "--checkpoint-dir", root)} == {"flights", "other"}
+    assert {each["job"] for each in answer("list", "--checkpoint-dir", root, "--job", "other")} == {"other"}
+
+
+def test_list_as_a_table_has_a_line_per_checkpoint(root: Path) -> None:
+    result = run("list", "--checkpoint-dir", root)
+    assert result.exit_code == 0
+    line = next(line for line in result.stdout.splitlines() if "flights" in line and " 3 " in line)
+    for shown in ("periodic", "250 ms", "4.0 KiB", "1 of 2 outstanding"):
+        assert shown in line
+
+
+def test_list_of_a_folder_without_jobs_says_so(tmp_path: Path) -> None:
+    result = run("list", "--checkpoint-dir", tmp_path)
+    assert result.exit_code == 0
+    assert "no completed checkpoint" in result.stdout
+    assert answer("list", "--checkpoint-dir", tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["2", "chk-2"])
+def test_show_tells_positions_and_the_state_of_each_transaction(root: Path, name: str) -> None:
+    shown = answer("show", name, "--checkpoint-dir", root)
+    second = shown["snapshots"][1]
+    assert shown["checkpoint_id"] == 2
+    assert second["positions"] == [{"topic": "in", "partition": 1, "topic_id": "topic-id", "position": 201}]
+    assert [(each["name"], each["state"]) for each in second["committables"]] == [("txn-1-2", "confirmed")]
+    assert second["state"] == {
+        "path": "chk-2/subtask-1",
+        "manifest_sha256": "0" * 64,
+        "size_bytes": 2_048,
+        "key_count": 10,
+    }
+
+
+def test_show_latest_tells_which_transactions_are_outstanding(root: Path) -> None:
+    shown = answer("show", "latest", "--checkpoint-dir", root)
+    states = {each["name"]: each["state"] for snapshot in shown["snapshots"] for each in snapshot["committables"]}
+    assert states == {"txn-0-3": "confirmed", "txn-1-3": "outstanding"}
+
+
+def test_show_takes_the_path_of_a_checkpoint(root: Path) -> None:
+    assert answer("show", root / "flights" / "chk-1")["checkpoint_id"] == 1
+
+
+def test_show_as_tables_names_partitions_transactions_and_state(root: Path) -> None:
+    result = run("show", "latest", "--checkpoint-dir", root)
+    assert result.exit_code == 0
+    for shown in ("flights", "301", "txn-1-3", "outstanding", "confirmed", "chk-3/subtask-1", "2.0 KiB"):
+        assert shown in result.stdout
+
+
+@pytest.mark.parametrize("command", [["list"], ["show", "latest"], ["show", "3"]])
+def test_a_checkpoint_folder_that_is_not_there_is_named(tmp_path: Path, command: list[str]) -> None:
+    message = error(ConfigurationError, *command, "--checkpoint-dir", tmp_path / "nothing")
+    assert str(tmp_path / "nothing") in message
+    assert "--checkpoint-dir" in message
+
+
+@pytest.mark.parametrize("command", [["list"], ["show", "latest"]])
+def test_a_job_that_is_not_there_is_named_with_those_that_are(root: Path, command: list[str]) -> None:
+    message = error(ConfigurationError, *command, "--checkpoint-dir", root, "--job", "flihgts")
+    assert "flihgts" in message
+    assert "flights" in message
+
+
+def test_a_checkpoint_that_is_not_there_is_named_with_those_that_are(root: Path) -> None:
+    message = error(ConfigurationError, "show", "9", "--checkpoint-dir", root)
+    assert "9" in message
+    assert "1, 2, 3" in message
+
+
+@pytest.mark.parametrize("name", ["", "newest", "-1", "0", "01", "../chk-1/subtask-0", "chk-"])
+def test_what_names_no_checkpoint_is_refused(root: Path, name: str) -> None:
+    assert "latest" in error(ConfigurationError, "show", "--checkpoint-dir", root, "--", name)
+
+
+def test_show_asks_for_the_job_where_there_are_several(root: Path) -> None:
+    store(root, "other", range(1, 2))
+    assert "--job" in error(ConfigurationError, "show", "latest", "--checkpoint-dir", root)
+    assert answer("show", "latest", "--checkpoint-dir", root, "--job", "other")["checkpoint_id"] == 1
+
+
+def test_show_of_a_folder_without_jobs_says_so(tmp_path: Path) -> None:
+    assert "no job" in error(ConfigurationError, "show", "latest", "--checkpoint-dir", tmp_path)
+
+
+def test_the_path_of_another_jobs_checkpoint_is_refused(root: Path) -> None:
+    message = error(ConfigurationError, "show", root / "flights" / "chk-1", "--job", "other")
+    assert "flights" in message
+
+
+def test_a_damaged_checkpoint_is_named_and_the_others_are_still_listed(root: Path) -> None:
+    metadata = root / "flights" / "chk-2" / "metadata.json"
+    metadata.write_bytes(metadata.read_bytes()[:-10])
+    result = run("list", "--checkpoint-dir", root, "-o", "json")
+    assert isinstance(result.exception, CheckpointCorrupted)
+    assert "chk-2/metadata.json" in str(result.exception)
+    assert [bool(each["damage"]) for each in json.loads(result.stdout)] == [False, True, False]
+    assert "DAMAGED" in run("list", "--checkpoint-dir", root).stdout
+    assert "chk-2/metadata.json" in error(CheckpointCorrupted, "show", "2", "--checkpoint-dir", root)
+
+
+def test_looking_changes_nothing(root: Path) -> None:
+    before = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in root.rglob("*")}
+    run("list", "--checkpoint-dir", root)
+    run("show", "latest", "--checkpoint-dir", root)
+    assert {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in root.rglob("*")} == before
+
+
+def test_a_format_that_does_not_exist_is_refused(root: Path) -> None:
+    assert run("list", "--checkpoint-dir", root, "-o", "yaml").exit_code == 2

@@ -1,0 +1,98 @@
+"""What every command has in common: one message for an error, an exit code, a traceback only on demand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+from typer.testing import CliRunner
+
+from twopc import cli
+from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable
+
+Raise = Callable[[BaseException], None]
+
+
+@pytest.fixture
+def command_raises(monkeypatch: pytest.MonkeyPatch) -> Raise:
+    def arrange(error: BaseException) -> None:
+        def app() -> None:
+            raise error
+
+        monkeypatch.setattr(cli, "app", app)
+
+    monkeypatch.delenv(cli.DEBUG_VARIABLE, raising=False)
+    return arrange
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Unavailable("no broker at 127.0.0.1:1: start it"), 1),
+        (ConfigurationError("parallelism must be at least 1"), 2),
+        (Fenced("a newer attempt runs"), 4),
+        (PermissionError(13, "Permission denied", "folder"), 1),
+    ],
+)
+def test_a_known_error_is_one_message_and_its_exit_code(
+    error: Exception, code: int, command_raises: Raise, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command_raises(error)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == code
+    assert capsys.readouterr().err == f"error: {error}\n"
+
+
+def test_the_traceback_is_there_for_who_asks(command_raises: Raise, monkeypatch: pytest.MonkeyPatch) -> None:
+    command_raises(Unavailable("no broker"))
+    monkeypatch.setenv(cli.DEBUG_VARIABLE, "1")
+    with pytest.raises(TwoPhaseCommitError, match="no broker"):
+        cli.main()
+
+
+def test_ctrl_c_exits_as_shells_expect(command_raises: Raise) -> None:
+    command_raises(KeyboardInterrupt())
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+
+
+def test_an_error_of_ours_that_nobody_foresaw_keeps_its_traceback(command_raises: Raise) -> None:
+    command_raises(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        cli.main()
+
+
+@pytest.mark.parametrize("command", [["brokr"], ["broker", "strat"], ["broker", "start", "--prot", "1"], ["run", "-Z"]])
+def test_what_does_not_exist_is_a_usage_error(command: list[str]) -> None:
+    answer = CliRunner().invoke(cli.app, command)
+    assert answer.exit_code == 2
+    assert "No such" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["run"], ["broker", "start"], ["broker", "status"], ["broker", "stop"], ["version"]]
+)
+def test_help_shows_how_a_command_is_used(command: list[str]) -> None:
+    answer = CliRunner().invoke(cli.app, [*command, "--help"], prog_name="twopc")
+    assert answer.exit_code == 0
+    example = " ".join(["twopc", *command])
+    assert answer.stdout.count(example) > 1, "the usage line, and an example"
+
+
+def test_help_lists_every_command() -> None:
+    listed = CliRunner().invoke(cli.app, ["--help"]).stdout.partition("Commands:")[2]
+    assert [line.split()[0] for line in listed.splitlines() if line.strip()] == [
+        "run",
+        "checkpoints",
+        "broker",
+        "version",
+    ]
+
+
+def test_a_command_does_not_load_what_another_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "twopc.cli.run", raising=False)
+    assert CliRunner().invoke(cli.app, ["version"]).exit_code == 0
+    assert "twopc.cli.run" not in sys.modules

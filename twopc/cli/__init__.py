@@ -1,0 +1,90 @@
+"""The command line: one app, one place that turns errors into one message and an exit code.
+
+A command's module is imported when the command is named, so that `twopc version` does not wait for what `twopc run`
+needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from twopc.errors import TwoPhaseCommitError
+
+DEBUG_VARIABLE = "TWOPC_DEBUG"
+
+#: Command and the module that defines it, as a function of the same name or as an `app` of subcommands.
+_COMMANDS = {
+    "run": "twopc.cli.run",
+    "checkpoints": "twopc.cli.checkpoints",
+    "broker": "twopc.cli.broker",
+    "version": "twopc.cli.version",
+}
+
+
+class _Commands(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(_COMMANDS[cmd_name])
+        commands = getattr(module, "app", None)
+        if commands is None:
+            commands = typer.Typer(add_completion=False)
+            commands.command(cmd_name)(getattr(module, cmd_name))
+        commands.rich_markup_mode = None
+        command = typer.main.get_command(commands)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(
+    name="twopc",
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _root(
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar=DEBUG_VARIABLE, help="Show the traceback of an error.")
+    ] = False,
+) -> None:
+    """Exactly-once stream jobs from Kafka to Kafka: checkpointed two-phase commit, on Spark.
+
+    Try it on this machine, with the job of the README in upper.py:
+
+    \b
+      twopc broker start --data-dir /tmp/kafka --port 9092
+      twopc run upper.py --bootstrap-servers 127.0.0.1:9092
+      twopc checkpoints list
+      twopc broker stop --data-dir /tmp/kafka
+
+    What can be told by an option can also come from the environment: TWOPC_BOOTSTRAP_SERVERS, TWOPC_CHECKPOINT_DIR, ...
+    """
+    if debug:
+        os.environ[DEBUG_VARIABLE] = "1"
+
+
+def main() -> None:
+    """Run the command line; a known error becomes one message and its exit code, with no traceback unless asked for."""
+    try:
+        app()
+    except (TwoPhaseCommitError, OSError) as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(getattr(error, "exit_code", 1))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,166 @@
+"""Completed checkpoints as plain values, for JSON, and as tables, for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from twopc.checkpoints import CheckpointEntry
+from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
+
+_WIDTH_WITHOUT_TERMINAL = 160
+_FROM_METADATA = (
+    *("kind", "triggered_ms", "completed_ms", "duration_ms", "parallelism"),
+    *("size_bytes", "key_count", "committables", "outstanding"),
+)
+
+
+def summarise(job: str, entry: CheckpointEntry) -> dict[str, Any]:
+    """Return one checkpoint in a line; of a damaged one no more is known than its id, and what is wrong."""
+    known: dict[str, Any] = {
+        "job": job,
+        "checkpoint_id": entry.checkpoint_id,
+        "attempt": entry.attempt,
+        "folder": str(entry.folder),
+        "damage": entry.damage or None,
+    }
+    metadata = entry.metadata
+    if metadata is None:
+        return known | dict.fromkeys(_FROM_METADATA)
+    names = {committable.name for committable in metadata.committables}
+    return known | {
+        "kind": metadata.kind,
+        "triggered_ms": metadata.triggered_ms,
+        "completed_ms": metadata.acknowledged_ms,
+        "duration_ms": metadata.acknowledged_ms - metadata.triggered_ms,
+        "parallelism": metadata.parallelism,
+        "size_bytes": sum(snapshot.state.size_bytes for snapshot in metadata.snapshots),
+        "key_count": sum(snapshot.state.key_count for snapshot in metadata.snapshots),
+        "committables": len(names),
+        "outstanding": len(names - entry.confirmed),
+    }
+
+
+def describe(job: str, entry: CheckpointEntry, metadata: CheckpointMetadata) -> dict[str, Any]:
+    """Return one checkpoint with all that it holds of each subtask."""
+    snapshots = [_snapshot(snapshot, entry.confirmed) for snapshot in metadata.snapshots]
+    return summarise(job, entry) | {"snapshots": snapshots}
+
+
+def _snapshot(snapshot: SubtaskSnapshot, confirmed: frozenset[str]) -> dict[str, Any]:
+    return {
+        "subtask": snapshot.subtask,
+        "finished": snapshot.finished,
+        "positions": [
+            {
+                "topic": position.partition.topic,
+                "partition": position.partition.partition,
+                "topic_id": position.topic_id,
+                "position": position.position,
+            }
+            for position in snapshot.positions
+        ],
+        "committables": [
+            {
+                "name": committable.name,
+                "checkpoint_id": committable.checkpoint_id,
+                "state": "confirmed" if committable.name in confirmed else "outstanding",
+                "payload": dict(committable.payload),
+            }
+            for committable in snapshot.committables
+        ],
+        "state": snapshot.state.to_json(),
+    }
+
+
+def summary_table(summaries: Iterable[dict[str, Any]]) -> Table:
+    heads = ("job", "id", "kind", "completed at", "duration", "size", "keys", "subtasks", "transactions")
+    return _table(None, heads, [_damaged_row(each) if each["damage"] else _summary_row(each) for each in summaries])
+
+
+def _damaged_row(summary: dict[str, Any]) -> tuple[str, ...]:
+    return (summary["job"], str(summary["checkpoint_id"]), "DAMAGED")
+
+
+def _summary_row(summary: dict[str, Any]) -> tuple[str, ...]:
+    completed = datetime.fromtimestamp(summary["completed_ms"] / 1000).astimezone()
+    outstanding = summary["outstanding"]
+    return (
+        summary["job"],
+        str(summary["checkpoint_id"]),
+        summary["kind"],
+        completed.isoformat(" ", "milliseconds"),
+        f"{summary['duration_ms']:,} ms",
+        _size(summary["size_bytes"]),
+        f"{summary['key_count']:,}",
+        str(summary["parallelism"]),
+        f"{outstanding} of {summary['committables']} outstanding" if outstanding else "committed",
+    )
+
+
+def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:
+    rows = list(snapshots)
+    yield _table(
+        "Positions: the next offset to read",
+        ("subtask", "topic", "partition", "position", "input"),
+        [
+            (
+                str(each["subtask"]),
+                position["topic"],
+                str(position["partition"]),
+                f"{position['position']:,}",
+                "read to the end" if each["finished"] else "goes on",
+            )
+            for each in rows
+            for position in each["positions"]
+        ],
+    )
+    yield _table(
+        "Transactions",
+        ("subtask", "name", "of checkpoint", "state"),
+        [
+            (str(each["subtask"]), committable["name"], str(committable["checkpoint_id"]), committable["state"])
+            for each in rows
+            for committable in each["committables"]
+        ],
+    )
+    yield _table(
+        "State",
+        ("subtask", "folder", "size", "keys (about)"),
+        [
+            (str(each["subtask"]), state["path"], _size(state["size_bytes"]), f"{state['key_count']:,}")
+            for each in rows
+            for state in [each["state"]]
+        ],
+    )
+
+
+def _table(title: str | None, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _size(size_bytes: int) -> str:
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Write tables to standard output, wide enough to be searched where that is no terminal."""
+    width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
+    console = Console(width=width, markup=False, highlight=False)
+    for table in tables:
+        console.print(table)

@@ -1,0 +1,147 @@
+"""`twopc run`: run a job file until its input ends, or until it is stopped."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from twopc.cli.view import EventSink, PlainLines, live_view
+from twopc.config import RunSettings
+from twopc.driver.run import RunReport
+from twopc.driver.run import run as run_job
+from twopc.loading import load_job
+
+
+def run(
+    job_file: Annotated[
+        str, typer.Argument(help="The Python file that defines the job; FILE:NAME if it defines several.")
+    ],
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
+    ] = None,
+    checkpoint_dir: Annotated[
+        str | None,
+        typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="Where checkpoints are kept.", show_default="checkpoints"),
+    ] = None,
+    parallelism: Annotated[
+        int | None,
+        typer.Option("--parallelism", "-p", envvar="TWOPC_PARALLELISM", help="Number of subtasks.", show_default="1"),
+    ] = None,
+    checkpoint_interval: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_CHECKPOINT_INTERVAL", help="Time between checkpoints, as 500ms, 2s, 1m.", show_default="1s"
+        ),
+    ] = None,
+    checkpoint_timeout: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_CHECKPOINT_TIMEOUT", help="A checkpoint that takes longer is aborted.", show_default="1m"
+        ),
+    ] = None,
+    checkpoint_min_pause: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_CHECKPOINT_MIN_PAUSE",
+            help="Least time from one checkpoint's end to the next.",
+            show_default="0",
+        ),
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(envvar="TWOPC_MASTER", help="Spark's master.", show_default="local[*]")
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(envvar="TWOPC_HOST", help="Where subtasks run: spark, or process (no JVM).", show_default="spark"),
+    ] = None,
+    coordinator: Annotated[
+        str | None,
+        typer.Option(envvar="TWOPC_COORDINATOR", help="HOST:PORT of a coordinator to dial instead of an embedded one."),
+    ] = None,
+    restore_from: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            envvar="TWOPC_RESTORE_FROM",
+            help="latest, none, or a checkpoint (id or folder).",
+            show_default="latest",
+        ),
+    ] = None,
+    restart_strategy: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_RESTART_STRATEGY",
+            help="After a failure: exponential-delay, fixed-delay or none.",
+            show_default="exponential-delay",
+        ),
+    ] = None,
+    restart_attempts: Annotated[
+        int | None,
+        typer.Option(envvar="TWOPC_RESTART_ATTEMPTS", help="Restarts in a row before giving up.", show_default="10"),
+    ] = None,
+    until_end: Annotated[
+        bool | None,
+        typer.Option("--until-end", help="Read to the end offsets found at the start, then exit.", show_default=False),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
+    output: Annotated[str, typer.Option("--output", "-o", help="How the report is printed: table or json.")] = "table",
+) -> None:
+    """Run a job exactly once, from Kafka to Kafka.
+
+    The same command goes on where it must: after a crash, a kill -9 or a stop, it restores the latest completed
+    checkpoint, commits what was pre-committed, and reads on. SIGTERM and the first Ctrl-C take a last checkpoint and
+    exit 0; a second Ctrl-C ends at once.
+
+    Example: twopc run upper.py --bootstrap-servers 127.0.0.1:9092 --checkpoint-dir checkpoints --until-end
+
+    Every option can also come from the environment: TWOPC_BOOTSTRAP_SERVERS, TWOPC_CHECKPOINT_DIR, ...
+    """
+    logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    settings = RunSettings.resolve(
+        bootstrap_servers=bootstrap_servers,
+        checkpoint_dir=checkpoint_dir,
+        parallelism=parallelism,
+        checkpoint_interval=checkpoint_interval,
+        checkpoint_timeout=checkpoint_timeout,
+        checkpoint_min_pause=checkpoint_min_pause,
+        master=master,
+        host=host,
+        coordinator=coordinator,
+        restore_from=restore_from,
+        restart_strategy=restart_strategy,
+        restart_attempts=restart_attempts,
+        until_end=until_end,
+    )
+    definition = load_job(job_file)
+    with _shown(definition.name, quiet) as sink:
+        report = run_job(definition, settings, on_event=None if sink is None else sink.note, job_file=job_file)
+    _print_report(report, output)
+
+
+def _shown(job: str, quiet: bool) -> AbstractContextManager[EventSink | None]:
+    if quiet:
+        return nullcontext(None)
+    if sys.stderr.isatty():
+        return live_view(job, Console(stderr=True))
+    return nullcontext(PlainLines(job))
+
+
+def _print_report(report: RunReport, output: str) -> None:
+    if output == "json":
+        typer.echo(json.dumps(asdict(report)))
+        return
+    how = "stopped with a last checkpoint" if report.stopped else "finished"
+    typer.echo(
+        f"{report.job}: {how}; {report.records_in:,} records in, {report.records_out:,} out"
+        f"{f' in the last of {report.attempts} attempts' if report.attempts > 1 else ''}; "
+        f"{report.checkpoints_completed} checkpoints completed, "
+        f"the last {report.last_checkpoint_id}; {report.seconds:.1f} s"
+    )

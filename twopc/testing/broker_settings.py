@@ -1,0 +1,103 @@
+"""The settings of a local broker: quick to start and to recover, small, and without a limit on a transaction's age."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from twopc.config import NO_TIMEOUT_MS
+
+LOOPBACK = "127.0.0.1"
+MAX_REPLICATION = 3
+INTERNAL_TOPIC_PARTITIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class NodePorts:
+    """Where one node listens: for clients and brokers, and for controllers."""
+
+    clients: int
+    controller: int
+
+
+def server_properties(node_id: int, ports: Sequence[NodePorts], log_dir: Path) -> str:
+    """The server.properties of node `node_id` (from 1) in a cluster that listens on `ports`."""
+    settings = _identity(node_id, ports, log_dir) | shared_settings(len(ports))
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def shared_settings(brokers: int) -> dict[str, object]:
+    """What every node of a cluster of so many has in common."""
+    quick = _QUICK if brokers >= MAX_REPLICATION else _QUICK | _LONE_VOTER
+    return _replication(brokers) | quick | _SMALL | _LASTING
+
+
+def _identity(node_id: int, ports: Sequence[NodePorts], log_dir: Path) -> dict[str, object]:
+    own = ports[node_id - 1]
+    # Two voters would both be needed: of a pair of nodes only one votes.
+    voting = ports[:MAX_REPLICATION] if len(ports) >= MAX_REPLICATION else ports[:1]
+    voters = [f"{index}@{LOOPBACK}:{port.controller}" for index, port in enumerate(voting, start=1)]
+    is_voter = node_id <= len(voters)
+    clients = f"CLIENTS://{LOOPBACK}:{own.clients}"
+    return {
+        "node.id": node_id,
+        "process.roles": "broker,controller" if is_voter else "broker",
+        "listeners": f"{clients},CONTROLLER://{LOOPBACK}:{own.controller}" if is_voter else clients,
+        "advertised.listeners": clients,
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "CLIENTS",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": ",".join(voters),
+        "log.dirs": log_dir,
+    }
+
+
+def _replication(brokers: int) -> dict[str, object]:
+    factor = min(brokers, MAX_REPLICATION)
+    # With three replicas one broker may be away; with fewer, none.
+    in_sync = 2 if factor == MAX_REPLICATION else 1
+    return {
+        "default.replication.factor": factor,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": in_sync,
+    }
+
+
+#: After `kill -9` these decide how soon the broker serves again: 3 s in place of 12.
+_QUICK: dict[str, object] = {
+    # A shorter one makes a machine that is busy with other things look like a dead broker.
+    "broker.session.timeout.ms": 2000,
+    "broker.heartbeat.interval.ms": 200,
+    "controlled.shutdown.retry.backoff.ms": 200,
+    "group.initial.rebalance.delay.ms": 0,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+}
+
+#: Where one node votes, nobody disputes its election. Several need the patience that Kafka sets by default.
+_LONE_VOTER: dict[str, object] = {
+    "controller.quorum.election.timeout.ms": 300,
+    "controller.quorum.fetch.timeout.ms": 400,
+}
+
+_SMALL: dict[str, object] = {
+    "num.partitions": 1,
+    "offsets.topic.num.partitions": INTERNAL_TOPIC_PARTITIONS,
+    "transaction.state.log.num.partitions": INTERNAL_TOPIC_PARTITIONS,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
+    "num.network.threads": 2,
+    "num.io.threads": 4,
+    "log.cleaner.dedupe.buffer.size": 4_194_304,
+}
+
+#: Records of any age stay, whatever timestamp they carry, and a transaction may stay open as long as it needs.
+_LASTING: dict[str, object] = {
+    "log.retention.ms": -1,
+    "log.retention.bytes": -1,
+    "auto.create.topics.enable": "false",
+    "transaction.max.timeout.ms": NO_TIMEOUT_MS,
+}

@@ -1,0 +1,160 @@
+"""A real Kafka, from its own jars, on this machine: one node or several, in a data folder that survives it.
+
+The same folder can be opened by another process later (`LocalBroker.open`): what is needed for that stands in
+cluster.json, and which processes run is read from the folder each time, never remembered.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.testing.broker import Broker
+from twopc.testing.broker_node import BrokerNode
+from twopc.testing.broker_settings import LOOPBACK, NodePorts, server_properties
+from twopc.testing.jars import ensure_jars
+from twopc.testing.java import find_java
+from twopc.testing.ports import free_port, is_free
+from twopc.testing.readiness import is_ready
+
+READY_TIMEOUT_S = 90
+_POLL_S = 0.05
+_JVM_OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "--enable-native-access=ALL-UNNAMED")
+
+
+class LocalBroker(Broker):
+    """Kafka nodes on loopback; node i listens on `port + i`, or each on a free port where none is asked for."""
+
+    def __init__(self, data_dir: Path, *, port: int | None = None, brokers: int = 1) -> None:
+        if brokers < 1:
+            raise ConfigurationError(f"brokers must be at least 1, but is {brokers}")
+        if port is not None and not 0 < port <= 65_536 - brokers:
+            raise ConfigurationError(f"port must be from 1 to {65_536 - brokers}, but is {port}")
+        self.data_dir = data_dir.absolute()
+        self._ports = _client_ports(port, brokers)
+        self.nodes = tuple(BrokerNode(self.data_dir / f"node-{index}") for index in range(1, brokers + 1))
+
+    @classmethod
+    def open(cls, data_dir: Path) -> Self | None:
+        """The broker whose folder this is, running or not; None where there was never one."""
+        try:
+            ports = json.loads((data_dir / "cluster.json").read_text())["ports"]
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigurationError(f"{data_dir}/cluster.json can't be read ({error}): delete {data_dir}") from error
+        broker = cls(data_dir, brokers=len(ports))
+        broker._ports = ports
+        return broker
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{LOOPBACK}:{port}" for port in self._ports)
+
+    @property
+    def running(self) -> bool:
+        """Whether all of its nodes have a process."""
+        return all(node.pid is not None for node in self.nodes)
+
+    @property
+    def any_running(self) -> bool:
+        return any(node.pid is not None for node in self.nodes)
+
+    def start(self) -> None:
+        if self.running:
+            return
+        java = _java()
+        self._check_ports()
+        cluster_id = self._configure()
+        try:
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(lambda node: node.format(java, cluster_id), self.nodes))
+            for node in self.nodes:
+                self._spawn(node, java)
+            self._await_ready()
+        except BaseException:
+            self.kill()
+            raise
+
+    def start_node(self, node: BrokerNode) -> None:
+        """Start one node again that was stopped or killed while the others ran on."""
+        self._spawn(node, _java())
+        self._await_ready()
+
+    def stop(self) -> None:
+        # All at once: a node that goes alone waits for the others to take over from it.
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(BrokerNode.terminate, self.nodes))
+
+    def kill(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def _spawn(self, node: BrokerNode, java: Sequence[str]) -> None:
+        if node.pid is None:
+            node.spawn(java)
+
+    def _check_ports(self) -> None:
+        for node, port in zip(self.nodes, self._ports, strict=True):
+            if node.pid is None and not is_free(port):
+                raise ConfigurationError(
+                    f"port {port} is taken: choose another port (--port), or stop what listens on {LOOPBACK}:{port}"
+                )
+
+    def _configure(self) -> str:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        file = self.data_dir / "cluster.json"
+        stored = json.loads(file.read_text()) if file.exists() else None
+        if stored is not None and len(stored["ports"]) != len(self.nodes):
+            raise ConfigurationError(
+                f"{self.data_dir} holds a cluster of {len(stored['ports'])}, not of {len(self.nodes)}: "
+                f"start it with --brokers {len(stored['ports'])}, or choose another --data-dir"
+            )
+        controllers = stored["controllers"] if stored else []
+        # Nodes that still run know each other by these ports; otherwise somebody else may have taken them meanwhile.
+        if not self.any_running and not (controllers and all(map(is_free, controllers))):
+            controllers = _free_ports(len(self.nodes), avoid=self._ports)
+        cluster_id = stored["id"] if stored else _new_cluster_id()
+        file.write_text(json.dumps({"id": cluster_id, "ports": self._ports, "controllers": controllers}))
+        ports = [NodePorts(*pair) for pair in zip(self._ports, controllers, strict=True)]
+        for index, node in enumerate(self.nodes, start=1):
+            node.configure(server_properties(index, ports, node.data))
+        return str(cluster_id)
+
+    def _await_ready(self) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not is_ready(self.bootstrap_servers, len(self.nodes)):
+            for node in self.nodes:
+                if node.pid is None:
+                    raise Unavailable(f"Kafka ended while it started: {node.complaint()} (more in {node.log})")
+            if time.monotonic() > deadline:
+                raise Unavailable(f"Kafka was not ready after {READY_TIMEOUT_S} s: see {self.nodes[0].log}")
+            time.sleep(_POLL_S)
+
+
+def _java() -> list[str]:
+    log_settings = Path(__file__).with_name("log4j2.properties")
+    classpath = f"{ensure_jars()}/*"
+    return [str(find_java()), *_JVM_OPTIONS, f"-Dlog4j2.configurationFile={log_settings}", "-cp", classpath]
+
+
+def _client_ports(first: int | None, count: int) -> list[int]:
+    return _free_ports(count) if first is None else list(range(first, first + count))
+
+
+def _free_ports(count: int, avoid: Sequence[int] = ()) -> list[int]:
+    ports: list[int] = []
+    while len(ports) < count:
+        ports.append(free_port([*avoid, *ports]))
+    return ports
+
+
+def _new_cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -1,0 +1,38 @@
+"""Ports on loopback for local brokers.
+
+They are taken from below the range that the kernel uses for outgoing connections: a client that keeps dialling a dead
+broker's port inside that range can end up connected to itself, and the broker could never come back to its address.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Collection
+
+from twopc.errors import Unavailable
+from twopc.testing.broker_settings import LOOPBACK
+
+_RANGE = range(20_000, 32_000)
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on the port now."""
+    with socket.socket() as server:
+        # As servers do: connections of a previous owner that still linger are no obstacle.
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind((LOOPBACK, port))
+            server.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def free_port(avoid: Collection[int] = ()) -> int:
+    """A port that nothing listens on now, other than those to avoid."""
+    # Not the seeded generator of a test run: two runs with one seed must not meet on one port.
+    for port in random.SystemRandom().sample(_RANGE, len(_RANGE)):
+        if port not in avoid and is_free(port):
+            return port
+    raise Unavailable(f"no port is free from {_RANGE.start} to {_RANGE.stop - 1}: end some servers on this machine")
