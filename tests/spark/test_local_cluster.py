@@ -1,0 +1,46 @@
+"""Executors that are processes of their own, as on a cluster: nothing may assume that they are the driver's."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.jobs.cli import twopc
+from twopc.testing.broker import Broker
+from twopc.testing.topics import Write, create_topic, produce, read_topic
+
+pytestmark = pytest.mark.spark
+
+JOB = """
+import os
+from twopc import Job, KafkaSink, KafkaSource
+from helper import shout
+
+name = os.environ["JOB_NAME"]
+job = Job(name)
+job.source(KafkaSource(f"{name}-in")).map(shout).sink(KafkaSink(f"{name}-out"))
+"""
+
+
+def test_a_job_with_a_module_of_its_own_runs_on_two_executors(
+    broker: Broker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    name = topic()
+    for suffix in ("in", "out"):
+        create_topic(broker.bootstrap_servers, f"{name}-{suffix}", 2)
+    produce(broker.bootstrap_servers, f"{name}-in", (Write(b"a%d" % number) for number in range(1000)))
+    (tmp_path / "helper.py").write_text("def shout(value):\n    return value.upper() + b'!'\n")
+    (tmp_path / "job.py").write_text(JOB)
+    finished = twopc(
+        *("run", str(tmp_path / "job.py"), "-b", broker.bootstrap_servers, "--checkpoint-dir", str(tmp_path / "ck")),
+        *("-p", "2", "--master", "local-cluster[2,1,1024]", "--until-end", "-o", "json"),
+        JOB_NAME=name,
+    )
+    assert finished.code == 0, finished.err
+    assert json.loads(finished.out)["records_out"] == 1000
+    found = Counter(record.value for record in read_topic(broker.bootstrap_servers, f"{name}-out"))
+    assert found == Counter(b"A%d!" % number for number in range(1000))
