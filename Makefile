@@ -1,0 +1,59 @@
+# The tasks of this repository. Each sets up what it needs: Python 3.11+, Java 17+ and make are enough.
+
+# The redirection makes an old make ask the shell, whose builtin `command` is.
+PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell command -v $(name) 2>/dev/null)))
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test check format test-quick test-broker test-drill test-spark lock clean
+
+help:  ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:  ## Create .venv from requirements.lock and fetch Kafka's jars; at once where that was done
+	@test -n "$(PYTHON)" || { echo "set-up: no python3 on PATH: install Python 3.11 or newer and try again" >&2; exit 1; }
+	@$(PYTHON) scripts/bootstrap.py
+
+demo: setup  ## Real flights through a real Kafka, exactly once, through a kill -9, verified
+	@$(BIN)/python examples/demo.py
+
+test: check test-quick test-broker test-drill test-spark  ## Everything: the checks and all tiers of tests
+
+check: setup  ## Format, lint, types, import contracts, tidiness
+	@echo "== check"
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pre-commit validate-config
+	$(PYTEST) -q tests/test_tidy.py
+
+format: setup  ## Format the code and sort its imports
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test-quick: setup  ## Tests that need no JVM
+	@echo "== test-quick"
+	$(PYTEST) -q
+
+test-broker: setup  ## Tests with a real Kafka
+	@echo "== test-broker"
+	$(PYTEST) -q -m "broker and not drill and not spark"
+
+test-drill: setup  ## Tests that kill real processes
+	@echo "== test-drill"
+	$(PYTEST) -q -m "drill and not spark"
+
+test-spark: setup  ## Tests with a Spark session
+	@echo "== test-spark"
+	$(PYTEST) -q -m spark
+
+lock:  ## Resolve requirements.lock again from pyproject.toml (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml --output-file requirements.lock
+
+clean:  ## Delete what was built or cached here; the jars in the user's cache stay
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,197 @@
+"""What keeps the tree readable, where no linter looks: sizes, docstrings, leftovers, names that must not be written."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import twopc
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE_FOLDERS = ("twopc", "coordinator", "tests", "examples", "scripts", "benchmarks")
+PACKAGES = ("twopc", "coordinator")
+
+MODULE_LINES_MAX = 400
+# Of the body: the signature of a command is a table of its options, as long as the options are many.
+FUNCTION_LINES_MAX = 60
+
+# The brackets keep each pattern from finding itself in this file.
+LEFTOVER = re.compile(r"\b(TO[D]O|FIX[M]E|X[X]X)\b")
+PLACE_OF_ONE_MACHINE = re.compile(r"(?<![\w.*>})])/(home|Users|root|work|tmp/w)/\w")
+LINK_TO_A_HOST = re.compile(r"https?://(?!127\.0\.0\.1|localhost|HOST|\{)[\w.-]+")
+NAME_OF_A_HOST = re.compile(r"(?<![\w./-])(?!example\.)[\w-]+(\.[\w-]+)*\.(org|com|net|dev|io)\b(?![.(\w])")
+
+PICKLERS = {"pickle", "cPickle", "cloudpickle", "dill", "shelve", "marshal", "joblib"}
+
+PUBLIC_NAMES = [
+    "Avro",
+    "Batch",
+    "Bytes",
+    "CheckpointCorrupted",
+    "CheckpointDeclined",
+    "ConfigurationError",
+    "DeliveryGuarantee",
+    "Fenced",
+    "Job",
+    "JobDefinition",
+    "Json",
+    "KafkaSink",
+    "KafkaSource",
+    "ProtocolViolation",
+    "Record",
+    "RunSettings",
+    "Serde",
+    "Source",
+    "StartingOffsets",
+    "Stream",
+    "String",
+    "TransactionLost",
+    "TwoPhaseCommitError",
+    "TwoPhaseCommitSink",
+    "Unavailable",
+    "UserCodeError",
+]
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def test_no_module_is_longer_than_a_reader_can_hold() -> None:
+    lengths = {name(path): len(path.read_text().splitlines()) for path in modules()}
+    assert {module: length for module, length in lengths.items() if length > MODULE_LINES_MAX} == {}
+
+
+def test_every_function_fits_a_screen() -> None:
+    assert found(modules(), long_functions) == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    ours = [path for path in modules() if path.relative_to(ROOT).parts[0] != "tests" and path.read_text().strip()]
+    assert [name(path) for path in ours if not ast.get_docstring(tree(path))] == []
+
+
+def test_nothing_of_ours_pickles_but_the_task_that_spark_carries() -> None:
+    ours = [path for path in modules() if path.relative_to(ROOT).parts[0] in PACKAGES]
+    assert found(ours, imports_of_picklers) == []
+
+
+def test_the_public_names_change_only_on_purpose() -> None:
+    assert sorted(twopc.__all__) == PUBLIC_NAMES
+
+
+@pytest.mark.parametrize("public", PUBLIC_NAMES)
+def test_every_public_name_is_there(public: str) -> None:
+    assert getattr(twopc, public).__name__ == public
+
+
+def test_every_dependency_has_its_reason_in_a_decision() -> None:
+    decisions = "\n".join(path.read_text() for path in (ROOT / "docs" / "decisions").glob("*.md")).lower()
+    assert [package for package in dependencies() if not re.search(rf"(?<![\w-]){package}(?![\w-])", decisions)] == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    assert matches(LEFTOVER) == []
+
+
+def test_no_file_names_a_place_of_one_machine() -> None:
+    assert matches(PLACE_OF_ONE_MACHINE) == []
+
+
+def test_no_file_links_to_a_host() -> None:
+    assert matches(LINK_TO_A_HOST) == []
+
+
+def test_no_file_names_a_host() -> None:
+    assert matches(NAME_OF_A_HOST) == []
+
+
+def test_the_lock_has_a_hash_for_every_package_and_no_address() -> None:
+    entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text().strip())
+    assert [entry.split()[0] for entry in entries if not re.match(r"\S+==\S+.*\\\n    --hash=sha256:", entry)] == []
+
+
+@cache
+def modules() -> tuple[Path, ...]:
+    """Every module that a person wrote."""
+    paths = (path for folder in SOURCE_FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    return tuple(path for path in paths if not path.stem.endswith(("_pb2", "_pb2_grpc")))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def found(paths: Iterable[Path], search: Callable[[Path], Iterator[str]]) -> list[str]:
+    return [f"{name(path)}: {what}" for path in paths for what in search(path)]
+
+
+def long_functions(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, Function):
+            first, last = node.body[0], node.body[-1]
+            length = (last.end_lineno or last.lineno) - first.lineno + 1
+            if length > FUNCTION_LINES_MAX:
+                yield f"{node.name} has {length} lines"
+
+
+def imports_of_picklers(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module or ''}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for imported in names:
+            by_spark = imported.startswith("pyspark.cloudpickle") and path.is_relative_to(ROOT / "twopc" / "spark")
+            if PICKLERS & set(imported.split(".")) and not by_spark:
+                yield f"imports {imported}"
+
+
+def dependencies() -> list[str]:
+    """What pyproject.toml asks for, but for ourselves and the type stubs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    required = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    names = {re.split(r"[^\w-]", requirement)[0].lower() for requirement in required}
+    return sorted(each for each in names - {project["name"]} if "stubs" not in each and not each.startswith("types-"))
+
+
+def matches(pattern: re.Pattern[str]) -> list[str]:
+    """Where the pattern is found in the text files of the repository."""
+    return [
+        f"{path}:{number}: {match.group()}"
+        for path in text_files()
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), start=1)
+        for match in pattern.finditer(line)
+    ]
+
+
+@cache
+def text_files() -> tuple[str, ...]:
+    """What is committed or could be, but for the words of others: the licence."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout: no telling what is committed")
+    paths = {path for path in listing.stdout.split("\0") if path and (ROOT / path).is_file()}
+    return tuple(sorted(path for path in paths - {"LICENSE"} if b"\0" not in (ROOT / path).read_bytes()))
