@@ -46,7 +46,7 @@ def run_subtask(definition: JobDefinition, spec: SubtaskSpec) -> None:
 
 def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: Link, closing: ExitStack) -> Subtask:
     work_folder = _work_folder(spec)
-    closing.callback(shutil.rmtree, work_folder, ignore_errors=True)
+    closing.callback(_remove, work_folder)
     storage = CheckpointStorage(Path(spec.settings.checkpoint_dir) / spec.job)
     backend = restore_state(
         storage, spec.snapshots, [split.partition for split in spec.splits], spec.subtask, work_folder
@@ -86,6 +86,14 @@ def _failure(error: Exception) -> Failed:
     if isinstance(error, TwoPhaseCommitError):
         return Failed(type(error).__name__, str(error), error.restartable)
     return Failed(type(error).__name__, f"{type(error).__name__}: {error}", restartable=True)
+
+
+def _remove(work_folder: Path) -> None:
+    """Remove the folder, and those above it that are empty then."""
+    shutil.rmtree(work_folder, ignore_errors=True)
+    with suppress(OSError):
+        work_folder.parent.rmdir()
+        work_folder.parent.parent.rmdir()
 
 
 def _work_folder(spec: SubtaskSpec) -> Path:

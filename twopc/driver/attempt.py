@@ -136,11 +136,21 @@ class Attempt:
                 log.info("stopping: waiting for a last checkpoint (a second Ctrl-C ends at once)")
                 self._client.stop(context.job, context.attempt)
             if self._watch.completed_in_attempt and not self._swept:
-                self._swept = True
-                self._definition.sink.abort_lingering(context)
+                self._sweep_again(context)
         deadline = time.monotonic() + DRAIN_SECONDS
         while not stage.wait(TICK_SECONDS) and time.monotonic() < deadline:
             pass
+
+    def _sweep_again(self, context: JobContext) -> None:
+        """Abort what a zombie may have opened since the first sweep; a broker that is busy now is asked later."""
+        try:
+            names = self._definition.sink.abort_lingering(context)
+            self._swept = True
+        except Unavailable as error:
+            log.warning("lingering transactions were not looked for again yet: %s", error)
+            return
+        for name in names:
+            log.warning("lingering transaction %s of a zombie: aborted", name)
 
     def _ended_early(self, stage: Stage) -> TwoPhaseCommitError:
         """The stage is gone: prefer what a subtask managed to say over what the host saw."""
