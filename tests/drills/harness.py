@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from confluent_kafka import Consumer, TopicPartition
 
 from twopc.checkpoints import read_job
@@ -28,6 +30,7 @@ JOB_FILE = Path(__file__).with_name("jobs.py")
 PARTITIONS = 2
 KEYS = 13
 TIMEOUT_SECONDS = 90.0
+LEAK_SECONDS = 20.0
 SETTLED = {BrokerState.EMPTY, BrokerState.COMPLETE_COMMIT, BrokerState.COMPLETE_ABORT}
 
 
@@ -122,6 +125,7 @@ class Drill:
         self._judge_state()
         self._judge_positions()
         self._judge_transactions()
+        self._judge_processes()
 
     def _expected(self) -> dict[bytes, list[bytes]]:
         expected: dict[bytes, list[bytes]] = defaultdict(list)
@@ -184,6 +188,22 @@ class Drill:
             name: state.value for name, state in states.items() if name.startswith(self.job) and state not in SETTLED
         }
         assert not unfinished, f"transactions left open: {unfinished}"
+
+    def _judge_processes(self) -> None:
+        deadline = time.monotonic() + LEAK_SECONDS
+        while left := _processes_of(self.job):
+            assert time.monotonic() < deadline, f"processes left behind: {left}"
+            time.sleep(0.1)
+
+
+def _processes_of(job: str) -> list[str]:
+    """Every process that inherited the drill's environment, and still runs."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get("DRILL_JOB") == job:
+                found.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
+    return found
 
 
 def crash_at(point: CrashPoint, *, checkpoint: int = 5, subtask: int = 0, hold: bool = False) -> str:

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.drills.harness import Drill, crash_at
@@ -57,4 +58,14 @@ def test_the_coordinator_is_killed_and_the_job_goes_on_without_a_restart(drill: 
         drill.release()
         report = drill.finish(job)
     assert report["attempts"] == 1
+    drill.judge()
+
+
+def test_the_jvm_is_killed_and_the_driver_starts_another(drill: Drill) -> None:
+    job = drill.start(crash_at(CrashPoint.BEFORE_COMMIT, hold=True))
+    worker = psutil.Process(drill.wait_until_reached(job))
+    (jvm,) = [process for process in worker.parents() if process.name() == "java"]
+    jvm.kill()
+    report = drill.finish(job)
+    assert report["attempts"] == 2
     drill.judge()

@@ -112,7 +112,7 @@ def test_rescaling_keeps_every_key_with_its_partition(job: Job, parallelisms: tu
         snapshots = job.run(snapshots, parallelism)
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parallelisms=st.lists(st.integers(1, 8), min_size=2, max_size=4))
 def test_any_rescaling_keeps_every_key(tmp_path_factory: pytest.TempPathFactory, parallelisms: list[int]) -> None:
     job = Job(tmp_path_factory.mktemp("job"))

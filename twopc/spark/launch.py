@@ -6,20 +6,16 @@ Spark doesn't retry a failed barrier result stage, and would not know how to rec
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import threading
 from collections.abc import Sequence
-from importlib.resources import as_file, files
 
-from pyspark import cloudpickle
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from twopc.errors import ConfigurationError
 from twopc.job import JobDefinition
-from twopc.loading import by_value_modules
 from twopc.runtime.spec import SubtaskSpec
+from twopc.spark.session import SessionHolder, reason_of
 from twopc.spark.task import RESULT_SCHEMA, host_function
 
 log = logging.getLogger(__name__)
@@ -46,7 +42,7 @@ class SparkStage:
             self._session.sparkContext.setJobGroup(self._group, "twopc", interruptOnCancel=True)
             self._frame.collect()
         except Exception as error:
-            self._error = _reason(error)
+            self._error = reason_of(error)
             log.debug("the Spark stage ended with an error", exc_info=True)
         finally:
             self._ended.set()
@@ -60,78 +56,33 @@ class SparkStage:
     def kill(self) -> None:
         if self._ended.is_set():
             return
-        self._session.sparkContext.cancelJobGroup(self._group)
+        try:
+            self._session.sparkContext.cancelJobGroup(self._group)
+        except (Py4JError, OSError) as error:
+            log.debug("a stage of a JVM that is gone can't be cancelled: %s", error)
         if not self._ended.wait(CANCEL_SECONDS):
             log.warning("the Spark stage did not end within %.0f s of being cancelled", CANCEL_SECONDS)
 
 
 class SparkHost:
-    """One Spark session for the whole run, started with the first stage: what is wrong before costs no start of a JVM.
-
-    An existing session of this process is used, and left running.
-    """
+    """Submits to one session, which starts with the first stage: what is wrong before then costs no start of a JVM."""
 
     def __init__(self, master: str) -> None:
-        self._master = master
-        self._ours = SparkSession.getActiveSession() is None
-        self._session: SparkSession | None = None
+        self._holder = SessionHolder(master)
         self._stage: SparkStage | None = None
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> SparkStage:
-        if self._session is None:
-            self._session = _session(self._master)
-        slots = self._session.sparkContext.defaultParallelism
-        if self._master.startswith("local") and len(specs) > slots:
+        session = self._holder.get()
+        master, slots = self._holder.master, session.sparkContext.defaultParallelism
+        if master.startswith("local") and len(specs) > slots:
             raise ConfigurationError(
-                f"parallelism {len(specs)} needs as many task slots, but master {self._master!r} has {slots}: "
+                f"parallelism {len(specs)} needs as many task slots, but master {master!r} has {slots}: "
                 f"use --master 'local[{len(specs)}]' or a smaller --parallelism"
             )
-        self._stage = SparkStage(self._session, definition, specs)
+        self._stage = SparkStage(session, definition, specs)
         return self._stage
 
     def close(self) -> None:
         if self._stage is not None:
             self._stage.kill()
-        if self._ours and self._session is not None:
-            self._session.stop()
-
-
-def _session(master: str) -> SparkSession:
-    """Make a session whose workers run this environment's Python, with no UI and nothing on Spark's log."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    for module in by_value_modules():
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    builder = SparkSession.builder.appName("twopc").master(master)
-    with as_file(files("twopc.spark") / "log4j2.properties") as log_config:
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.task.reaper.enabled": "true",
-            "spark.task.reaper.killTimeout": "20s",
-            "spark.python.task.killTimeout": "200ms",
-            "spark.task.maxFailures": "1",
-            "spark.sql.execution.arrow.pyspark.enabled": "true",
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_config}",
-        }
-        if master.startswith("local"):
-            settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        for name, value in settings.items():
-            builder = builder.config(name, value)
-        try:
-            return builder.getOrCreate()
-        except (PySparkException, RuntimeError, OSError) as error:
-            raise ConfigurationError(
-                f"Spark can't start with master {master!r}: {_reason(error)}. Spark needs Java 17 or newer: "
-                "is `java` on the PATH, or JAVA_HOME set?"
-            ) from error
-
-
-def _reason(error: BaseException) -> str:
-    """Return the line of Spark's account that says what happened to the stage."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "Python worker exited" in line] or [
-        line for line in lines if "Exception: " in line
-    ]
-    said = (telling or lines or [type(error).__name__])[0].rpartition("Exception: ")[2]
-    return f"Spark says: {said.partition('. ')[0]}"
+        self._holder.close()
