@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
-from twopc.testing.java import find_java
+from twopc.java import find_java
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD_PACKAGE = "setuptools"

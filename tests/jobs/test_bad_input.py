@@ -159,6 +159,17 @@ def test_a_job_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     failed_with(twopc("run", str(tmp_path / "nothing.py"), "--bootstrap-servers", "127.0.0.1:1"), "nothing.py", code=2)
 
 
+@pytest.mark.usefixtures("topics")
+def test_a_missing_java_is_said_in_one_line(broker: Broker, tmp_path: Path, run: Runner, name: str) -> None:
+    finished = twopc(
+        *("run", str(tmp_path / "job.py"), "-b", broker.bootstrap_servers, "--checkpoint-dir", str(tmp_path / "ck")),
+        JOB_NAME=name,
+        PATH=str(tmp_path),
+        JAVA_HOME="",
+    )
+    failed_with(finished, "Java 17", "JAVA_HOME", code=2)
+
+
 def test_an_option_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     finished = twopc("run", "job.py", "--no-such-option")
     assert finished.code == 2

@@ -11,7 +11,7 @@ import typer
 
 from twopc.cli.output import Output, OutputOption
 from twopc.errors import ConfigurationError
-from twopc.testing.java import find_java, java_version
+from twopc.java import find_java, java_version
 
 _PACKAGES = {
     "twopc": "twopc-streams",

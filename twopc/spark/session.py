@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from twopc.errors import ConfigurationError
+from twopc.java import find_java
 from twopc.loading import by_value_modules
 
 log = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ def _forget() -> None:
 
 def _session(master: str) -> SparkSession:
     """Make a session whose workers run this environment's Python, with no UI and nothing on Spark's log."""
+    find_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     for module in by_value_modules():
@@ -94,10 +96,10 @@ def _session(master: str) -> SparkSession:
             builder = builder.config(name, value)
         try:
             return builder.getOrCreate()
-        except (PySparkException, RuntimeError, OSError) as error:
+        except (Py4JError, PySparkException, RuntimeError, OSError) as error:
             raise ConfigurationError(
-                f"Spark can't start with master {master!r}: {reason_of(error)}. Spark needs Java 17 or newer: "
-                "is `java` on the PATH, or JAVA_HOME set?"
+                f"Spark can't start with master {master!r}. {reason_of(error)}. Is it the right --master, and is there "
+                "memory for it?"
             ) from error
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import platformdirs
 
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.testing.java import find_java
+from twopc.java import find_java
 
 logger = logging.getLogger(__name__)
 

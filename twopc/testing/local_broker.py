@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Self
 
 from twopc.errors import ConfigurationError, Unavailable
+from twopc.java import find_java
 from twopc.testing.broker import Broker
 from twopc.testing.broker_node import BrokerNode
 from twopc.testing.broker_settings import LOOPBACK, NodePorts, server_properties
 from twopc.testing.jars import ensure_jars
-from twopc.testing.java import find_java
 from twopc.testing.ports import free_port, is_free
 from twopc.testing.readiness import is_ready
 

@@ -1,4 +1,4 @@
-"""Finds the Java that runs the local broker, and refuses one that is missing or too old."""
+"""Finds the Java that runs Spark and the local broker, and refuses one that is missing or too old."""
 
 from __future__ import annotations
 

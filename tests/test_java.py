@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twopc.errors import ConfigurationError
-from twopc.testing.java import find_java, java_version
+from twopc.java import find_java, java_version
 
 
 def fake_java(home: Path, version_line: str) -> Path:
