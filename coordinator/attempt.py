@@ -115,6 +115,9 @@ class RunningAttempt:
         if self.failed:
             return
         now = out.now.monotonic_ms
+        if now >= self._retry_at:
+            # Else the deadline would stay in the past, and whoever waits for it would spin.
+            self._retry_at = 0
         if self.pending is not None and not self.pending.missing:
             metadata = self.pending.metadata(out.job, out.now)
             out.store(metadata, completion_record(metadata))

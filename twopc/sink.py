@@ -83,6 +83,15 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
     idempotent); `recover` of everything before `abort_lingering`, and both before any `open` of the attempt.
     """
 
+    @property
+    def commits_positions(self) -> bool:
+        """Whether every position of a PreCommit reaches the consumer group with the commit, and in no other way.
+
+        Where it doesn't, the framework commits the positions of completed checkpoints to the group beside the sink.
+        Never both: the two could overtake each other, and the group's offsets would go back.
+        """
+        return False
+
     def open(self, context: SubtaskContext) -> None:
         """Prepare to write for this subtask. Nothing of an earlier attempt is pending any more."""
 

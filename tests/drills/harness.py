@@ -179,7 +179,7 @@ class Drill:
             offsets = {item.partition: item.offset for item in consumer.committed(wanted, timeout=10)}
         finally:
             consumer.close()
-        assert offsets == positions, "the group's offsets are not the checkpoint's positions"
+        assert offsets == positions, f"the group's offsets {offsets} are not the checkpoint's positions {positions}"
 
     def _judge_transactions(self) -> None:
         with ControlClient(self.bootstrap_servers, {}) as client:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.kafka.kit import DrivenSink, FakeRow, batch_of, values_of
+from tests.kafka.kit import INPUT_ID, DrivenSink, FakeRow, batch_of, values_of
 from twopc.errors import ConfigurationError, Fenced, TransactionLost, TwoPhaseCommitError, UserCodeError
-from twopc.protocol.ids import CheckpointId
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import CheckpointId, Position, TopicPartition
 from twopc.record import Batch, Record
 from twopc.serde import Json, Serde
 from twopc.sink import PreCommit
@@ -53,6 +54,15 @@ def test_an_empty_interval_makes_no_committable_and_leaves_the_transaction_open(
     driven.write(b"a")
     driven.commit(driven.pre_commit(2))
     assert values_of(servers, out) == [b"a"]
+
+
+def test_positions_that_moved_without_output_are_carried_once_by_a_transaction_of_their_own(
+    driven: DrivenSink,
+) -> None:
+    first = driven.pre_commit(1, position=5)
+    where = PartitionPosition(TopicPartition(driven.input_topic, 0), INPUT_ID, Position(5))
+    assert driven.sink.pre_commit(driven.txn, PreCommit(CheckpointId(2), (where,), driven.group)) is None
+    driven.complete(first)
 
 
 def test_the_transaction_of_an_aborted_checkpoint_is_committed_with_the_next_completed_one(

@@ -111,6 +111,14 @@ class RecordingSink(TwoPhaseCommitSink[list[bytes]]):
         raise NotImplementedError
 
 
+class WitnessingSink(RecordingSink):
+    """Says that its transactions carry the positions."""
+
+    @property
+    def commits_positions(self) -> bool:
+        return True
+
+
 class FakeStorage:
     """Stores nothing; can refuse."""
 
@@ -235,6 +243,15 @@ def test_an_interval_without_output_makes_no_transaction_but_commits_its_positio
     stage.steps(2)
     assert stage.sink.log == ["begin", "release 1"]
     assert stage.reader.committed == [(1, 0)]
+
+
+def test_positions_that_the_sink_commits_are_not_committed_beside_it(make: Callable[..., Stage]) -> None:
+    stage = make([], sink=WitnessingSink())
+    trigger(stage, 1)
+    complete(stage, 1)
+    stage.steps(2)
+    assert stage.sent(Committed) == [Committed(CheckpointId(1))]
+    assert stage.reader.committed == []
 
 
 def test_a_flush_that_fails_for_this_checkpoint_declines_it_and_the_loop_goes_on(make: Callable[..., Stage]) -> None:

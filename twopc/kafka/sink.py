@@ -88,6 +88,10 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
 
     # On a subtask.
 
+    @property
+    def commits_positions(self) -> bool:
+        return self._transactional
+
     def open(self, context: SubtaskContext) -> None:
         self._client = self._connect(context)
         output = Output(self.topic, self.key, self.value, self._client)

@@ -21,7 +21,7 @@ from twopc.kafka.patience import patiently
 from twopc.kafka.slots import Slot, SlotPool
 from twopc.kafka.wire import ControlClient, OpenTransaction
 from twopc.kafka.writer_config import WriterConfig
-from twopc.protocol.facts import Committable
+from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.recovery import BrokerState
 from twopc.record import Batch
@@ -51,6 +51,7 @@ class TransactionalWriter:
         self._client = client
         self._patience = config.settings.checkpoint_timeout_ms / 1000
         self._group_metadata: dict[str, object] = {}
+        self._witnessed: tuple[PartitionPosition, ...] = ()
         for topic in output.static_topics:
             output.learn(topic)
         spare_after = max(0.05, config.settings.checkpoint_interval_ms / 2000)
@@ -72,7 +73,7 @@ class TransactionalWriter:
         return written
 
     def pre_commit(self, txn: Transaction, request: PreCommit) -> Committable | None:
-        if txn.records == 0:
+        if txn.records == 0 and not self._moved(request):
             return None
         self._pool.require_room()
         self._flush(txn.slot.channel)
@@ -80,6 +81,7 @@ class TransactionalWriter:
         self._send_positions(txn, request)
         prepared = self._prepared(txn, request, self._described(txn))
         self._pool.pre_committed(txn.slot, request.checkpoint_id)
+        self._witnessed = request.positions
         return prepared.to_committable()
 
     def commit(self, committable: Committable) -> None:
@@ -116,6 +118,10 @@ class TransactionalWriter:
                 f"{left} records were not delivered within checkpoint_timeout_ms ({self._patience:.0f} s); "
                 "the transaction goes on"
             )
+
+    def _moved(self, request: PreCommit) -> bool:
+        """Whether there are positions that no transaction of ours carries yet: one without records may have to."""
+        return request.group is not None and request.positions != self._witnessed
 
     def _send_positions(self, txn: Transaction, request: PreCommit) -> None:
         if request.group is None or not request.positions:

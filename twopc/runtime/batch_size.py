@@ -8,6 +8,9 @@ from __future__ import annotations
 RECORDS_MAX = 1_000
 """More in a batch costs more in allocations than it saves in calls."""
 
+RECORDS_FIRST = 64
+"""Before anything is known of the functions' speed."""
+
 SECONDS_MAX = 0.05
 
 
@@ -15,7 +18,7 @@ class BatchSize:
     """Halves when a batch took too long, doubles when a full one was quick."""
 
     def __init__(self) -> None:
-        self.records = RECORDS_MAX
+        self.records = RECORDS_FIRST
 
     def took(self, count: int, seconds: float) -> None:
         """Learn from a batch of `count` records that took this long to process and write."""

@@ -1,0 +1,241 @@
+"""Deliberate breaks of the protocol, each as a patch of production code that is in force while a seed is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+import coordinator.jobs
+import twopc.driver.recovery
+import twopc.kafka.patience
+import twopc.kafka.resume
+import twopc.testing.simulation.driver
+import twopc.testing.simulation.sink
+import twopc.testing.simulation.subtask
+from coordinator.attempt import RunningAttempt
+from coordinator.checkpoint import PendingCheckpoint
+from coordinator.core import Core
+from coordinator.events import Stored
+from twopc.kafka.slots import SlotPool, SlotState
+from twopc.kafka.transactional import TransactionalWriter
+from twopc.protocol.facts import SubtaskSnapshot
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.messages import Abort, Ack, Complete, Trigger
+from twopc.protocol.recovery import Verdict, judge
+from twopc.protocol.subtask_state import CommitPending, SubtaskState
+from twopc.rpc.link_memory import LinkMemory
+from twopc.runtime.subtask import Subtask
+from twopc.sink import Outcome, Settled
+
+Patch = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One break, and among how many seeds it must be caught."""
+
+    what: str
+    apply: Patch
+    seeds: int = 100
+    timeouts: bool = False
+
+    def __str__(self) -> str:
+        return self.what.replace(" ", "-")
+
+
+def _instead(owner: object, name: str, value: object) -> Patch:
+    return lambda: patch.object(owner, name, value)
+
+
+def _around(owner: Any, name: str, wrapper: Callable[..., Any]) -> Patch:
+    """Call `wrapper(original, self, *args)` instead of a method."""
+    original = getattr(owner, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return wrapper(original, self, *args, **kwargs)
+
+    return _instead(owner, name, method)
+
+
+def _any_trigger(on: Any, state: SubtaskState, message: Any) -> Any:
+    if isinstance(message, Trigger) and message.checkpoint_id <= state.last_seen:
+        state.last_seen = CheckpointId(message.checkpoint_id - 1)
+    return on(state, message)
+
+
+def _only_exactly(on: Any, state: SubtaskState, message: Any) -> Any:
+    action = on(state, message)
+    if isinstance(action, CommitPending):
+        due = tuple(entry for entry in action.due if entry.checkpoint_id == action.proof.checkpoint_id)
+        return CommitPending(action.proof, due)
+    return action
+
+
+def _abort_slots(subtask: Any, chosen: Callable[[Any], bool]) -> None:
+    """Abort pre-committed transactions at the broker."""
+    writer = subtask._parts.sink._writer
+    for slot in writer._pool._slots:
+        if slot.state is SlotState.PRE_COMMITTED and chosen(slot):
+            writer._broker.end(slot.transactional_id, slot.channel.producer.producer, commit=False)
+
+
+def _abort_with_checkpoint(on: Any, subtask: Any, message: Any) -> None:
+    on(subtask, message)
+    if isinstance(message, Abort):
+        number = message.checkpoint_id
+        _abort_slots(subtask, lambda slot: slot.checkpoint == number)
+        state = subtask._state
+        state._pending = [entry for entry in state._pending if entry.checkpoint_id != number]
+
+
+def _abort_at_close(abort_open: Any, subtask: Any) -> None:
+    _abort_slots(subtask, lambda slot: True)
+    abort_open(subtask)
+
+
+def _sweep_first(client: Any, sink: Any, context: Any, started: Any) -> Any:
+    sink.abort_lingering(context)
+    return twopc.driver.recovery.recover(client, sink, context, started)
+
+
+def _free_at_pre_commit(pre_committed: Any, pool: Any, slot: Any, checkpoint: CheckpointId) -> None:
+    pre_committed(pool, slot, checkpoint)
+    slot.state = SlotState.FREE
+
+
+@contextmanager
+def _reused_at_once() -> Iterator[None]:
+    def settled(original: Any, pool: Any, slot: Any, *, doubtful: bool) -> None:
+        slot.state = SlotState.FREE
+
+    with _around(SlotPool, "settled", settled)():
+        yield
+
+
+def _never_doubtful(settled: Any, pool: Any, slot: Any, *, doubtful: bool) -> None:
+    settled(pool, slot, doubtful=False)
+
+
+def _judge_without_start(recorded: Any, evidence: Any) -> Verdict:
+    described = evidence.described
+    if described is not None:
+        evidence = replace(evidence, described=replace(described, start_ms=recorded.start_ms))
+    return judge(recorded, evidence)
+
+
+def _tell_before_storing(decide: Any, attempt: Any, state: Any, out: Any) -> None:
+    if attempt.pending is not None and not attempt.pending.missing:
+        attempt.tell_all(Complete(attempt.pending.checkpoint_id), out)
+    decide(attempt, state, out)
+
+
+def _older_checkpoint(ledger: Any, restore_from: str) -> Any:
+    completed = ledger.state.completed
+    if not completed:
+        return None, None
+    return ledger.metadata(completed[-1].checkpoint_id), ledger.metadata(completed[-2:][0].checkpoint_id)
+
+
+def _from_the_start(plan: Any, planner: Any, context: Any, restored: Any) -> Any:
+    return plan(planner, context, None)
+
+
+def _without_state(storage: Any, snapshots: Any, partitions: Any, subtask: Any, folder: Any) -> Any:
+    return _restore_state(storage, (), partitions, subtask, folder)
+
+
+_restore_state = twopc.testing.simulation.subtask.restore_state
+
+
+def _late_positions(original: Any, subtask: Any) -> Any:
+    committables, parts = subtask._state.committables, subtask._parts
+    return lambda handle: SubtaskSnapshot(
+        subtask._index, parts.reader.positions(), handle, committables, parts.reader.finished()
+    )
+
+
+def _ack_before_storing(original: Any, subtask: Any, taken: Any, snapshot_of: Any, pause_ms: float) -> None:
+    from twopc.protocol.facts import StateHandle
+
+    handle = StateHandle(f"chk-{taken.checkpoint_id}/subtask-{subtask._index}", "0" * 64, 0, 0)
+    subtask._parts.link.send(Ack(taken.checkpoint_id, snapshot_of(handle)))
+    subtask._parts.store.put(taken)
+
+
+def _say_committed_first(commit: Any, subtask: Any, work: Any) -> None:
+    subtask._found.put(work)
+    waiting: Any = twopc.kafka.patience
+    waiting.time.sleep(0.3)
+    for entry in work.due:
+        if entry.committable is not None:
+            subtask._parts.sink.commit(entry.committable, work.proof)
+
+
+def _one_acknowledgement(pending: Any) -> Any:
+    return () if pending._acks else tuple(range(pending.parallelism))
+
+
+def _lost_by_error_code(original: Any) -> Any:
+    def turn(client: Any, committable: Any, prepared: Any, confirmed: bool) -> Any:
+        return original(client, committable, prepared, confirmed) or Settled(committable, Outcome.LOST, "it said no")
+
+    return turn
+
+
+def _stored_anyway(store: Any, jobs: Any, job: Any, facts: Any) -> Any:
+    outcome = store(jobs, job, facts)
+    return outcome if type(outcome) is Stored else Stored(facts)
+
+
+MUTANTS = (
+    Mutant("a trigger is taken whatever its id", _around(SubtaskState, "on", _any_trigger), 400),
+    Mutant("a completion commits its own checkpoint only", _around(SubtaskState, "on", _only_exactly)),
+    Mutant("an aborted checkpoint's transaction is aborted", _around(Subtask, "_on", _abort_with_checkpoint)),
+    Mutant("closing aborts what is pre-committed", _around(Subtask, "_abort_open", _abort_at_close)),
+    Mutant(
+        "ids are initialised before settling", _instead(twopc.testing.simulation.driver, "recover", _sweep_first)
+    ),
+    Mutant("a slot is used again when pre-committed", _around(SlotPool, "pre_committed", _free_at_pre_commit)),
+    Mutant("a slot is used again when committed", _reused_at_once, 400),
+    Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), 400),
+    Mutant("judging ignores the start time", _instead(twopc.kafka.resume, "judge", _judge_without_start), 400),
+    Mutant("notified before the completion record", _around(RunningAttempt, "decide", _tell_before_storing)),
+    Mutant("no attempt check", _instead(Core, "_refused", lambda core, event, out: False), 400),
+    Mutant(
+        "a snapshot carries its own committable only",
+        _instead(
+            SubtaskState,
+            "committables",
+            property(lambda state: tuple(each.committable for each in state._pending[-1:] if each.committable)),
+        ),
+    ),
+    Mutant("an older checkpoint is restored", _instead(coordinator.jobs, "_read_back", _older_checkpoint)),
+    Mutant("positions are not restored", _around(twopc.driver.recovery.Planner, "plan", _from_the_start)),
+    Mutant("state is not restored", _instead(twopc.testing.simulation.subtask, "restore_state", _without_state)),
+    Mutant("pre-committed without a flush", _instead(TransactionalWriter, "_flush", lambda writer, channel: None)),
+    Mutant(
+        "nothing lingering is aborted", _instead(twopc.testing.simulation.sink, "take_over_all", lambda *ignored: [])
+    ),
+    Mutant("positions are read when the snapshot is stored", _around(Subtask, "_snapshot_maker", _late_positions)),
+    Mutant(
+        "acknowledged before the snapshot is stored",
+        _around(Subtask, "_store_and_acknowledge", _ack_before_storing),
+    ),
+    Mutant("committed is said before it is", _around(Subtask, "_commit", _say_committed_first), 400),
+    Mutant("one acknowledgement completes", _instead(PendingCheckpoint, "missing", property(_one_acknowledgement))),
+    Mutant("a link repeats nothing", _instead(LinkMemory, "repeat", lambda memory: []), 400),
+    Mutant(
+        "an error code decides",
+        _instead(twopc.kafka.resume, "_turn", _lost_by_error_code(twopc.kafka.resume._turn)),
+    ),
+    Mutant("what was not stored counts as stored", _around(coordinator.jobs.Jobs, "_store", _stored_anyway)),
+    Mutant(
+        "losses are passed over",
+        _instead(twopc.driver.recovery, "refuse_losses", lambda latest, settled: None),
+        400,
+        timeouts=True,
+    ),
+)
