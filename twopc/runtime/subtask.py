@@ -128,6 +128,7 @@ class Subtask:
                 if action.fenced is not None:
                     raise Fenced(action.fenced)
                 self._ended = True
+                self._send_progress()
             case Ignore():
                 pass
             case _:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from twopc.errors import ConfigurationError
 from twopc.java import find_java
 from twopc.loading import by_value_modules
+from twopc.spark.jvm import start_jvm
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +96,8 @@ def _session(master: str) -> SparkSession:
         for name, value in settings.items():
             builder = builder.config(name, value)
         try:
+            if SparkSession.getActiveSession() is None:
+                start_jvm(settings | {"spark.master": master})
             return builder.getOrCreate()
         except (Py4JError, PySparkException, RuntimeError, OSError) as error:
             raise ConfigurationError(

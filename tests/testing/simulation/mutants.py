@@ -26,7 +26,6 @@ from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.recovery import Verdict, judge
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
-from twopc.rpc.link_memory import LinkMemory
 from twopc.runtime.subtask import Subtask
 from twopc.sink import Outcome, Settled
 
@@ -226,7 +225,11 @@ MUTANTS = (
     ),
     Mutant("committed is said before it is", _around(Subtask, "_commit", _say_committed_first), 400),
     Mutant("one acknowledgement completes", _instead(PendingCheckpoint, "missing", property(_one_acknowledgement))),
-    Mutant("a link repeats nothing", _instead(LinkMemory, "repeat", lambda memory: []), 400),
+    Mutant(
+        "what an absent subtask missed is not repeated",
+        _instead(RunningAttempt, "_repeat_missed", lambda attempt, event, state, out: None),
+        400,
+    ),
     Mutant(
         "an error code decides",
         _instead(twopc.kafka.resume, "_turn", _lost_by_error_code(twopc.kafka.resume._turn)),
