@@ -194,9 +194,7 @@ MUTANTS = (
     Mutant("a completion commits its own checkpoint only", _around(SubtaskState, "on", _only_exactly)),
     Mutant("an aborted checkpoint's transaction is aborted", _around(Subtask, "_on", _abort_with_checkpoint)),
     Mutant("closing aborts what is pre-committed", _around(Subtask, "_abort_open", _abort_at_close)),
-    Mutant(
-        "ids are initialised before settling", _instead(twopc.testing.simulation.driver, "recover", _sweep_first)
-    ),
+    Mutant("ids are initialised before settling", _instead(twopc.testing.simulation.driver, "recover", _sweep_first)),
     Mutant("a slot is used again when pre-committed", _around(SlotPool, "pre_committed", _free_at_pre_commit)),
     Mutant("a slot is used again when committed", _reused_at_once, 400),
     Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), 400),
