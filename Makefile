@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check format test-quick test-broker test-drill test-spark lock clean
+.PHONY: help setup demo test check format test-quick test-broker test-drill test-spark simulate lock clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ test-drill: setup  ## Tests that kill real processes
 test-spark: setup  ## Tests with a Spark session
 	@echo "== test-spark"
 	$(PYTEST) -q -m spark
+
+simulate: setup  ## Play SEEDS simulated runs (1000 unless given), from the seed FIRST (0)
+	$(BIN)/python -m twopc.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0)
+	$(BIN)/python -m twopc.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0) --timeouts
 
 lock:  ## Resolve requirements.lock again from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -69,6 +69,22 @@ def test_a_slot_is_free_when_a_later_checkpoint_has_completed(pool: SlotPool) ->
     assert first in {pool.take(5).transactional_id for _ in range(FIRST)}
 
 
+def test_a_slot_is_not_free_while_the_newest_completed_checkpoint_carries_its_transaction(pool: SlotPool) -> None:
+    first = through(pool, 1)
+    pool.taken(CheckpointId(2))
+    pool.release(CheckpointId(2))
+    assert first not in {pool.take(5).transactional_id for _ in range(FIRST)}
+
+
+def test_a_slot_is_free_when_a_checkpoint_has_completed_that_cannot_carry_its_transaction(pool: SlotPool) -> None:
+    first = through(pool, 1)
+    pool.taken(CheckpointId(2))
+    pool.release(CheckpointId(2))
+    pool.taken(CheckpointId(3))
+    pool.release(CheckpointId(3))
+    assert first in {pool.take(5).transactional_id for _ in range(FIRST)}
+
+
 def test_a_pre_committed_slot_is_never_freed_by_a_completion_alone(pool: SlotPool) -> None:
     pending = through(pool, 1, settle=False)
     pool.release(CheckpointId(9))

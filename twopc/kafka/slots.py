@@ -4,8 +4,9 @@
 
 Invariants:
 
-- A slot is taken again only after a checkpoint later than its own has completed: until then a committable of it may
-  still be asked about, and a later transaction of the same producer is proof that the earlier one was committed.
+- A slot is taken again only after a checkpoint has completed that is later than every one that may carry its
+  committable: its own, and those that were taken before its commit was known. Until then the committable may be asked
+  about, and a later transaction of the same producer is proof that the earlier one was committed.
 - Producers are made off the barrier's path: the first ones at `open`, others by a thread beside the loop, when
   checkpoints abort and their transactions stay pending.
 - A producer whose commit ended in doubt is closed and made anew under the same rule.
@@ -43,19 +44,21 @@ class SlotState(Enum):
 class Slot:
     """One transactional id and its producer.
 
-    `checkpoint` is that of its last pre-commit, 0 before the first; `doubtful` asks for another producer.
+    `checkpoint` is that of its last pre-commit, 0 before the first; `carried` the last one whose snapshot may hold the
+    committable, known once it is committed; `doubtful` asks for another producer.
     """
 
     transactional_id: str
     channel: Channel
     state: SlotState = SlotState.FREE
     checkpoint: CheckpointId = NO_CHECKPOINT
+    carried: CheckpointId | None = None
     doubtful: bool = False
 
 
-def may_be_taken_again(last: CheckpointId, completed: CheckpointId) -> bool:
+def may_be_taken_again(carried: CheckpointId, completed: CheckpointId) -> bool:
     """The slot rule."""
-    return completed > last
+    return completed > carried
 
 
 class SlotPool:
@@ -67,6 +70,7 @@ class SlotPool:
         self._changed = threading.Condition()
         self._closed = False
         self._wanted = False
+        self._last_taken = NO_CHECKPOINT
         with ThreadPoolExecutor(first, "twopc-slots") as executor:
             self._slots = [Slot(*made) for made in executor.map(make, range(first))]
         self._keeper = threading.Thread(target=self._keep, name="twopc-slot-keeper", daemon=True)
@@ -94,10 +98,16 @@ class SlotPool:
                     f"{MOST_SLOTS} transactions of this subtask wait for a checkpoint to complete; the open one goes on"
                 )
 
+    def taken(self, checkpoint: CheckpointId) -> None:
+        """This checkpoint is being taken: its snapshot carries every transaction not known to be committed by now."""
+        with self._changed:
+            self._last_taken = checkpoint
+
     def pre_committed(self, slot: Slot, checkpoint: CheckpointId) -> None:
         with self._changed:
             slot.state = SlotState.PRE_COMMITTED
             slot.checkpoint = checkpoint
+            slot.carried = None
 
     def find(self, transactional_id: str, checkpoint: CheckpointId) -> Slot | None:
         """Return the slot whose last pre-commit this was."""
@@ -114,10 +124,14 @@ class SlotPool:
             slot.doubtful = doubtful
 
     def release(self, completed: CheckpointId) -> None:
-        """Free what the slot rule allows."""
+        """Everything up to this checkpoint is known to be committed: free what the slot rule allows."""
         with self._changed:
             for slot in self._slots:
-                if slot.state is SlotState.SETTLED and may_be_taken_again(slot.checkpoint, completed):
+                if slot.state is not SlotState.SETTLED or slot.checkpoint > completed:
+                    continue
+                if slot.carried is None:
+                    slot.carried = max(slot.checkpoint, self._last_taken)
+                if may_be_taken_again(slot.carried, completed):
                     slot.state = SlotState.TO_MAKE if slot.doubtful else SlotState.FREE
             self._changed.notify_all()
 

@@ -73,6 +73,7 @@ class TransactionalWriter:
         return written
 
     def pre_commit(self, txn: Transaction, request: PreCommit) -> Committable | None:
+        self._pool.taken(request.checkpoint_id)
         if txn.records == 0 and not self._moved(request):
             return None
         self._pool.require_room()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -12,6 +12,7 @@ import coordinator.jobs
 import twopc.driver.recovery
 import twopc.kafka.patience
 import twopc.kafka.resume
+import twopc.state.restore
 import twopc.testing.simulation.driver
 import twopc.testing.simulation.sink
 import twopc.testing.simulation.subtask
@@ -34,11 +35,12 @@ Patch = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One break, and among how many seeds it must be caught."""
+    """One break, among how many seeds it must be caught, and the faults that bring it out sooner than chance."""
 
     what: str
     apply: Patch
-    seeds: int = 100
+    faults: Mapping[str, Any] = field(default_factory=dict)
+    seeds: int = 200
     timeouts: bool = False
 
     def __str__(self) -> str:
@@ -146,7 +148,7 @@ def _without_state(storage: Any, snapshots: Any, partitions: Any, subtask: Any, 
     return _restore_state(storage, (), partitions, subtask, folder)
 
 
-_restore_state = twopc.testing.simulation.subtask.restore_state
+_restore_state = twopc.state.restore.restore_state
 
 
 def _late_positions(original: Any, subtask: Any) -> Any:
@@ -189,18 +191,54 @@ def _stored_anyway(store: Any, jobs: Any, job: Any, facts: Any) -> Any:
     return outcome if type(outcome) is Stored else Stored(facts)
 
 
+@contextmanager
+def _nothing_repeated() -> Iterator[None]:
+    with (
+        patch.object(RunningAttempt, "_repeat_missed", lambda attempt, event, state, out: None),
+        patch.object(RunningAttempt, "_answer_late", lambda attempt, member, checkpoint_id, state, out: None),
+    ):
+        yield
+
+
+@contextmanager
+def _no_sweeps() -> Iterator[None]:
+    with (
+        patch.object(twopc.testing.simulation.sink, "take_over_all", lambda *ignored: []),
+        patch.object(twopc.testing.simulation.sink, "take_over_foreign", lambda *ignored: []),
+    ):
+        yield
+
+
+BREAKS = {
+    "stream_breaks": 0.2,
+    "kill_every_ms": 0,
+    "kill_all_every_ms": 0,
+    "second_coordinator_every_ms": 0,
+    "fault_phase_ms": 5_000,
+}
+LATE = {"end_txn_late": 0.3, "fault_phase_ms": 5_000}
+KILLS = {"kill_every_ms": 500, "fault_phase_ms": 5_000}
+
 MUTANTS = (
-    Mutant("a trigger is taken whatever its id", _around(SubtaskState, "on", _any_trigger), 400),
+    Mutant("a trigger is taken whatever its id", _around(SubtaskState, "on", _any_trigger), {"duplicates": 0.2}),
     Mutant("a completion commits its own checkpoint only", _around(SubtaskState, "on", _only_exactly)),
     Mutant("an aborted checkpoint's transaction is aborted", _around(Subtask, "_on", _abort_with_checkpoint)),
-    Mutant("closing aborts what is pre-committed", _around(Subtask, "_abort_open", _abort_at_close)),
+    Mutant(
+        "closing aborts what is pre-committed",
+        _around(Subtask, "_abort_open", _abort_at_close),
+        {"crash_at_point": 0.03},
+    ),
     Mutant("ids are initialised before settling", _instead(twopc.testing.simulation.driver, "recover", _sweep_first)),
     Mutant("a slot is used again when pre-committed", _around(SlotPool, "pre_committed", _free_at_pre_commit)),
-    Mutant("a slot is used again when committed", _reused_at_once, 400),
-    Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), 400),
-    Mutant("judging ignores the start time", _instead(twopc.kafka.resume, "judge", _judge_without_start), 400),
+    Mutant("a slot is used again when committed", _reused_at_once, LATE),
+    Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), LATE),
+    Mutant("judging ignores the start time", _instead(twopc.kafka.resume, "judge", _judge_without_start)),
     Mutant("notified before the completion record", _around(RunningAttempt, "decide", _tell_before_storing)),
-    Mutant("no attempt check", _instead(Core, "_refused", lambda core, event, out: False), 400),
+    Mutant(
+        "no attempt check",
+        _instead(Core, "_refused", lambda core, event, out: False),
+        {"kill_every_ms": 1_500, "kill_delay_ms": 20_000, "network_delay_ms": 5, "fault_phase_ms": 5_000},
+    ),
     Mutant(
         "a snapshot carries its own committable only",
         _instead(
@@ -213,30 +251,24 @@ MUTANTS = (
     Mutant("positions are not restored", _around(twopc.driver.recovery.Planner, "plan", _from_the_start)),
     Mutant("state is not restored", _instead(twopc.testing.simulation.subtask, "restore_state", _without_state)),
     Mutant("pre-committed without a flush", _instead(TransactionalWriter, "_flush", lambda writer, channel: None)),
-    Mutant(
-        "nothing lingering is aborted", _instead(twopc.testing.simulation.sink, "take_over_all", lambda *ignored: [])
-    ),
+    Mutant("nothing lingering is aborted", _no_sweeps, KILLS),
     Mutant("positions are read when the snapshot is stored", _around(Subtask, "_snapshot_maker", _late_positions)),
     Mutant(
         "acknowledged before the snapshot is stored",
         _around(Subtask, "_store_and_acknowledge", _ack_before_storing),
     ),
-    Mutant("committed is said before it is", _around(Subtask, "_commit", _say_committed_first), 400),
+    Mutant("committed is said before it is", _around(Subtask, "_commit", _say_committed_first), KILLS),
     Mutant("one acknowledgement completes", _instead(PendingCheckpoint, "missing", property(_one_acknowledgement))),
-    Mutant(
-        "what an absent subtask missed is not repeated",
-        _instead(RunningAttempt, "_repeat_missed", lambda attempt, event, state, out: None),
-        400,
-    ),
+    Mutant("what an absent subtask missed is not repeated", _nothing_repeated, BREAKS),
     Mutant(
         "an error code decides",
         _instead(twopc.kafka.resume, "_turn", _lost_by_error_code(twopc.kafka.resume._turn)),
+        {"broker_reply_lost": 0.1, "end_txn_late": 0.3},
     ),
     Mutant("what was not stored counts as stored", _around(coordinator.jobs.Jobs, "_store", _stored_anyway)),
     Mutant(
         "losses are passed over",
         _instead(twopc.driver.recovery, "refuse_losses", lambda latest, settled: None),
-        400,
         timeouts=True,
     ),
 )

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.testing.simulation.mutants import MUTANTS, Mutant
+from twopc.testing.simulation.faults import draw
 from twopc.testing.simulation.run import simulate
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_a_break_of_the_protocol_is_caught(mutant: Mutant) -> None:
+    assert any(caught(mutant, seed) for seed in range(mutant.seeds)), f"no seed noticed that {mutant.what}"
+
+
+def caught(mutant: Mutant, seed: int) -> bool:
+    """Whether a seed that goes well goes wrong with the break."""
+    faults = replace(draw(seed, timeouts=mutant.timeouts), **mutant.faults)
     with mutant.apply():
-        caught = any(
-            simulate(seed, timeouts=mutant.timeouts, keeps_trace=False).violations for seed in range(mutant.seeds)
-        )
-    assert caught, f"no seed below {mutant.seeds} noticed that {mutant.what}"
+        violations = simulate(seed, faults=faults, keeps_trace=False).violations
+    return bool(violations) and not simulate(seed, faults=faults, keeps_trace=False).violations

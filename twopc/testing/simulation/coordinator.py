@@ -1,0 +1,147 @@
+"""A coordinator process: the production `Jobs` on the shared checkpoint folder, behind streams and calls that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from coordinator.events import AttemptRequested, ConfirmRequested, EndAsked, SessionId
+from coordinator.jobs import Jobs
+from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.protocol.attempts import CheckpointSettings, StartedAttempt
+from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.protocol.messages import FencedOff, ToSubtask
+from twopc.testing.simulation.disk import CheckpointFolder
+from twopc.testing.simulation.network import Stream
+from twopc.testing.simulation.world import Crashed, Lane, Process, World
+
+JOB = "job"
+SETTINGS = CheckpointSettings(interval_ms=200, timeout_ms=2_000)
+TOLD = {
+    JobEventKind.ATTEMPT_STARTED,
+    JobEventKind.TRIGGERED,
+    JobEventKind.ABORTED,
+    JobEventKind.FAILED,
+    JobEventKind.FENCED,
+}
+
+T = TypeVar("T")
+
+
+class SimCoordinator:
+    """One process from start to death; its ledger outlives it."""
+
+    def __init__(self, world: World, number: int, folder: CheckpointFolder, tell: Callable[[JobEvent], None]) -> None:
+        self.process = Process(f"coordinator-{number}", "coordinator")
+        self.lane = Lane(self.process, "loop")
+        self._world = world
+        self._tell = tell
+        self._streams: dict[SessionId, Stream] = {}
+        self._sessions = number * 10_000
+        self._tick_at: int | None = None
+        self.jobs = Jobs(lambda job: folder, world, self)
+        world.note(self.process.name, "starts")
+
+    def open(self, stream: Stream) -> SessionId:
+        """Give a new stream its session."""
+        self._sessions += 1
+        session = SessionId(self._sessions)
+        self._streams[session] = stream
+        return session
+
+    def call(self, do: Callable[[Jobs], None], stream: Stream) -> None:
+        """Let a stream hand something over; runs in the coordinator's lane already."""
+        try:
+            do(self.jobs)
+        except (ConfigurationError, CheckpointCorrupted) as error:
+            stream.deliver(FencedOff(f"refused: {error}"))
+        except TwoPhaseCommitError:
+            stream.deliver(None)
+        self._arm()
+
+    def ask(self, do: Callable[[Jobs], T]) -> T:
+        """Answer a call from another process; raise Unavailable where it gets no answer."""
+        world = self._world
+        if not self.process.alive or self.lane.busy or self.process.paused_until > world.now_ms:
+            world.sleep(0.2)
+            raise Unavailable("simulated: the coordinator does not answer")
+        if world.happens(world.faults.stream_breaks / 2):
+            raise Unavailable("simulated: the call was lost")
+        try:
+            with world.running(self.lane):
+                answer = do(self.jobs)
+                self._arm()
+        except Crashed:
+            raise Unavailable("simulated: the coordinator died during the call") from None
+        if world.happens(world.faults.stream_breaks / 2):
+            raise Unavailable("simulated: the answer was lost")
+        return answer
+
+    def died(self) -> None:
+        for stream in self._streams.values():
+            stream.cut()
+
+    # The outlet of the jobs.
+
+    def send(self, session: SessionId, message: ToSubtask) -> None:
+        stream = self._streams.get(session)
+        if stream is not None:
+            stream.deliver(message)
+            if isinstance(message, FencedOff):
+                stream.deliver(None)
+
+    def hang_up(self, session: SessionId) -> None:
+        stream = self._streams.get(session)
+        if stream is not None:
+            stream.deliver(None)
+
+    def publish(self, event: JobEvent) -> None:
+        self._tell(event)
+        if event.kind in TOLD:
+            self._world.note(
+                self.process.name, event.kind, event.checkpoint_id or f"attempt {event.attempt}", event.message
+            )
+
+    def _arm(self) -> None:
+        deadline = self.jobs.deadline()
+        if deadline is None or (
+            self._tick_at is not None and self._tick_at <= deadline and self._tick_at > self._world.now_ms
+        ):
+            return
+        self._tick_at = max(deadline, self._world.now_ms)
+        self._world.after(self._tick_at - self._world.now_ms, self._tick, self.lane)
+
+    def _tick(self) -> None:
+        self._tick_at = None
+        self.jobs.tick()
+        deadline = self.jobs.deadline()
+        if deadline is not None and deadline <= self._world.now_ms:
+            self._world.violated(f"{self.process.name} is due at {deadline} after its tick: it would spin")
+        self._arm()
+
+
+class SimJobClient:
+    """As `twopc.rpc.job_client.JobClient`, to whichever coordinator has the address at the time."""
+
+    def __init__(self, find: Callable[[], SimCoordinator | None]) -> None:
+        self._find = find
+
+    def start_attempt(self, job: str, parallelism: int) -> StartedAttempt:
+        request = AttemptRequested(parallelism, SETTINGS, "latest")
+        return self._ask(lambda jobs: jobs.start_attempt(job, request))
+
+    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: list[str]) -> None:
+        self._ask(lambda jobs: jobs.request(job, ConfirmRequested(attempt, checkpoint_id, tuple(names))))
+
+    def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
+        self._ask(lambda jobs: jobs.request(job, EndAsked(attempt, reason)))
+
+    def status(self, job: str) -> tuple[JobEvent, ...]:
+        return self._ask(lambda jobs: jobs.status(job))
+
+    def _ask(self, do: Callable[[Jobs], T]) -> T:
+        coordinator = self._find()
+        if coordinator is None:
+            raise Unavailable("simulated: no coordinator listens")
+        return coordinator.ask(do)

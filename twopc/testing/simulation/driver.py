@@ -1,0 +1,158 @@
+"""A driver process: starts attempts with the production recovery and planner, watches, restarts.
+
+What `twopc.driver.attempt` and `run` do around recovery is here in events, since they wait for real threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twopc.config import RunSettings
+from twopc.driver.recovery import Planner, assign, recover
+from twopc.errors import (
+    CheckpointCorrupted,
+    ConfigurationError,
+    ProtocolViolation,
+    TransactionLost,
+    TwoPhaseCommitError,
+    Unavailable,
+)
+from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.job_events import JobEventKind
+from twopc.runtime.spec import SubtaskSpec
+from twopc.sink import JobContext
+from twopc.testing.simulation.coordinator import JOB, SETTINGS, SimJobClient
+from twopc.testing.simulation.sink import SimSink
+from twopc.testing.simulation.source import SimSource
+from twopc.testing.simulation.subtask import SimSubtask
+from twopc.testing.simulation.world import Lane, Process, World
+
+SUPERVISE_MS = 100
+RESTART_MS = (50, 300)
+DRAIN_MS = 10_000
+LOSSES = "TransactionLost"
+
+
+class SimDriver:
+    """One process. `done` once the job has finished; `lost` holds the message of a loss, which ends the run."""
+
+    def __init__(
+        self,
+        world: World,
+        number: int,
+        client: SimJobClient,
+        sink: SimSink,
+        source: SimSource,
+        spawn: Callable[[SubtaskSpec], SimSubtask],
+        abandon: Callable[[Sequence[SimSubtask]], None],
+    ) -> None:
+        self.process = Process(f"driver-{number}", "driver")
+        self.done = False
+        self.lost = ""
+        self.stage: list[SimSubtask] = []
+        self._world = world
+        self._client = client
+        self._job_client: Any = client
+        self._sink = sink
+        self._planner = Planner(source, bounded=True)
+        self._spawn = spawn
+        self._abandon = abandon
+        self._lane = Lane(self.process, "main")
+        self._context: JobContext | None = None
+        self._restored = 0
+        self._swept = False
+        world.note(self.process.name, "starts")
+        world.after(world.delay(100), self._attempt, self._lane)
+
+    def _attempt(self) -> None:
+        parallelism = self._world.rng.randint(1, 3)
+        settings = RunSettings(
+            parallelism=parallelism,
+            checkpoint_interval_ms=SETTINGS.interval_ms,
+            checkpoint_timeout_ms=SETTINGS.timeout_ms,
+            until_end=True,
+            host="process",
+        )
+        self._context = None
+        try:
+            started = self._client.start_attempt(JOB, parallelism)
+            context = self._context = JobContext(JOB, started.attempt, parallelism, settings)
+            self._swept = False
+            self._restored = 0 if started.restored is None else started.restored.checkpoint_id
+            found = recover(self._job_client, self._sink, context, started)
+            for item in found.settled:
+                self._world.note(self.process.name, item.committable.name, item.outcome.value, item.evidence)
+            splits = self._planner.plan(context, started.restored)
+            snapshots = () if started.restored is None else started.restored.snapshots
+            for index, mine in enumerate(assign(splits, parallelism)):
+                spec = SubtaskSpec(
+                    JOB, started.attempt, SubtaskIndex(index), parallelism, "", "", settings, mine, snapshots
+                )
+                self.stage.append(self._spawn(spec))
+        except TwoPhaseCommitError as error:
+            self._failed(error)
+            return
+        self._world.after(SUPERVISE_MS, self._supervise, self._lane)
+
+    def _supervise(self) -> None:
+        try:
+            over = self._look()
+        except Unavailable:
+            over = None
+        except TwoPhaseCommitError as error:
+            self._failed(error)
+            return
+        if not self.done and all(each.ended for each in self.stage):
+            self._finish("all subtasks have ended well")
+        if self.done:
+            return
+        if over is None and any(not each.process.alive and not each.ended for each in self.stage):
+            over = Unavailable("a subtask died")
+        if over is not None:
+            self._failed(over)
+        else:
+            self._world.after(SUPERVISE_MS, self._supervise, self._lane)
+
+    def _look(self) -> TwoPhaseCommitError | None:
+        """Ask how the attempt goes; return what makes it end, if something does."""
+        context = self._context
+        assert context is not None
+        for event in self._client.status(JOB):
+            if event.attempt != context.attempt:
+                return Unavailable("another driver has started an attempt")
+            match event.kind:
+                case JobEventKind.FINISHED:
+                    self._finish(event.message)
+                case JobEventKind.FAILED if event.error_type == LOSSES:
+                    return TransactionLost(event.message)
+                case JobEventKind.FAILED | JobEventKind.FENCED:
+                    return Unavailable(event.message)
+                case JobEventKind.STATUS if event.checkpoint_id > self._restored and not self._swept:
+                    self._sink.abort_lingering(context)
+                    self._swept = True
+                case _:
+                    pass
+        return None
+
+    def _finish(self, why: str) -> None:
+        self.done = True
+        self._world.note(self.process.name, "FINISHED", why)
+        self._world.after(DRAIN_MS, lambda: self._abandon(self.stage))
+
+    def _failed(self, error: TwoPhaseCommitError) -> None:
+        self._world.note(self.process.name, "attempt failed:", type(error).__name__, error)
+        self._abandon(self.stage)
+        self.stage = []
+        if isinstance(error, TransactionLost):
+            self.lost = str(error)
+            return
+        if isinstance(error, ProtocolViolation | CheckpointCorrupted | ConfigurationError):
+            self._world.violated(f"the driver met {type(error).__name__}: {error}")
+            return
+        if self._context is not None:
+            try:
+                self._client.end_attempt(JOB, self._context.attempt, str(error))
+            except TwoPhaseCommitError as again:
+                self._world.note(self.process.name, "could not end the attempt:", again)
+        self._world.after(self._world.rng.choice(RESTART_MS), self._attempt, self._lane)

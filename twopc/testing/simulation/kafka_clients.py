@@ -1,0 +1,183 @@
+"""The clients of the simulated broker, in the shape of those that production code is given: their requests get lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from twopc.errors import Unavailable
+from twopc.kafka.failures import failure
+from twopc.kafka.wire import GroupOffset, OpenTransaction, TopicInfo
+from twopc.protocol.ids import Position, TopicPartition
+from twopc.protocol.recovery import BrokerState, Described
+from twopc.testing.simulation.broker import NONE, SimBroker
+
+OUTPUT = "output"
+OUTPUT_ID = "output-id"
+
+T = TypeVar("T")
+
+
+def _lossy(broker: SimBroker, ask: Callable[[], T]) -> T:
+    """Send a request: it may take its time, be lost, or be applied while its answer is lost."""
+    world = broker.world
+    if world.happens(0.1):
+        world.sleep(world.rng.choice((0.001, 0.02, 0.2)))
+    if world.happens(world.faults.broker_refuses):
+        raise Unavailable("simulated: the request was lost")
+    answer = ask()
+    if world.happens(world.faults.broker_reply_lost):
+        raise Unavailable("simulated: the answer was lost")
+    return answer
+
+
+class SimControlClient:
+    """As `twopc.kafka.wire.ControlClient`."""
+
+    def __init__(self, broker: SimBroker) -> None:
+        self._broker = broker
+
+    def describe_transaction(self, transactional_id: str) -> OpenTransaction | None:
+        return _lossy(self._broker, lambda: self._describe(transactional_id))
+
+    def list_transactions(self) -> dict[str, BrokerState]:
+        return _lossy(self._broker, lambda: {name: found.state for name, found in self._broker.ids.items()})
+
+    def end_transaction(self, transactional_id: str, producer_id: int, producer_epoch: int) -> bool:
+        producer = (producer_id, producer_epoch)
+        try:
+            return _lossy(self._broker, lambda: self._broker.end(transactional_id, producer, commit=True)) == NONE
+        except Unavailable:
+            return False
+
+    def init_producer_id(self, transactional_id: str, timeout_ms: int) -> None:
+        answer = _lossy(self._broker, lambda: self._broker.init_producer_id(transactional_id, timeout_ms))
+        if isinstance(answer, int):
+            raise Unavailable("simulated: CONCURRENT_TRANSACTIONS")
+
+    def topics(self, names: Iterable[str]) -> dict[str, TopicInfo]:
+        return _lossy(self._broker, lambda: {name: TopicInfo(OUTPUT_ID, len(self._broker.logs)) for name in names})
+
+    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, GroupOffset]:
+        held = _lossy(self._broker, lambda: dict(self._broker.offsets))
+        return {each: GroupOffset(Position(held[each][0]), held[each][1]) for each in partitions if each in held}
+
+    def _describe(self, name: str) -> OpenTransaction | None:
+        found = self._broker.ids.get(name)
+        if found is None:
+            return None
+        partitions = frozenset(TopicPartition(OUTPUT, partition) for partition in found.partitions)
+        described = Described(found.state, found.producer_id, found.producer_epoch, found.start_ms)
+        return OpenTransaction(described, found.timeout_ms, partitions)
+
+
+def _ignore(code: int) -> None:
+    """Nobody waits for this answer any more."""
+
+
+def _raise(code: int, *, retriable: bool = False) -> None:
+    raise KafkaException(KafkaError(code, retriable=retriable))
+
+
+class SimProducer:
+    """As `confluent_kafka.Producer`, transactional; it learns only from answers that its id was taken over."""
+
+    def __init__(self, broker: SimBroker, name: str, timeout_ms: int) -> None:
+        self._broker = broker
+        self._name = name
+        self._timeout_ms = timeout_ms
+        self._queue: list[tuple[int, str]] = []
+        self._failed = NONE
+        self._joined = False
+        self.producer = (-1, -1)
+
+    def init_transactions(self) -> None:
+        """Ask until the broker is no longer busy with the transaction before; raise Unavailable when it won't."""
+        for _ in range(50):
+            answer = self._broker.init_producer_id(self._name, self._timeout_ms)
+            if not isinstance(answer, int):
+                self.producer = answer
+                return
+            self._broker.world.sleep(0.02)
+        raise Unavailable(f"simulated: {self._name} can't be initialised")
+
+    def begin_transaction(self) -> None:
+        if self._failed:
+            _raise(KafkaError._FENCED)
+        self._queue.clear()
+        self._joined = False
+
+    def produce(self, partition: int, value: str) -> None:
+        """Queue a record; some are sent at once."""
+        self._queue.append((partition, value))
+        if self._broker.world.rng.random() < 0.5:
+            self._send()
+
+    def flush(self) -> None:
+        self._send()
+        if self._failed:
+            raise failure("producing", KafkaError(self._failed))
+
+    def send_offsets_to_transaction(self, offsets: Sequence[Any], group: object, timeout: float) -> None:
+        world = self._broker.world
+        if world.happens(world.faults.broker_refuses):
+            _raise(KafkaError._TIMED_OUT, retriable=True)
+        witnesses = {TopicPartition(item.topic, item.partition): (item.offset, item.metadata) for item in offsets}
+        self._failed = self._failed or self._broker.add_offsets(self._name, self.producer, witnesses)
+        if self._failed:
+            _raise(self._failed)
+
+    def commit_transaction(self, timeout: float) -> None:
+        world = self._broker.world
+        if world.happens(0.2):
+            world.sleep(world.rng.choice((0.001, 0.02, 0.2)))
+        if world.happens(world.faults.end_txn_late):
+            world.after(world.rng.choice((5, 50, 500, 5_000)), lambda: _ignore(self._end()))
+            _raise(KafkaError._STATE)
+        if world.happens(world.faults.broker_refuses):
+            _raise(KafkaError._TIMED_OUT, retriable=True)
+        code = self._end()
+        if world.happens(world.faults.broker_reply_lost):
+            _raise(KafkaError._TIMED_OUT, retriable=True)
+        if code:
+            _raise(code)
+
+    def abort_transaction(self, timeout: float) -> None:
+        self._queue.clear()
+        if self._joined and not self._failed:
+            self._broker.end(self._name, self.producer, commit=False)
+
+    def _end(self) -> int:
+        return self._broker.end(self._name, self.producer, commit=True)
+
+    def _send(self) -> None:
+        for partition, value in self._queue:
+            code = self._broker.produce(self._name, self.producer, partition, value)
+            for _ in range(50):
+                if code != KafkaError.CONCURRENT_TRANSACTIONS:
+                    break
+                self._broker.world.sleep(0.02)
+                code = self._broker.produce(self._name, self.producer, partition, value)
+            self._failed = self._failed or code
+            self._joined = True
+        self._queue.clear()
+
+
+class SimChannel:
+    """As `twopc.kafka.output.Channel`."""
+
+    def __init__(self, producer: SimProducer) -> None:
+        self.producer = producer
+        self.topics: set[str] = set()
+
+    def reset(self) -> None:
+        self.topics.clear()
+
+    def flush(self, seconds: float) -> int:
+        self.producer.flush()
+        return 0
+
+    def know(self, topic: str) -> None:
+        """Nothing has to be learned of the one topic."""

@@ -1,0 +1,130 @@
+"""A bounded input of numbered records, the same in every attempt, and what the job makes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.operators.steps import StatefulMap
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import Position, TopicPartition
+from twopc.record import Batch
+from twopc.serde import Json
+from twopc.sink import JobContext, SubtaskContext
+from twopc.source import Source, SourceReader, Split
+from twopc.testing.simulation.world import World
+
+INPUT = "input"
+INPUT_ID = "input-id"
+GROUP = "group"
+STATE = "count"
+KEYS = 3
+IDLE = 0.7
+"""How often a poll finds nothing: so that the input lasts for several checkpoints."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputRow:
+    """One input record; its key is its offset modulo KEYS."""
+
+    number: int
+    at: int
+
+    def topic(self) -> str:
+        return INPUT
+
+    def partition(self) -> int:
+        return self.number
+
+    def offset(self) -> int:
+        return self.at
+
+    def key(self) -> bytes:
+        return b"k%d" % (self.at % KEYS)
+
+    def value(self) -> str:
+        return f"{self.number}:{self.at}"
+
+    def timestamp(self) -> tuple[int, int]:
+        return (0, 0)
+
+    def headers(self) -> Any:
+        return None
+
+
+def count(state: int | None, value: str) -> tuple[int, str]:
+    """The job: number the records of each key, so that the output shows every slip of the state."""
+    seen = (state or 0) + 1
+    return seen, f"{value}:{seen}"
+
+
+STEP = StatefulMap(count, STATE, Json())
+
+
+def expected_output(partition: int, records: int) -> list[str]:
+    seen: Counter[int] = Counter()
+    output = []
+    for offset in range(records):
+        seen[offset % KEYS] += 1
+        output.append(f"{partition}:{offset}:{seen[offset % KEYS]}")
+    return output
+
+
+class SimReader(SourceReader):
+    """Hands out a few records at a time, or none."""
+
+    def __init__(self, world: World, splits: Sequence[Split]) -> None:
+        self._world = world
+        self._splits = list(splits)
+        self._next = {split.partition: int(split.start) for split in splits}
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        open_splits = [split for split in self._splits if self._next[split.partition] < _stop(split)]
+        if not open_splits or self._world.rng.random() < IDLE:
+            return None
+        split = self._world.rng.choice(open_splits)
+        start = self._next[split.partition]
+        end = min(_stop(split), start + self._world.rng.randint(1, 2), start + most)
+        self._next[split.partition] = end
+        rows = [InputRow(split.partition.partition, at) for at in range(start, end)]
+        return Batch(rows, [row.value() for row in rows])
+
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        return tuple(
+            PartitionPosition(split.partition, split.topic_id, Position(self._next[split.partition]))
+            for split in self._splits
+        )
+
+    def finished(self) -> bool:
+        return all(self._next[split.partition] >= _stop(split) for split in self._splits)
+
+
+def _stop(split: Split) -> int:
+    assert split.stop is not None
+    return int(split.stop)
+
+
+class SimSource(Source):
+    """So many partitions with so many records."""
+
+    def __init__(self, world: World, sizes: Sequence[int]) -> None:
+        self._world = world
+        self.sizes = tuple(sizes)
+
+    def plan(
+        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
+    ) -> list[Split]:
+        splits = []
+        for number, size in enumerate(self.sizes):
+            partition = TopicPartition(INPUT, number)
+            start = restored[partition].position if partition in restored else Position(0)
+            splits.append(Split(partition, INPUT_ID, start, Position(size)))
+        return splits
+
+    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        return SimReader(self._world, splits)
+
+    def group(self, context: JobContext) -> str | None:
+        return GROUP

@@ -1,0 +1,89 @@
+"""What must hold when a run is over, seen from outside: the output, the broker, the ledger, the last snapshots."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from coordinator.ledger import Ledger
+from twopc.config import NO_TIMEOUT_MS
+from twopc.protocol.facts import CheckpointMetadata, decode_fact
+from twopc.protocol.layout import metadata_path
+from twopc.protocol.ledger_facts import METADATA_KIND
+from twopc.state.layout import parse_keyed_key
+from twopc.testing.simulation.coordinator import JOB
+from twopc.testing.simulation.disk import STATE_FILE
+from twopc.testing.simulation.source import KEYS, expected_output
+
+FALSE_ALARM = "said to be lost while it is committed"
+COMMITTABLE = r"\bjob-\d+-\d+@\d+"
+
+if TYPE_CHECKING:
+    from twopc.testing.simulation.run import Simulation
+
+
+def judge_run(run: Simulation) -> None:
+    """Enter every broken invariant into the world's violations."""
+    world = run.world
+    for what, numbers in (("triggered", run.triggered), ("completed", run.completed)):
+        # Not always in their order: a coordinator that was paused after storing one may be late to say so.
+        if len(set(numbers)) != len(numbers):
+            world.violated(f"a checkpoint id was {what} twice: {numbers}")
+    if run.lost:
+        _judge_loss(run)
+        return
+    for partition, size in enumerate(run.source.sizes):
+        expected, visible = expected_output(partition, size), run.broker.read_committed(partition)
+        if visible != expected:
+            world.violated(f"output {partition} is not exactly once: {_difference(expected, visible)}")
+    if run.broker.open_transactions():
+        world.violated(f"left open: {', '.join(run.broker.open_transactions())}")
+    if run.driver.done and not world.violations:
+        _judge_last_checkpoint(run)
+
+
+def _judge_loss(run: Simulation) -> None:
+    """A loss is allowed only where transactions expire, and only if it is true."""
+    world = run.world
+    alarms = sorted(set(re.findall(COMMITTABLE, run.lost)) & run.committed_names)
+    if alarms:
+        world.violated(f"{FALSE_ALARM}: {', '.join(alarms)}: {run.lost}")
+    elif run.world.faults.transaction_timeout_ms == NO_TIMEOUT_MS:
+        world.violated(f"output was lost although no transaction expires: {run.lost}")
+    for partition, size in enumerate(run.source.sizes):
+        visible = run.broker.read_committed(partition)
+        if len(set(visible)) != len(visible) or not set(visible) <= set(expected_output(partition, size)):
+            world.violated(f"output {partition} holds more than the input made: {visible}")
+
+
+def _judge_last_checkpoint(run: Simulation) -> None:
+    newest = Ledger(JOB, run.folder).state.newest
+    assert newest is not None, "a job that has finished has completed its final checkpoint"
+    number = newest.checkpoint_id
+    path = metadata_path(number)
+    metadata = CheckpointMetadata.from_json(decode_fact(METADATA_KIND, run.folder.files[path], path))
+    positions = {item.partition.partition: int(item.position) for item in metadata.positions}
+    sizes = dict(enumerate(run.source.sizes))
+    if positions != sizes:
+        run.world.violated(f"the last checkpoint stands at {positions}, the input ends at {sizes}")
+    counts: dict[tuple[int, bytes], int] = {}
+    for snapshot in metadata.snapshots:
+        body = json.loads(run.folder.files[f"{snapshot.state.path}/{STATE_FILE}"])["body"]
+        for key, value in body["keyed"]:
+            partition, _, user_key = parse_keyed_key(bytes.fromhex(key))
+            counts[(partition.partition, user_key)] = int(bytes.fromhex(value))
+    expected = {
+        (partition, b"k%d" % key): len(range(key, size, KEYS))
+        for partition, size in sizes.items()
+        for key in range(KEYS)
+    }
+    if counts != {key: value for key, value in expected.items() if value}:
+        run.world.violated(f"the last checkpoint's state is {counts}, the input makes {expected}")
+
+
+def _difference(expected: list[str], visible: list[str]) -> str:
+    missing = [value for value in expected if value not in visible]
+    twice = sorted({value for value in visible if visible.count(value) > 1})
+    strange = [value for value in visible if value not in expected]
+    return f"missing {missing}, twice {twice}, strange {strange}, order {visible}"
