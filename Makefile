@@ -7,10 +7,10 @@ PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check format test-quick test-broker test-drill test-spark simulate lock clean
+.PHONY: help setup demo test check format test-quick test-simulation test-broker test-drill test-spark simulate lock clean
 
 help:  ## Say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:  ## Create .venv from requirements.lock and fetch Kafka's jars; at once where that was done
 	@test -n "$(PYTHON)" || { echo "set-up: no python3 on PATH: install Python 3.11 or newer and try again" >&2; exit 1; }
@@ -19,7 +19,7 @@ setup:  ## Create .venv from requirements.lock and fetch Kafka's jars; at once w
 demo: setup  ## Real flights through a real Kafka, exactly once, through a kill -9, verified
 	@$(BIN)/python examples/demo.py
 
-test: check test-quick test-broker test-drill test-spark  ## Everything: the checks and all tiers of tests
+test: check test-quick test-simulation test-broker test-drill test-spark  ## Everything: the checks and all tiers of tests
 
 check: setup  ## Format, lint, types, import contracts, tidiness
 	@echo "== check"
@@ -37,6 +37,10 @@ format: setup  ## Format the code and sort its imports
 test-quick: setup  ## Tests that need no JVM
 	@echo "== test-quick"
 	$(PYTEST) -q
+
+test-simulation: setup  ## 300 simulated runs and every mutant; no JVM
+	@echo "== test-simulation"
+	$(PYTEST) -q -m simulation
 
 test-broker: setup  ## Tests with a real Kafka
 	@echo "== test-broker"

@@ -10,6 +10,8 @@ from tests.testing.simulation.mutants import MUTANTS, Mutant
 from twopc.testing.simulation.faults import draw
 from twopc.testing.simulation.run import simulate
 
+pytestmark = pytest.mark.simulation
+
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_a_break_of_the_protocol_is_caught(mutant: Mutant) -> None:

@@ -11,6 +11,8 @@ from twopc.crashpoints import CrashPoint
 from twopc.testing.simulation.__main__ import main
 from twopc.testing.simulation.run import Result, simulate
 
+pytestmark = pytest.mark.simulation
+
 SEEDS = range(300)
 PROCESSES = ("coordinator", "driver", "subtask")
 
