@@ -111,7 +111,9 @@ class Drill:
         while time.monotonic() < deadline:
             if self.once.exists() and (text := self.once.read_text()).endswith("\n"):
                 return int(text)
-            assert process.poll() is None, "the job ended before it reached the crash point"
+            if process.poll() is not None:
+                process.communicate()
+                raise AssertionError("the job ended before it reached the crash point")
             time.sleep(0.01)
         raise AssertionError("the crash point was never reached")
 

@@ -6,36 +6,55 @@ way, and a live view on the terminal is not written over.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
 from collections.abc import Mapping
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+
+log = logging.getLogger(__name__)
 
 ALWAYS_SAID = ("WARNING: Using incubator modules: jdk.incubator.vector",)
 """Notices of the JVM about how Spark's own launcher starts it; no option turns them off."""
 
 
+TRIES = 3
+
+
 def start_jvm(settings: Mapping[str, str]) -> None:
-    """Start the JVM that the next SparkContext of this process will use; do nothing where there is one."""
+    """Start the JVM that the next SparkContext of this process will use; do nothing where there is one.
+
+    A JVM that ends before it could be reached, as happens now and then on a busy machine, is started again.
+    """
     if SparkContext._gateway is not None:
         return
     conf = SparkConf(loadDefaults=False)
     for name, value in settings.items():
         conf.set(name, value)
+    for number in range(1, TRIES + 1):
+        try:
+            _launch(conf)
+            break
+        except PySparkRuntimeError as error:
+            if number == TRIES:
+                raise
+            log.warning("Spark's JVM did not start, trying again: %s", error)
+
+
+def _launch(conf: SparkConf) -> None:
     reading, writing = os.pipe()
+    # It reads from the start on: a JVM that fails says why.
+    threading.Thread(target=_pass_on, args=(reading,), name="twopc-jvm-stderr", daemon=True).start()
     try:
         gateway = launch_gateway(conf, popen_kwargs={"stderr": writing})  # type: ignore[no-untyped-call]
-    except BaseException:
-        os.close(reading)
-        raise
     finally:
         os.close(writing)
     SparkContext._gateway = gateway
     SparkContext._jvm = gateway.jvm
-    threading.Thread(target=_pass_on, args=(reading,), name="twopc-jvm-stderr", daemon=True).start()
 
 
 def _pass_on(reading: int) -> None:
