@@ -23,7 +23,7 @@ from typing import Any, assert_never
 from twopc.clock import Clock
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined, Fenced, Unavailable
-from twopc.protocol.facts import StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Progress, ToSubtask, Trigger
 from twopc.protocol.subtask_state import CommitPending, End, Ignore, PreCommitted, SubtaskState, TakeCheckpoint
@@ -139,21 +139,21 @@ class Subtask:
         started = self._parts.clock.monotonic()
         reached(CrashPoint.BEFORE_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         try:
-            self._pre_commit(checkpoint_id)
-            taken = self._parts.store.take(checkpoint_id, self._parts.reader.positions())
+            positions = self._parts.reader.positions()
+            self._pre_commit(checkpoint_id, positions)
+            taken = self._parts.store.take(checkpoint_id, positions)
         except CheckpointDeclined as error:
             log.warning("checkpoint %d declined by subtask %d: %s", checkpoint_id, self._index, error)
             self._parts.link.send(Decline(checkpoint_id, str(error)))
             return
         reached(CrashPoint.AFTER_SNAPSHOT, checkpoint=checkpoint_id, subtask=self._index)
         pause_ms = (self._parts.clock.monotonic() - started) * 1000
-        snapshot_of = self._snapshot_maker()
+        snapshot_of = self._snapshot_maker(positions)
         self._parts.store_executor.submit(
             self._guarded, lambda: self._store_and_acknowledge(taken, snapshot_of, pause_ms)
         )
 
-    def _pre_commit(self, checkpoint_id: CheckpointId) -> None:
-        positions = self._parts.reader.positions()
+    def _pre_commit(self, checkpoint_id: CheckpointId, positions: tuple[PartitionPosition, ...]) -> None:
         committable = self._parts.sink.pre_commit(self._txn, PreCommit(checkpoint_id, positions, self._group))
         reached(CrashPoint.AFTER_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         self._state.pre_committed(PreCommitted(checkpoint_id, committable, positions))
@@ -161,9 +161,8 @@ class Subtask:
             self._txn = None
             self._txn = self._parts.sink.begin()
 
-    def _snapshot_maker(self) -> Callable[[StateHandle], SubtaskSnapshot]:
+    def _snapshot_maker(self, positions: tuple[PartitionPosition, ...]) -> Callable[[StateHandle], SubtaskSnapshot]:
         """Fix everything but the state handle now, on the loop: what follows must not leak into this checkpoint."""
-        positions = self._parts.reader.positions()
         committables = self._state.committables
         finished = self._parts.reader.finished()
         return lambda handle: SubtaskSnapshot(self._index, positions, handle, committables, finished)
