@@ -34,7 +34,7 @@ def make_folder(path: Path) -> None:
     if path.is_dir():
         return
     make_folder(path.parent)
-    path.mkdir(exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
     fsync_folder(path.parent)
 
 
@@ -58,7 +58,7 @@ def create_once(path: Path, data: bytes) -> None:
 
 
 def _write_new(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:
         view = memoryview(data)
         while view:
