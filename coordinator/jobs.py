@@ -38,15 +38,14 @@ from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, Unavail
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import checked_name
-from twopc.protocol.job_events import JobEvent
+from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
     AttemptStarted,
     CheckpointCompleted,
     CheckpointReserved,
-    CommittablesConfirmed,
     Fact,
 )
-from twopc.protocol.messages import ToSubtask
+from twopc.protocol.messages import Complete, ToSubtask, Trigger
 
 CLAIMS = 20
 """How often an attempt is tried to be started, where another coordinator writes to the same ledger."""
@@ -185,11 +184,14 @@ class Jobs:
     def _emit(self, decision: Decision) -> None:
         for event in decision.events:
             self._outlet.publish(event)
-        for message in decision.messages:
+            if event.kind == JobEventKind.ACKNOWLEDGED and not decision.facts:
+                reached(CrashPoint.COORDINATOR_IN_ACKS, checkpoint=event.checkpoint_id)
+        for number, message in enumerate(decision.messages, start=1):
             if isinstance(message, HangUp):
                 self._outlet.hang_up(message.session)
             else:
                 self._outlet.send(message.session, message.message)
+                _sent(message.message, is_last=number == len(decision.messages))
 
     def _store(self, job: _Job, facts: tuple[Fact, ...]) -> Event:
         try:
@@ -207,6 +209,7 @@ class Jobs:
             log.error("job %s: %s (%s)", job.name, reason, type(facts[-1]).__name__)
             return NotStored(facts, reason)
         if any(isinstance(fact, AttemptStarted) or getattr(fact, "forgotten", ()) for fact in facts):
+            reached(CrashPoint.COORDINATOR_BEFORE_PRUNE, checkpoint=getattr(facts[-1], "checkpoint_id", 0))
             _prune(job)
         return Stored(facts)
 
@@ -239,9 +242,8 @@ def _before(fact: Fact) -> None:
     match fact:
         case CheckpointMetadata():
             reached(CrashPoint.COORDINATOR_AFTER_ACKS, checkpoint=fact.checkpoint_id)
-        case CommittablesConfirmed():
-            # Somebody has committed: so everyone has been told, as far as that can be known here.
-            reached(CrashPoint.COORDINATOR_AFTER_NOTIFY, checkpoint=fact.checkpoint_id)
+        case CheckpointReserved():
+            reached(CrashPoint.COORDINATOR_BEFORE_RESERVE, checkpoint=fact.checkpoint_id)
         case _:
             pass
 
@@ -254,5 +256,18 @@ def _after(fact: Fact) -> None:
             reached(CrashPoint.COORDINATOR_AFTER_METADATA, checkpoint=fact.checkpoint_id)
         case CheckpointCompleted():
             reached(CrashPoint.COORDINATOR_AFTER_COMPLETION, checkpoint=fact.checkpoint_id)
+        case _:
+            pass
+
+
+def _sent(message: ToSubtask, *, is_last: bool) -> None:
+    """A message is on its way, the last of a decision or not; another may follow to another subtask."""
+    match message:
+        case Trigger():
+            point = CrashPoint.COORDINATOR_AFTER_TRIGGERS if is_last else CrashPoint.COORDINATOR_IN_TRIGGERS
+            reached(point, checkpoint=message.checkpoint_id)
+        case Complete():
+            point = CrashPoint.COORDINATOR_AFTER_NOTIFY if is_last else CrashPoint.COORDINATOR_IN_NOTIFY
+            reached(point, checkpoint=message.checkpoint_id)
         case _:
             pass

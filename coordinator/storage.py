@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from twopc import files
-from twopc.protocol.layout import LEDGER
+from twopc.protocol.layout import LEDGER, checkpoint_of_folder
 
 
 class Storage(Protocol):
@@ -49,7 +49,7 @@ class FolderStorage:
     def create_once(self, name: str, data: bytes) -> None:
         path = self._root / name
         files.make_folder(path.parent)
-        files.create_once(path, data)
+        files.create_once(path, data, checkpoint=checkpoint_of_folder(path.parent.name) or 0)
 
     def read(self, name: str) -> bytes:
         return (self._root / name).read_bytes()

@@ -12,9 +12,11 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from twopc.clock import SystemClock
+from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError
 from twopc.job import JobDefinition
 from twopc.operators import Chain
+from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.runtime.link import Link
@@ -22,6 +24,7 @@ from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Parts, Subtask
 from twopc.state.keyed import KeyedState
+from twopc.state.layout import parse_snapshot_path
 from twopc.state.restore import restore_state
 from twopc.state.storage import CheckpointStorage
 
@@ -48,6 +51,7 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: Link, closing:
     work_folder = _work_folder(spec)
     closing.callback(_remove, work_folder)
     storage = CheckpointStorage(Path(spec.settings.checkpoint_dir) / spec.job)
+    reached(CrashPoint.BEFORE_RESTORE, checkpoint=_restored(spec), subtask=spec.subtask)
     backend = restore_state(
         storage, spec.snapshots, [split.partition for split in spec.splits], spec.subtask, work_folder
     )
@@ -55,6 +59,7 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: Link, closing:
     sink = definition.sink
     sink.open(spec.context)
     closing.callback(sink.close)
+    reached(CrashPoint.BEFORE_SEEK, checkpoint=_restored(spec), subtask=spec.subtask)
     reader = definition.source.open(spec.context, spec.splits)
     closing.callback(reader.close)
     store_executor = ThreadPoolExecutor(1, "twopc-store")
@@ -80,6 +85,11 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: Link, closing:
             SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000
         ),
     )
+
+
+def _restored(spec: SubtaskSpec) -> CheckpointId:
+    """Return the checkpoint that the subtask starts from; 0 for none."""
+    return max((parse_snapshot_path(snapshot.state.path)[0] for snapshot in spec.snapshots), default=CheckpointId(0))
 
 
 def _failure(error: Exception) -> Failed:

@@ -16,6 +16,8 @@ import shutil
 import uuid
 from pathlib import Path
 
+from twopc.crashpoints import CrashPoint, reached
+
 TEMPORARY = ".tmp-"
 DELETED = ".deleted-"
 
@@ -38,18 +40,21 @@ def make_folder(path: Path) -> None:
     fsync_folder(path.parent)
 
 
-def create_once(path: Path, data: bytes) -> None:
+def create_once(path: Path, data: bytes, *, checkpoint: int = 0) -> None:
     """Create a file that does not exist yet, durably; its folder must exist.
 
-    Raises FileExistsError if the name is taken, OSError if storing fails; then the name is not there.
+    Raises FileExistsError if the name is taken, OSError if storing fails; then the name is not there. `checkpoint` is
+    the one whose metadata this is, if it is that.
     """
     temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
-        _write_new(temporary, data)
+        _write_new(temporary, data, checkpoint)
+        _passed(CrashPoint.COORDINATOR_METADATA_UNNAMED, checkpoint)
         os.link(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
     try:
+        _passed(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint)
         fsync_folder(path.parent)
     except OSError:
         # Whether the name is durable is unknown now; the caller will act as if it were not there, so it must not be.
@@ -57,12 +62,18 @@ def create_once(path: Path, data: bytes) -> None:
         raise
 
 
-def _write_new(path: Path, data: bytes) -> None:
+def _passed(point: CrashPoint, checkpoint: int) -> None:
+    if checkpoint:
+        reached(point, checkpoint=checkpoint)
+
+
+def _write_new(path: Path, data: bytes, checkpoint: int) -> None:
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
+        _passed(CrashPoint.COORDINATOR_METADATA_UNSYNCED, checkpoint)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -76,6 +87,7 @@ def remove_folder(path: Path) -> None:
     except FileNotFoundError:
         return
     fsync_folder(path.parent)
+    reached(CrashPoint.COORDINATOR_IN_PRUNE)
     shutil.rmtree(doomed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from twopc.crashpoints import CrashPoint, reached
 from twopc.kafka.naming import SlotName, parse_transactional_id
 from twopc.kafka.patience import patiently
 from twopc.kafka.wire import ControlClient
@@ -52,6 +53,7 @@ def _take_over(
         if name is None or not chosen(name, state):
             continue
         _initialise(client, transactional_id, timeout_ms)
+        reached(CrashPoint.DRIVER_IN_SWEEP)
         if state in _OPEN:
             lingering.append(transactional_id)
     return lingering

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_config import admin_config, checked_producer_properties
 from twopc.kafka.lingering import take_over_all, take_over_foreign
@@ -147,11 +148,15 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     ) -> list[Settled]:
         if not committables:
             return []
+        settled: list[Settled] = []
         with self._connect(context) as client:
-            return [
-                settle(client, item, confirmed=item.name in confirmed, budget_seconds=SETTLE_BUDGET_SECONDS)
-                for item in committables
-            ]
+            for item in committables:
+                if settled:
+                    reached(CrashPoint.DRIVER_IN_SETTLE, checkpoint=item.checkpoint_id)
+                settled.append(
+                    settle(client, item, confirmed=item.name in confirmed, budget_seconds=SETTLE_BUDGET_SECONDS)
+                )
+        return settled
 
     def abort_lingering(self, context: JobContext) -> list[str]:
         """Also where the sink is checked before an attempt starts: the first call comes before any subtask."""

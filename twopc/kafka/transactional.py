@@ -77,9 +77,10 @@ class TransactionalWriter:
         if txn.records == 0 and not self._moved(request):
             return None
         self._pool.require_room()
-        self._flush(txn.slot.channel)
+        self._flush(txn.slot.channel, request)
         reached(CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
         self._send_positions(txn, request)
+        reached(CrashPoint.AFTER_WITNESS, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
         prepared = self._prepared(txn, request, self._described(txn))
         self._pool.pre_committed(txn.slot, request.checkpoint_id)
         self._witnessed = request.positions
@@ -112,7 +113,9 @@ class TransactionalWriter:
             channel.know(topic)
         return name, channel
 
-    def _flush(self, channel: Channel) -> None:
+    def _flush(self, channel: Channel, request: PreCommit) -> None:
+        if channel.flush(0):
+            reached(CrashPoint.IN_FLUSH, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
         left = channel.flush(self._patience)
         if left:
             raise CheckpointDeclined(

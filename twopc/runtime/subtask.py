@@ -70,6 +70,7 @@ class Subtask:
         self._txn: Any = None
         self._ended = False
         self._end_reported = False
+        self._acknowledged = CheckpointId(0)
         self._records_in = 0
         self._records_out = 0
         self._heard_at = parts.clock.monotonic()
@@ -114,8 +115,13 @@ class Subtask:
         self._records_in += len(batch)
         self._records_out += self._parts.sink.write(self._txn, self._parts.process(batch))
         self._batch_size.took(len(batch), self._parts.clock.monotonic() - started)
+        if self._acknowledged:
+            reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._acknowledged, subtask=self._index)
+            self._acknowledged = CheckpointId(0)
 
     def _on(self, message: ToSubtask) -> None:
+        if isinstance(message, Trigger):
+            reached(CrashPoint.BEFORE_TRIGGER, checkpoint=message.checkpoint_id, subtask=self._index)
         action = self._state.on(message)
         match action:
             case TakeCheckpoint():
@@ -141,12 +147,12 @@ class Subtask:
         try:
             positions = self._parts.reader.positions()
             self._pre_commit(checkpoint_id, positions)
+            reached(CrashPoint.BEFORE_SNAPSHOT, checkpoint=checkpoint_id, subtask=self._index)
             taken = self._parts.store.take(checkpoint_id, positions)
         except CheckpointDeclined as error:
             log.warning("checkpoint %d declined by subtask %d: %s", checkpoint_id, self._index, error)
             self._parts.link.send(Decline(checkpoint_id, str(error)))
             return
-        reached(CrashPoint.AFTER_SNAPSHOT, checkpoint=checkpoint_id, subtask=self._index)
         pause_ms = (self._parts.clock.monotonic() - started) * 1000
         snapshot_of = self._snapshot_maker(positions)
         self._parts.store_executor.submit(
@@ -185,6 +191,7 @@ class Subtask:
         store_ms = (self._parts.clock.monotonic() - started) * 1000
         self._parts.link.send(Ack(checkpoint_id, snapshot_of(handle), pause_ms, store_ms))
         reached(CrashPoint.AFTER_ACK, checkpoint=checkpoint_id, subtask=self._index)
+        self._acknowledged = checkpoint_id
 
     def _commit(self, work: CommitPending) -> None:
         checkpoint_id = work.proof.checkpoint_id

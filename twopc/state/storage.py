@@ -19,6 +19,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation, Unavailable
 from twopc.files import fsync_folder, make_folder
 from twopc.protocol.facts import StateHandle
@@ -62,7 +63,9 @@ class CheckpointStorage:
             make_folder(self._root)
             parent.mkdir(mode=0o700, exist_ok=True)
             unfinished.mkdir(mode=0o700)
-            contents = self._fill(unfinished, subtask, local_folder, key_count)
+            contents = self._fill(unfinished, checkpoint_id, subtask, local_folder, key_count)
+            reached(CrashPoint.BEFORE_SEAL, checkpoint=checkpoint_id, subtask=subtask)
+            fsync_folder(unfinished)
             unfinished.rename(target)
             fsync_folder(parent)
             fsync_folder(self._root)
@@ -86,19 +89,27 @@ class CheckpointStorage:
 
     def fetch(self, handle: StateHandle, into: Path) -> None:
         """Bring a snapshot to the new folder `into`, verified; raise CheckpointCorrupted naming what is wrong."""
-        layout.parse_snapshot_path(handle.path)
+        checkpoint_id, subtask = layout.parse_snapshot_path(handle.path)
         folder = self._root / handle.path
         contents = _verified_manifest(folder, handle)
+        reached(CrashPoint.IN_RESTORE_AFTER_MANIFEST, checkpoint=checkpoint_id, subtask=subtask)
         try:
             _refuse_strangers(folder, contents)
-            _fetch_files(folder, into, contents)
+            _fetch_files(handle, folder, into, contents)
         except OSError as error:
             raise Unavailable(
                 f"the snapshot {folder} can't be brought to {into}: {error}; "
                 "is there room, and may this process read the one and write the other?"
             ) from error
 
-    def _fill(self, unfinished: Path, subtask: SubtaskIndex, local_folder: Path, key_count: int) -> Manifest:
+    def _fill(
+        self,
+        unfinished: Path,
+        checkpoint_id: CheckpointId,
+        subtask: SubtaskIndex,
+        local_folder: Path,
+        key_count: int,
+    ) -> Manifest:
         known = self._digests.get(subtask, {})
         digests: dict[FileIdentity, str] = {}
         files = []
@@ -112,9 +123,9 @@ class CheckpointStorage:
                 files.append(StoredFile(source.name, identity.size_bytes, digest))
             else:
                 files.append(StoredFile(source.name, *copy_file(source, target)))
+            reached(CrashPoint.IN_STORE, checkpoint=checkpoint_id, subtask=subtask)
         contents = Manifest.of(files, key_count)
         write_new(unfinished / manifest.FILE_NAME, contents.encode())
-        fsync_folder(unfinished)
         self._digests[subtask] = digests
         return contents
 
@@ -162,11 +173,13 @@ def _refuse_strangers(folder: Path, contents: Manifest) -> None:
         raise CheckpointCorrupted(f"{folder / name} is missing: the manifest lists it")
 
 
-def _fetch_files(folder: Path, into: Path, contents: Manifest) -> None:
+def _fetch_files(handle: StateHandle, folder: Path, into: Path, contents: Manifest) -> None:
+    checkpoint_id, subtask = layout.parse_snapshot_path(handle.path)
     into.mkdir(mode=0o700)
     try:
         for file in contents.files:
             _fetch_file(folder / file.name, into / file.name, file)
+            reached(CrashPoint.IN_RESTORE, checkpoint=checkpoint_id, subtask=subtask)
     except BaseException:
         shutil.rmtree(into, ignore_errors=True)
         raise
