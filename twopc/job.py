@@ -15,6 +15,7 @@ from twopc.operators.steps import (
     FlatMap,
     FlatMapRecords,
     Map,
+    MapBatches,
     MapRecords,
     StatefulMap,
     Step,
@@ -26,6 +27,8 @@ from twopc.sink import TwoPhaseCommitSink
 from twopc.source import Source
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from twopc.driver.run import RunReport
     from twopc.protocol.job_events import JobEvent
 
@@ -151,6 +154,22 @@ class Stream:
     def flat_map_records(self, function: Callable[[Record], Iterable[Record]]) -> Stream:
         """Replace each record by those of `function(record)`: none, one or many."""
         return self._then(FlatMapRecords(function))
+
+    def map_batches(
+        self,
+        function: Callable[[pa.RecordBatch], pa.RecordBatch],
+        *,
+        key_type: pa.DataType | None = None,
+        value_type: pa.DataType | None = None,
+    ) -> Stream:
+        """Replace whole batches by `function(batch)`, for code that is vectorised itself; both are Arrow's.
+
+        The batch has the columns `key`, `value`, `timestamp` and `row`; what is returned needs `value`, and `row` too
+        if it has fewer or more records: it says which input record each comes from, and must not decrease. The types
+        of keys and values are taken from each batch unless given: JSON objects become structs of the fields that occur.
+        How many records a batch has is not to be relied on.
+        """
+        return self._then(MapBatches(function, key_type, value_type))
 
     def stateful_map(
         self, function: Callable[[Any, Any], tuple[Any, Any]], *, name: str, state: Serde | None = None

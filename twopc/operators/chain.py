@@ -19,6 +19,7 @@ from twopc.operators.steps import (
     FlatMap,
     FlatMapRecords,
     Map,
+    MapBatches,
     MapRecords,
     StatefulMap,
     Step,
@@ -61,5 +62,10 @@ def _operator(step: Step, store: KeyedStateStore) -> Callable[[Batch], Batch]:
             return partial(flat_map_records, function)
         case StatefulMap():
             return partial(stateful_map, step, store)
+        case MapBatches():
+            # Arrow takes a while to import, and most jobs do without.
+            from twopc.operators.batches import map_batches
+
+            return partial(map_batches, step)
         case _:
             assert_never(step)

@@ -82,7 +82,15 @@ class StatefulMap(_Described):
         return f"stateful_map({function_name(self.function)}, name={self.name!r})"
 
 
-Step = Map | Filter | FlatMap | MapRecords | FilterRecords | FlatMapRecords | StatefulMap
+@dataclass(frozen=True, slots=True)
+class MapBatches(_Described):
+    """pyarrow.RecordBatch -> pyarrow.RecordBatch; the types are Arrow's, None to take what the batch looks like"""
+
+    key_type: Any = None
+    value_type: Any = None
+
+
+Step = Map | Filter | FlatMap | MapRecords | FilterRecords | FlatMapRecords | StatefulMap | MapBatches
 
 
 def function_name(function: Function) -> str:

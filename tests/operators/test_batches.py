@@ -1,0 +1,127 @@
+"""map_batches: vectorised functions on Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from tests.operators.test_chain import DictStore
+from twopc.errors import UserCodeError
+from twopc.operators import Chain, MapBatches
+from twopc.operators.batches import COLUMNS
+from twopc.record import Batch
+from twopc.serde import Json
+from twopc.testing.rows import InputRow
+
+Function = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def rows(count: int) -> list[InputRow]:
+    return [InputRow(b"v%d" % number, b"k%d" % number, offset_=number) for number in range(count)]
+
+
+def batch_of_bytes(count: int = 4) -> Batch:
+    made = rows(count)
+    return Batch(made, [row.value() for row in made])
+
+
+def run(function: Function, batch: Batch, value_type: pa.DataType | None = None) -> Batch:
+    return Chain([MapBatches(function, None, value_type)], DictStore()).process(batch)
+
+
+def upper(batch: pa.RecordBatch) -> pa.RecordBatch:
+    values = pc.utf8_upper(batch.column("value").cast(pa.string())).cast(pa.binary())
+    return batch.set_column(1, "value", values)
+
+
+def test_the_function_sees_keys_values_timestamps_and_rows() -> None:
+    seen: list[pa.RecordBatch] = []
+
+    def look(batch: pa.RecordBatch) -> pa.RecordBatch:
+        seen.append(batch)
+        return batch
+
+    run(look, batch_of_bytes(2))
+    assert seen[0].schema.names == list(COLUMNS)
+    assert seen[0].column("key").to_pylist() == [b"k0", b"k1"]
+    assert seen[0].column("row").to_pylist() == [0, 1]
+
+
+def test_values_of_plain_bytes_are_replaced() -> None:
+    produced = run(upper, batch_of_bytes(2))
+    assert produced.values == [b"V0", b"V1"]
+    assert produced.keys == [b"k0", b"k1"]
+
+
+def test_values_decoded_from_json_come_as_structs_and_go_back_as_objects() -> None:
+    made = rows(3)
+    batch = Batch(made, Json().deserialize_all([b'{"a":1}', b'{"a":2,"b":"x"}', b'{"a":3}']))
+
+    def add(arrow: pa.RecordBatch) -> pa.RecordBatch:
+        values = arrow.column("value")
+        sums = pa.StructArray.from_arrays([pc.add(pc.struct_field(values, "a"), 10)], ["sum"])
+        return pa.RecordBatch.from_arrays([sums], ["value"])
+
+    assert run(add, batch).values == [{"sum": 11}, {"sum": 12}, {"sum": 13}]
+
+
+def test_filtering_keeps_each_record_with_its_own_row() -> None:
+    def odd(arrow: pa.RecordBatch) -> pa.RecordBatch:
+        return arrow.filter(pc.equal(pc.bit_wise_and(arrow.column("row"), 1), 1))
+
+    produced = run(odd, batch_of_bytes(4))
+    assert produced.values == [b"v1", b"v3"]
+    assert [row.offset() for row in produced.rows] == [1, 3]
+
+
+def test_a_record_may_become_several() -> None:
+    produced = run(lambda arrow: arrow.take(pa.array([0, 0, 1])), batch_of_bytes(2))
+    assert produced.values == [b"v0", b"v0", b"v1"]
+    assert produced.keys == [b"k0", b"k0", b"k1"]
+
+
+def test_columns_that_are_left_out_stay_as_they_were() -> None:
+    produced = run(lambda arrow: pa.RecordBatch.from_arrays([arrow.column("value")], ["value"]), batch_of_bytes(2))
+    assert produced.keys == [b"k0", b"k1"]
+
+
+def test_a_batch_that_is_emptied_stays_empty() -> None:
+    assert len(run(lambda arrow: arrow.slice(0, 0), batch_of_bytes(2))) == 0
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda arrow: arrow.to_pylist(), "must return a pyarrow.RecordBatch, not list"),
+        (lambda arrow: arrow.select(["key"]), "returned no column 'value'"),
+        (lambda arrow: arrow.append_column("extra", arrow.column("value")), "a column 'extra'"),
+        (lambda arrow: arrow.select(["value"]).slice(1), "returned 3 records for 4"),
+        (lambda arrow: arrow.take(pa.array([1, 0])), "must not decrease"),
+        (
+            lambda arrow: arrow.set_column(3, "row", pa.array([0, 1, 2, 9], pa.int32())),
+            "must name input records, 0 to 3",
+        ),
+        (lambda arrow: 1 / 0, "ZeroDivisionError"),
+    ],
+    ids=["a list", "no values", "a strange column", "too few", "out of order", "no such row", "its own error"],
+)
+def test_what_goes_wrong_names_the_records_and_the_cause(function: Function, said: str) -> None:
+    with pytest.raises(UserCodeError) as caught:
+        run(function, batch_of_bytes(4))
+    assert said in str(caught.value)
+    assert "@0 to " in str(caught.value)
+
+
+def test_values_of_mixed_types_ask_for_their_arrow_type() -> None:
+    batch = Batch(rows(2), [1, "one"])
+    with pytest.raises(UserCodeError, match="value_type="):
+        run(lambda arrow: arrow, batch)
+
+
+def test_a_type_that_is_given_is_the_type_of_every_batch() -> None:
+    wanted = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    produced = run(lambda arrow: arrow, Batch(rows(1), [{"a": 1}]), wanted)
+    assert produced.values == [{"a": 1, "b": None}]
