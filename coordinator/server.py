@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from coordinator.access import TokenCheck, check_address
+from coordinator.access import RoleCheck, TokenCheck, check_address
 from coordinator.jobs import Jobs
 from coordinator.loop import Loop
 from coordinator.service import JobService, SubtaskService
@@ -22,6 +23,7 @@ from twopc.protocol.job_events import JobEvent
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc import control_pb2_grpc
 from twopc.rpc.channel import MESSAGE_BYTES_MAX
+from twopc.rpc.tls import TlsFiles, server_credentials
 
 STREAMS_MAX = 1_024
 """Each open stream holds a thread, made when it is needed; more calls than this are refused, not queued."""
@@ -44,7 +46,8 @@ _OPTIONS = (
 class CoordinatorServer:
     """Serves the jobs whose checkpoints are in one folder, until it is stopped.
 
-    `observers` are called with every event, on the coordinator's own thread: they must be quick and ask it nothing.
+    With `tls` it shows a certificate; with an authority in that, it asks for one. `observers` are called with every
+    event, on the coordinator's own thread: they must be quick and ask it nothing.
     """
 
     def __init__(
@@ -54,10 +57,12 @@ class CoordinatorServer:
         token: str | None = None,
         observers: Sequence[Callable[[JobEvent], None]] = (),
         *,
+        tls: TlsFiles | None = None,
         allow_insecure: bool = False,
     ) -> None:
-        check_address(address, token, allow_insecure)
+        check_address(address, token, tls, allow_insecure)
         self._address = address
+        self._credentials = None if tls is None else server_credentials(tls)
         clock = SystemClock()
         self._sessions = Sessions(observers)
         jobs = Jobs(lambda job: FolderStorage(checkpoint_dir / job), clock, self._sessions)
@@ -65,7 +70,7 @@ class CoordinatorServer:
         self._health = health.HealthServicer()
         self._server = grpc.server(
             ThreadPoolExecutor(STREAMS_MAX, thread_name_prefix="coordinator-rpc"),
-            interceptors=[TokenCheck(token)] if token else [],
+            interceptors=_checks(token, tls),
             options=_OPTIONS,
             maximum_concurrent_rpcs=STREAMS_MAX,
         )
@@ -81,7 +86,7 @@ class CoordinatorServer:
     def start(self) -> str:
         """Start serving; return the address, with the port that was taken. Raise ConfigurationError if it is in use."""
         try:
-            port = self._server.add_insecure_port(self._address)
+            port = self._bind()
         except RuntimeError as error:
             raise ConfigurationError(
                 f"the coordinator can't listen on {self._address}: is the port in use, or the host not this machine's?"
@@ -91,6 +96,11 @@ class CoordinatorServer:
         self._health.set("", health_pb2.HealthCheckResponse.SERVING)
         return f"{self._address.rpartition(':')[0]}:{port}"
 
+    def _bind(self) -> int:
+        if self._credentials is None:
+            return self._server.add_insecure_port(self._address)
+        return self._server.add_secure_port(self._address, self._credentials)
+
     def stop(self) -> None:
         """Hang up on everyone, and end. Subtasks dial again, in case another coordinator takes over."""
         self._health.enter_graceful_shutdown()
@@ -98,6 +108,11 @@ class CoordinatorServer:
         self._sessions.close()
         stopped.wait()
         self._loop.stop()
+
+
+def _checks(token: str | None, tls: TlsFiles | None) -> list[grpc.ServerInterceptor[Any, Any]]:
+    by_token = [TokenCheck(token)] if token else []
+    return [*by_token, RoleCheck()] if tls is not None and tls.ca else [*by_token]
 
 
 def _service_names() -> tuple[str, ...]:

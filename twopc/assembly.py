@@ -19,6 +19,7 @@ from twopc.operators import Chain
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
 from twopc.rpc.subtask_link import SubtaskLink
+from twopc.rpc.tls import worker_tls
 from twopc.runtime.link import Link
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
@@ -36,7 +37,7 @@ SILENCE_MIN_SECONDS = 120.0
 def run_subtask(definition: JobDefinition, spec: SubtaskSpec) -> None:
     """Run one subtask to its end; what makes it fail is told to the coordinator and raised."""
     with ExitStack() as closing:
-        link = SubtaskLink(spec.coordinator, job=spec.job, attempt=spec.attempt, subtask=spec.subtask, token=spec.token)
+        link = _link(spec)
         closing.callback(link.close)
         try:
             _assemble(definition, spec, link, closing).run()
@@ -45,6 +46,22 @@ def run_subtask(definition: JobDefinition, spec: SubtaskSpec) -> None:
         except Exception as error:
             link.send(_failure(error))
             raise
+
+
+def _link(spec: SubtaskSpec) -> SubtaskLink:
+    """Begin to dial. What keeps this from working can't be told to the coordinator, so it is said here."""
+    try:
+        return SubtaskLink(
+            spec.coordinator,
+            job=spec.job,
+            attempt=spec.attempt,
+            subtask=spec.subtask,
+            token=spec.token,
+            tls=worker_tls(spec.settings),
+        )
+    except ConfigurationError as error:
+        log.error("subtask %d can't dial the coordinator: %s", spec.subtask, error)
+        raise
 
 
 def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: Link, closing: ExitStack) -> Subtask:

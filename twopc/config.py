@@ -38,6 +38,8 @@ class RunSettings:
     coordinator: host:port of a coordinator to dial; None embeds one in the driver.
     coordinator_token: the bearer token of that coordinator; give it through TWOPC_COORDINATOR_TOKEN, so that no process
         list shows it.
+    coordinator_ca, coordinator_cert, coordinator_key: PEM files for a coordinator with TLS: whom the job trusts, and
+        who the driver is. worker_cert, worker_key: who a worker is, on its own machine; unset, it is as the driver.
     restart_strategy, restart_attempts, restart_delay_ms, restart_delay_max_ms: what to do after a failure, as Flink's
         restart-strategy.*: at most that many restarts in a row, after delays that grow from the one to the other.
     transaction_timeout_ms: for Kafka transactions; None takes the longest that the broker allows.
@@ -55,6 +57,11 @@ class RunSettings:
     master: str = "local[*]"
     coordinator: str | None = None
     coordinator_token: str = field(default="", repr=False)
+    coordinator_ca: str = ""
+    coordinator_cert: str = ""
+    coordinator_key: str = ""
+    worker_cert: str = ""
+    worker_key: str = ""
     transaction_timeout_ms: int | None = None
     restart_strategy: str = "exponential-delay"
     restart_attempts: int = 10

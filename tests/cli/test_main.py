@@ -73,7 +73,8 @@ def test_what_does_not_exist_is_a_usage_error(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["run"], ["broker", "start"], ["broker", "status"], ["broker", "stop"], ["version"]]
+    "command",
+    [[], ["run"], ["coordinator", "start"], ["broker", "start"], ["broker", "status"], ["broker", "stop"], ["version"]],
 )
 def test_help_shows_how_a_command_is_used(command: list[str]) -> None:
     answer = CliRunner().invoke(cli.app, [*command, "--help"], prog_name="twopc")
@@ -87,6 +88,7 @@ def test_help_lists_every_command() -> None:
     assert [line.split()[0] for line in listed.splitlines() if line.strip()] == [
         "run",
         "checkpoints",
+        "coordinator",
         "broker",
         "version",
     ]

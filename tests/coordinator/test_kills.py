@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -79,6 +80,21 @@ def test_a_signal_ends_the_coordinator_cleanly(tmp_path: Path, number: signal.Si
         assert address.startswith("127.0.0.1:")
         process.send_signal(number)
         assert process.wait(timeout=10) == 0
+
+
+@pytest.mark.parametrize("program", [["-m", "coordinator"], ["-m", "twopc", "coordinator", "start"]], ids=" ".join)
+def test_a_coordinator_says_as_json_where_it_is(tmp_path: Path, program: list[str]) -> None:
+    command = [sys.executable, *program, "--checkpoint-dir", str(tmp_path), "-o", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            ready = json.loads(process.stdout.readline())
+            assert (ready["pid"], ready["checkpoint_dir"]) == (process.pid, str(tmp_path))
+            client = JobClient(ready["address"])
+            client.wait_ready(timeout=10)
+            client.close()
+        finally:
+            process.terminate()
 
 
 def test_a_wrong_address_is_one_line_and_a_failing_exit_code(tmp_path: Path) -> None:

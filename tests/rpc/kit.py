@@ -14,6 +14,7 @@ from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Ack, Committed, Complete, FencedOff, Finish, ToSubtask, Trigger
 from twopc.rpc.job_client import JobClient
 from twopc.rpc.subtask_link import SubtaskLink
+from twopc.rpc.tls import TlsFiles
 
 JOB = "flights"
 SETTINGS = RunSettings(parallelism=2, checkpoint_interval_ms=20, checkpoint_timeout_ms=20_000)
@@ -31,9 +32,16 @@ def eventually(holds: Callable[[], bool], what: str) -> None:
 class ScriptedSubtask:
     """Acknowledges and commits all that it is told to, on a thread of its own, until Finish or FencedOff."""
 
-    def __init__(self, address: str, attempt: AttemptId, subtask: int, token: str | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        attempt: AttemptId,
+        subtask: int,
+        token: str | None = None,
+        tls: TlsFiles | None = None,
+    ) -> None:
         self.heard: list[ToSubtask] = []
-        self.link = SubtaskLink(address, job=JOB, attempt=attempt, subtask=SubtaskIndex(subtask), token=token)
+        self.link = SubtaskLink(address, job=JOB, attempt=attempt, subtask=SubtaskIndex(subtask), token=token, tls=tls)
         self._subtask = subtask
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

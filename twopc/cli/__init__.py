@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ DEBUG_VARIABLE = "TWOPC_DEBUG"
 _COMMANDS = {
     "run": "twopc.cli.run",
     "checkpoints": "twopc.cli.checkpoints",
+    "coordinator": "twopc.cli.coordinator",
     "broker": "twopc.cli.broker",
     "version": "twopc.cli.version",
 }
@@ -77,10 +79,13 @@ def _root(
         os.environ[DEBUG_VARIABLE] = "1"
 
 
-def main() -> None:
-    """Run the command line; a known error becomes one message and its exit code, with no traceback unless asked for."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; a known error becomes one message and its exit code, with no traceback unless asked for.
+
+    `arguments` are the process's own unless they are given.
+    """
     try:
-        app()
+        app() if arguments is None else app(list(arguments), prog_name="twopc")
     except (TwoPhaseCommitError, OSError) as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from twopc.cli.dial import CoordinatorCa, CoordinatorCert, CoordinatorKey, TokenFile, read_token
 from twopc.cli.view import EventSink, PlainLines, live_view
 from twopc.config import RunSettings
 from twopc.driver.run import RunReport
@@ -66,6 +67,10 @@ def run(
         str | None,
         typer.Option(envvar="TWOPC_COORDINATOR", help="HOST:PORT of a coordinator to dial instead of an embedded one."),
     ] = None,
+    token_file: TokenFile = None,
+    coordinator_ca: CoordinatorCa = None,
+    coordinator_cert: CoordinatorCert = None,
+    coordinator_key: CoordinatorKey = None,
     restore_from: Annotated[
         str | None,
         typer.Option(
@@ -115,6 +120,10 @@ def run(
         master=master,
         host=host,
         coordinator=coordinator,
+        coordinator_token=read_token(token_file),
+        coordinator_ca=coordinator_ca,
+        coordinator_cert=coordinator_cert,
+        coordinator_key=coordinator_key,
         restore_from=restore_from,
         restart_strategy=restart_strategy,
         restart_attempts=restart_attempts,

@@ -5,26 +5,29 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from coordinator.server import CoordinatorServer
 from twopc.config import RunSettings
+from twopc.rpc.tls import TlsFiles, driver_tls, worker_tls
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorAddress:
-    """Where to attach, and the bearer token that opens the door."""
+    """Where to attach, the bearer token that opens the door, and the driver's TLS where the door has it."""
 
     address: str
-    token: str
+    token: str = field(repr=False)
+    tls: TlsFiles | None = None
 
 
 @contextmanager
 def coordinator_for(settings: RunSettings, bind_host: str) -> Iterator[CoordinatorAddress]:
     """Give the coordinator that the settings name, or run one of our own for as long as the context lasts."""
     if settings.coordinator is not None:
-        yield CoordinatorAddress(settings.coordinator, settings.coordinator_token)
+        worker_tls(settings)
+        yield CoordinatorAddress(settings.coordinator, settings.coordinator_token, driver_tls(settings))
         return
     token = secrets.token_urlsafe(24)
     server = CoordinatorServer(Path(settings.checkpoint_dir), address=f"{bind_host}:0", token=token)

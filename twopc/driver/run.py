@@ -58,7 +58,7 @@ def run(
     restore_from = checkpoint_to_restore(settings, definition.name)
     with ExitStack() as closing:
         coordinator = closing.enter_context(coordinator_for(settings, _bind_host(settings)))
-        client = JobClient(coordinator.address, token=coordinator.token)
+        client = JobClient(coordinator.address, token=coordinator.token, tls=coordinator.tls)
         closing.callback(client.close)
         client.wait_ready(timeout=30)
         watch = closing.enter_context(EventWatch(client, definition.name, on_event))
@@ -111,7 +111,7 @@ def _bind_host(settings: RunSettings) -> str:
         return "127.0.0.1"
     raise ConfigurationError(
         f"workers under master {settings.master!r} may be on other machines and can't reach a coordinator inside the "
-        "driver: start one with `python -m coordinator` where they can reach it, and name it with --coordinator"
+        "driver: start one with `twopc coordinator start` where they can reach it, and name it with --coordinator"
     )
 
 

@@ -19,6 +19,7 @@ from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.codec import decode_event, decode_metadata
 from twopc.rpc.control_pb2_grpc import JobControlStub
 from twopc.rpc.status import error_of
+from twopc.rpc.tls import TlsFiles
 
 __all__ = ["JobClient", "StartedAttempt"]
 
@@ -31,11 +32,13 @@ T = TypeVar("T")
 class JobClient:
     """Talks to one coordinator. Thread-safe. A call that can't reach it is repeated for `patience_seconds`."""
 
-    def __init__(self, address: str, *, token: str | None = None, patience_seconds: float = 30.0) -> None:
+    def __init__(
+        self, address: str, *, token: str | None = None, tls: TlsFiles | None = None, patience_seconds: float = 30.0
+    ) -> None:
         self._address = address
         self._metadata = credentials(token)
         self._patience_seconds = patience_seconds
-        self._channel = open_channel(address)
+        self._channel = open_channel(address, tls)
         self._stub = JobControlStub(self._channel)  # type: ignore[no-untyped-call]
         self._lock = threading.Lock()
         self._watches: set[Any] = set()
@@ -47,7 +50,8 @@ class JobClient:
             grpc.channel_ready_future(self._channel).result(timeout)
         except grpc.FutureTimeoutError:
             raise Unavailable(
-                f"no coordinator answers at {self._address} (waited {timeout:g} s): is it started, and there?"
+                f"no coordinator answers at {self._address} (waited {timeout:g} s): is it started, and there, and "
+                "do both sides use TLS with certificates that the other trusts, or neither?"
             ) from None
 
     def start_attempt(self, job: str, settings: RunSettings, restore_from: str = "latest") -> StartedAttempt:

@@ -36,6 +36,8 @@ def error_of(error: grpc.RpcError, address: str) -> TwoPhaseCommitError:
     code, details = error.code(), error.details() or ""
     if code is grpc.StatusCode.UNAUTHENTICATED:
         return ConfigurationError(f"the coordinator at {address} refused the token: {details}")
+    if code is grpc.StatusCode.PERMISSION_DENIED:
+        return ConfigurationError(f"the coordinator at {address} refused the certificate: {details}")
     if code is grpc.StatusCode.UNAVAILABLE or code in _TRANSIENT:
         return Unavailable(f"the coordinator at {address} can't be reached, or can't answer now: {details}")
     kind = _ERRORS.get(code)

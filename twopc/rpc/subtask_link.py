@@ -27,6 +27,7 @@ from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.codec import Attach, decode_to_subtask, encode_from_subtask
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.link_memory import LinkMemory
+from twopc.rpc.tls import TlsFiles
 
 CLOSE_SECONDS = 2.0
 BACK_OFF_SECONDS = (0.05, 1.0)
@@ -66,13 +67,20 @@ class SubtaskLink:
     """A `twopc.runtime.link.Link` over gRPC, with a thread that keeps the stream open."""
 
     def __init__(
-        self, address: str, *, job: str, attempt: AttemptId, subtask: SubtaskIndex, token: str | None = None
+        self,
+        address: str,
+        *,
+        job: str,
+        attempt: AttemptId,
+        subtask: SubtaskIndex,
+        token: str | None = None,
+        tls: TlsFiles | None = None,
     ) -> None:
         self._job = job
         self._attempt = attempt
         self._subtask = subtask
         self._metadata = credentials(token)
-        self._channel = open_channel(address)
+        self._channel = open_channel(address, tls)
         self._stub = SubtaskControlStub(self._channel)  # type: ignore[no-untyped-call]
         self._memory = LinkMemory()
         self._changed = threading.Condition()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from twopc.config import RunSettings
@@ -27,7 +27,7 @@ class SubtaskSpec:
     subtask: SubtaskIndex
     parallelism: int
     coordinator: str
-    token: str
+    token: str = field(repr=False)
     settings: RunSettings
     splits: tuple[Split, ...]
     snapshots: tuple[SubtaskSnapshot, ...]

@@ -1,0 +1,81 @@
+"""`twopc coordinator`: a coordinator as a service of its own, which jobs dial."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator.server import CoordinatorServer
+from twopc.cli.dial import TokenFile, read_token
+from twopc.cli.output import Output, OutputOption
+from twopc.rpc.tls import TlsFiles
+
+app = typer.Typer(
+    help="Run a coordinator as a service of its own, which jobs dial.", no_args_is_help=True, add_completion=False
+)
+
+
+@app.callback()
+def _group() -> None:
+    """Run a coordinator as a service of its own, which jobs dial."""
+
+
+@app.command()
+def start(
+    checkpoint_dir: Annotated[
+        Path, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The folder of all jobs' checkpoints.")
+    ],
+    address: Annotated[str, typer.Option(help="HOST:PORT to listen on; port 0 takes a free one.")] = "127.0.0.1:0",
+    token_file: TokenFile = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="The coordinator's certificate, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key, PEM, without a password.")] = None,
+    tls_client_ca: Annotated[
+        Path | None, typer.Option(help="Who signs the certificates that clients must show, PEM.")
+    ] = None,
+    allow_insecure: Annotated[
+        bool,
+        typer.Option(
+            "--allow-insecure",
+            help="Open to all: listen beyond loopback though neither token nor certificates are set.",
+        ),
+    ] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Coordinate the checkpoints of all jobs that keep them in one folder.
+
+    It prints its address on one line when it is ready; jobs dial that with `twopc run ... --coordinator HOST:PORT`.
+    SIGTERM and Ctrl-C end it. Jobs run on without it, and go on taking checkpoints when it is started again at the
+    same address, so give it a port of its own.
+
+    Beyond loopback it wants a token, mutual TLS, or both. With mutual TLS a client's certificate says what it may do,
+    by a URI among its subject's alternative names: urn:twopc:role:task (a worker) or urn:twopc:role:admin (a driver,
+    an operator).
+
+    \b
+    Examples:
+      twopc coordinator start --checkpoint-dir checkpoints --address 127.0.0.1:7070
+      twopc coordinator start --checkpoint-dir /mnt/checkpoints --address 0.0.0.0:7070 --token-file token \\
+        --tls-cert coordinator.pem --tls-key coordinator.key --tls-client-ca ca.pem
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    tls = None
+    if tls_cert or tls_key or tls_client_ca:
+        tls = TlsFiles(*(str(path or "") for path in (tls_client_ca, tls_cert, tls_key)))
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    server = CoordinatorServer(checkpoint_dir, address, read_token(token_file), tls=tls, allow_insecure=allow_insecure)
+    bound = server.start()
+    if output is Output.JSON:
+        typer.echo(json.dumps({"address": bound, "pid": os.getpid(), "checkpoint_dir": str(checkpoint_dir.absolute())}))
+    else:
+        typer.echo(bound)
+    ended.wait()
+    server.stop()
