@@ -8,14 +8,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
+from coordinator.request_queue import Wanted
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, encode_fact
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted
 from twopc.protocol.messages import Ack
-
-PERIODIC = "periodic"
-FINAL = "final"
 
 
 @dataclass(slots=True)
@@ -24,14 +23,23 @@ class PendingCheckpoint:
 
     checkpoint_id: CheckpointId
     attempt: AttemptId
-    kind: str
+    wanted: Wanted
     parallelism: int
     triggered: Instant
     _acks: dict[SubtaskIndex, Ack] = field(default_factory=dict)
 
     @property
+    def kind(self) -> CheckpointKind:
+        return self.wanted.kind
+
+    @property
     def final(self) -> bool:
-        return self.kind == FINAL
+        return self.kind is CheckpointKind.FINAL
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether nothing else may be triggered before it has ended."""
+        return self.kind in (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL)
 
     def acknowledge(self, ack: Ack) -> bool:
         """Enter an acknowledgement; return False for a repeated one."""
@@ -40,6 +48,10 @@ class PendingCheckpoint:
             return False
         self._acks[subtask] = ack
         return True
+
+    @property
+    def acknowledged(self) -> tuple[SubtaskIndex, ...]:
+        return tuple(sorted(self._acks))
 
     @property
     def missing(self) -> tuple[SubtaskIndex, ...]:
@@ -57,6 +69,7 @@ class PendingCheckpoint:
             triggered_ms=self.triggered.unix_ms,
             acknowledged_ms=now.unix_ms,
             snapshots=tuple(self._acks[subtask].snapshot for subtask in sorted(self._acks)),
+            label=self.wanted.label,
         )
 
 
@@ -71,4 +84,8 @@ def completion_record(metadata: CheckpointMetadata) -> CheckpointCompleted:
         committables=tuple(
             tuple(committable.name for committable in snapshot.committables) for snapshot in metadata.snapshots
         ),
+        label=metadata.label,
+        triggered_ms=metadata.triggered_ms,
+        acknowledged_ms=metadata.acknowledged_ms,
+        size_bytes=sum(snapshot.state.size_bytes for snapshot in metadata.snapshots),
     )

@@ -4,16 +4,17 @@
     IDLE       WAITING     an attempt is started
     WAITING    RUNNING     all its subtasks are attached
     RUNNING    PENDING     a checkpoint is due and its id is stored: Trigger is sent
-    PENDING    RUNNING     its completion record is stored (Complete is sent), or it is aborted (Abort is sent)
-    PENDING    COMMITTING  the same, and it was the final one
+    PENDING    RUNNING     none is in flight any more: each has its completion record (Complete is sent), or is aborted
+                           (Abort is sent), or subsumed by a later one that completed first
+    PENDING    COMMITTING  the same, and the last was the final one
     COMMITTING ENDED       all subtasks have committed it, and that is stored: Finish is sent
     any        FAILED      a subtask failed, or too many checkpoints in a row: no more checkpoints in this attempt
     any        ENDED       the driver ended the attempt
     any        WAITING     the next attempt is started: FencedOff is sent to the subtasks of this one
     any        FENCED      another coordinator owns the ledger: for good
 
-Invariants: an id is durable before its Trigger, a completion before its Complete, a confirmation before its event; one
-checkpoint at a time; a message counts only for the attempt that its stream attached with.
+Invariants: an id is durable before its Trigger, a completion before its Complete, a confirmation before its event;
+completed ids grow; a message counts only for the attempt that its stream attached with.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from enum import Enum
 from typing import assert_never
 
 from coordinator.attempt import RunningAttempt
+from coordinator.description import describe
 from coordinator.events import (
     Attached,
     AttemptRequested,
+    CheckpointAsked,
     ConfirmRequested,
     Decision,
     Detached,
@@ -32,17 +35,21 @@ from coordinator.events import (
     Event,
     LedgerLost,
     NotStored,
+    Request,
     Said,
     StopAsked,
     Stored,
     Tick,
     Together,
 )
+from coordinator.history import History
 from coordinator.outbox import Outbox
+from coordinator.request_queue import check_asked
 from coordinator.requests import attempt_to_start, check_attempt, confirmation
 from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.instant import Instant
+from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import NO_CHECKPOINT, JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
     AttemptEnded,
@@ -55,9 +62,6 @@ from twopc.protocol.ledger_facts import (
 )
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import FencedOff, Finish
-
-TOLERABLE_FAILURES = 3
-"""How many checkpoints in a row may fail before the attempt is failed."""
 
 
 class Phase(Enum):
@@ -76,13 +80,13 @@ class Phase(Enum):
 class Core:
     """The state machine of one job. `state` is what the ledger holds."""
 
-    def __init__(self, job: str, state: LedgerState, tolerable_failures: int = TOLERABLE_FAILURES) -> None:
+    def __init__(self, job: str, state: LedgerState) -> None:
         self.state = state
         self._job = job
-        self._tolerable_failures = tolerable_failures
         self._fenced = ""
         self._asked = False
-        self._running = RunningAttempt(state.attempt, tolerable_failures) if state.attempt else None
+        self._history = History()
+        self._running = RunningAttempt(state.attempt, self._history) if state.attempt else None
 
     @property
     def phase(self) -> Phase:
@@ -92,8 +96,8 @@ class Core:
             return Phase.FENCED if self._fenced else Phase.IDLE
         if self.state.ended or running.failed:
             return Phase.ENDED if self.state.ended else Phase.FAILED
-        if running.pending or running.final_completed(self.state):
-            return Phase.PENDING if running.pending else Phase.COMMITTING
+        if running.in_flight or self.state.final_completed:
+            return Phase.PENDING if running.in_flight else Phase.COMMITTING
         return Phase.RUNNING if running.membership.all_attached else Phase.WAITING
 
     @property
@@ -137,9 +141,17 @@ class Core:
             out.events.append(running.failed)
         return out.decision().events
 
+    def describe(self) -> JobDescription:
+        """Where the job stands, in full."""
+        running = self._running
+        problem = self._fenced or (self.state.ended.reason if self.state.ended else "")
+        if not problem and running is not None and running.failed is not None:
+            problem = running.failed.message
+        return describe(self._job, self.phase.value, problem, self.state, running, self._history)
+
     def _take(self, event: Event, out: Outbox) -> None:
         match event:
-            case AttemptRequested() | ConfirmRequested() | StopAsked() | EndAsked():
+            case AttemptRequested() | ConfirmRequested() | StopAsked() | CheckpointAsked() | EndAsked():
                 self._request(event, out)
             case Attached() | Detached() | Said():
                 self._subtask(event, out)
@@ -158,7 +170,7 @@ class Core:
             case _:
                 assert_never(event)
 
-    def _request(self, event: AttemptRequested | ConfirmRequested | StopAsked | EndAsked, out: Outbox) -> None:
+    def _request(self, event: Request, out: Outbox) -> None:
         if self._fenced and not isinstance(event, EndAsked):
             raise Fenced(self._fenced)
         match event:
@@ -172,11 +184,23 @@ class Core:
                 check_attempt(self.state, event.attempt)
                 if not self.state.stop_requested and self.state.ended is None:
                     out.store(StopRequested(event.attempt))
+            case CheckpointAsked():
+                self._ask(event, out)
             case EndAsked():
                 if event.attempt == self.state.current and not self.state.ended and not self._fenced:
                     out.store(AttemptEnded(event.attempt, False, event.reason))
             case _:
                 assert_never(event)
+
+    def _ask(self, event: CheckpointAsked, out: Outbox) -> None:
+        """Queue a request for a checkpoint; raise ConfigurationError where none can be taken any more."""
+        check_asked(event.kind, event.label, event.request_id)
+        running = self._running
+        if running is None or running.failed or self.state.ended:
+            raise ConfigurationError(f"no {event.kind} can be taken: no attempt of job {self._job!r} runs")
+        if self.state.stop_requested or self.state.final_completed:
+            raise ConfigurationError(f"no {event.kind} can be taken: job {self._job!r} is stopping")
+        running.asked(event, out)
 
     def _subtask(self, event: Attached | Detached | Said, out: Outbox) -> None:
         if isinstance(event, Attached) and self._refused(event, out):
@@ -226,9 +250,9 @@ class Core:
             case CheckpointCompleted():
                 running.completed(fact, out)
             case CommittablesConfirmed():
-                running.confirmed(out)
+                running.confirmations.stored(out)
             case AttemptEnded():
-                running.abort(f"the attempt ended: {fact.reason}", out, counts=False)
+                running.ended(fact, out)
                 if fact.finished:
                     newest = self.state.newest
                     out.publish(
@@ -245,7 +269,7 @@ class Core:
     def _start(self, fact: AttemptStarted, out: Outbox) -> None:
         if self._running is not None:
             self._running.fence(f"attempt {fact.attempt} owns the job now", out)
-        self._running = RunningAttempt(fact, self._tolerable_failures)
+        self._running = RunningAttempt(fact, self._history)
         out.attempt = fact.attempt
         out.publish(JobEventKind.ATTEMPT_STARTED, checkpoint_id=fact.restored)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NewType
 
 from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.ledger_facts import Fact
@@ -38,6 +39,18 @@ class StopAsked:
     """A final checkpoint of this attempt is wanted."""
 
     attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointAsked:
+    """Somebody wants a manual checkpoint, or a savepoint, of whichever attempt runs.
+
+    `request_id` is the asker's own: every event of what comes of it carries it. The same id again is the same request.
+    """
+
+    kind: CheckpointKind
+    label: str
+    request_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +124,7 @@ class LedgerLost:
     reason: str
 
 
-Request = AttemptRequested | ConfirmRequested | StopAsked | EndAsked
+Request = AttemptRequested | ConfirmRequested | StopAsked | CheckpointAsked | EndAsked
 Event = Request | Attached | Detached | Said | Tick | Together | Stored | NotStored | LedgerLost
 
 

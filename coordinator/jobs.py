@@ -6,13 +6,14 @@ Invariant: what depends on a fact is published and sent after the fact is durabl
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from coordinator.core import TOLERABLE_FAILURES, Core, Phase
+from coordinator.core import Core, Phase
 from coordinator.events import (
     Attached,
     AttemptRequested,
+    CheckpointAsked,
     ConfirmRequested,
     Decision,
     Detached,
@@ -38,6 +39,7 @@ from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, Unavail
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import checked_name
+from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
     AttemptStarted,
@@ -66,10 +68,10 @@ class Outlet(Protocol):
 class _Job:
     """One loaded job: what is durable, and what decides."""
 
-    def __init__(self, name: str, storage: Storage, tolerable_failures: int) -> None:
+    def __init__(self, name: str, storage: Storage) -> None:
         self.name = name
         self.ledger = Ledger(name, storage)
-        self.core = Core(name, self.ledger.state, tolerable_failures)
+        self.core = Core(name, self.ledger.state)
 
 
 class Jobs:
@@ -80,12 +82,12 @@ class Jobs:
         storage_of: Callable[[str], Storage],
         clock: Clock,
         outlet: Outlet,
-        tolerable_failures: int = TOLERABLE_FAILURES,
+        stored_names: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._storage_of = storage_of
         self._clock = clock
         self._outlet = outlet
-        self._tolerable_failures = tolerable_failures
+        self._stored_names = stored_names
         self._jobs: dict[str, _Job] = {}
 
     def start_attempt(self, name: str, request: AttemptRequested) -> StartedAttempt:
@@ -101,8 +103,8 @@ class Jobs:
                 log.info("job %s: %s; reading the ledger again", name, error)
         return self._claim(name, request)
 
-    def request(self, name: str, request: ConfirmRequested | StopAsked | EndAsked) -> None:
-        """Do what a driver asks; raise Fenced, ConfigurationError, or Unavailable if it could not be stored."""
+    def request(self, name: str, request: ConfirmRequested | StopAsked | CheckpointAsked | EndAsked) -> None:
+        """Do what was asked; raise Fenced, ConfigurationError, or Unavailable if it can't be done now."""
         self._request(self._job(name), request)
 
     def attach(self, name: str, attached: Attached) -> None:
@@ -116,6 +118,14 @@ class Jobs:
     def status(self, name: str) -> tuple[JobEvent, ...]:
         """What one who starts to watch has to know."""
         return self._job(name).core.status(self._clock.now())
+
+    def describe(self, name: str) -> JobDescription:
+        """Where a job stands, in full. Raises ConfigurationError, CheckpointCorrupted or Unavailable."""
+        return self._job(name).core.describe()
+
+    def names(self) -> tuple[str, ...]:
+        """The jobs of this coordinator, and those that it would find where ledgers are stored."""
+        return tuple(sorted({*self._jobs, *self._stored_names()}))
 
     def deadline(self) -> int | None:
         """The monotonic time at which `tick` has something to do."""
@@ -157,7 +167,7 @@ class Jobs:
     def _load(self, name: str) -> _Job:
         storage = self._storage_of(checked_name("job", name))
         try:
-            return _Job(name, storage, self._tolerable_failures)
+            return _Job(name, storage)
         except OSError as error:
             raise Unavailable(f"the ledger of job {name!r} can't be read: {error.strerror}") from error
 

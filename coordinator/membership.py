@@ -8,15 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coordinator.events import Attached, SessionId
-from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.job_description import SubtaskDescription
+from twopc.protocol.messages import Progress
 
 
 @dataclass(slots=True)
 class Membership:
-    """The attached subtasks of one attempt. `at_end` are those that have read their bounded input to the end."""
+    """The attached subtasks of one attempt.
+
+    `at_end` are those that have read their bounded input to the end; `progress` is what each said last, for people.
+    """
 
     parallelism: int
     at_end: set[SubtaskIndex] = field(default_factory=set)
+    progress: dict[SubtaskIndex, Progress] = field(default_factory=dict)
     _sessions: dict[SessionId, Attached] = field(default_factory=dict)
     _processes: dict[SubtaskIndex, tuple[str, int]] = field(default_factory=dict)
 
@@ -42,6 +48,20 @@ class Membership:
 
     def find(self, session: SessionId) -> Attached | None:
         return self._sessions.get(session)
+
+    def describe(self, index: int, committed: CheckpointId) -> SubtaskDescription:
+        """One subtask, for people."""
+        subtask = SubtaskIndex(index)
+        host, pid = self._processes.get(subtask, ("", 0))
+        return SubtaskDescription(
+            subtask=subtask,
+            attached=any(each.subtask == subtask for each in self._sessions.values()),
+            at_end=subtask in self.at_end,
+            pid=pid,
+            host=host,
+            progress=self.progress.get(subtask),
+            committed=committed,
+        )
 
     @property
     def sessions(self) -> tuple[SessionId, ...]:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.ledger_state import CompletedCheckpoint
-
-RETAINED = 3
-"""How many of the newest completed checkpoints are always kept."""
+from twopc.protocol.ledger_state import NO_CHECKPOINT, CompletedCheckpoint
 
 
-def to_forget(completed: Sequence[CompletedCheckpoint], retained: int = RETAINED) -> tuple[CheckpointId, ...]:
+def to_forget(completed: Sequence[CompletedCheckpoint], retained: int) -> tuple[CheckpointId, ...]:
     """Return the checkpoints that may be deleted, given the completed ones, oldest first.
 
-    Kept are the newest ones; every one after the newest whose commits are all confirmed, because its outcome is open;
-    and that newest confirmed one itself, because a subtask whose transaction was lost replays from it.
+    Kept are savepoints; the `retained` newest others; every one after the newest whose commits are all confirmed,
+    because its outcome is open, and a subtask whose transaction was lost replays from the last one whose output is
+    committed, confirmed or not; and that newest confirmed one itself, for the same reason.
     """
-    confirmed = [index for index, each in enumerate(completed) if not each.outstanding]
-    newest_confirmed = confirmed[-1] if confirmed else 0
-    first_kept = min(max(len(completed) - retained, 0), newest_confirmed)
-    return tuple(each.checkpoint_id for each in completed[:first_kept])
+    confirmed = [each.checkpoint_id for each in completed if not each.outstanding]
+    needed_from = confirmed[-1] if confirmed else NO_CHECKPOINT
+    ordinary = [each.checkpoint_id for each in completed if each.record.kind is not CheckpointKind.SAVEPOINT]
+    return tuple(each for each in ordinary[: max(len(ordinary) - retained, 0)] if each < needed_from)

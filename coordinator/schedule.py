@@ -20,6 +20,15 @@ class Schedule:
     ended: int | None = None
     ended_badly: bool = False
 
+    def completed(self, now: int) -> None:
+        """A checkpoint has completed."""
+        self.ended, self.ended_badly = now, False
+
+    def failed(self, now: int) -> None:
+        """A checkpoint has failed: the next waits for a whole interval again, so that no failure is repeated fast."""
+        self.triggered = self.ended = now
+        self.ended_badly = True
+
     def next_periodic(self) -> int | None:
         """An interval after the last trigger, and the minimum pause after the last end; None before all attached."""
         if self.ready is None:

@@ -17,6 +17,7 @@ from coordinator.loop import Loop
 from coordinator.service import JobService, SubtaskService
 from coordinator.sessions import Sessions
 from coordinator.storage import FolderStorage
+from twopc.checkpoints import jobs as jobs_in
 from twopc.clock import SystemClock
 from twopc.errors import ConfigurationError
 from twopc.protocol.job_events import JobEvent
@@ -65,7 +66,9 @@ class CoordinatorServer:
         self._credentials = None if tls is None else server_credentials(tls)
         clock = SystemClock()
         self._sessions = Sessions(observers)
-        jobs = Jobs(lambda job: FolderStorage(checkpoint_dir / job), clock, self._sessions)
+        jobs = Jobs(
+            lambda job: FolderStorage(checkpoint_dir / job), clock, self._sessions, lambda: jobs_in(checkpoint_dir)
+        )
         self._loop = Loop(jobs, clock)
         self._health = health.HealthServicer()
         self._server = grpc.server(

@@ -23,12 +23,18 @@ from coordinator.jobs import Jobs
 from coordinator.loop import Loop
 from coordinator.sessions import Channel, Sessions
 from twopc.errors import ProtocolViolation, TwoPhaseCommitError
-from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToSubtask
 from twopc.rpc import control_pb2 as pb
-from twopc.rpc.codec import Attach, decode_from_subtask, encode_event, encode_metadata, encode_to_subtask
+from twopc.rpc.codec import (
+    Attach,
+    decode_from_subtask,
+    decode_settings,
+    encode_event,
+    encode_metadata,
+    encode_to_subtask,
+)
 from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
 from twopc.rpc.status import code_of
 
@@ -124,10 +130,9 @@ class JobService(JobControlServicer):
         self, request: pb.StartAttemptRequest, context: grpc.ServicerContext
     ) -> pb.StartAttemptResponse:
         try:
-            settings = request.settings
             wanted = AttemptRequested(
                 parallelism=request.parallelism,
-                settings=CheckpointSettings(settings.interval_ms, settings.timeout_ms, settings.min_pause_ms),
+                settings=decode_settings(request.settings),
                 restore_from=request.restore_from,
             )
             started = self._loop.ask(lambda jobs: jobs.start_attempt(request.job, wanted)).result()

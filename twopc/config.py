@@ -14,10 +14,20 @@ from typing import Any
 
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
+from twopc.protocol.attempts import CheckpointSettings
 
 NO_TIMEOUT_MS = 2_147_483_647
 """What a broker takes for no limit: as transaction.max.timeout.ms, and as a transaction's time-out for never."""
 
+
+_AT_LEAST_ONE = (
+    "parallelism",
+    "checkpoint_interval_ms",
+    "checkpoint_timeout_ms",
+    "checkpoint_max_concurrent",
+    "checkpoints_retained",
+    "restart_delay_ms",
+)
 
 RESTART_STRATEGIES = ("exponential-delay", "fixed-delay", "none")
 """After a failure: see `twopc.driver.restart`."""
@@ -31,6 +41,10 @@ class RunSettings:
     checkpoint_dir: the folder that holds the checkpoints of all jobs, each under its name.
     parallelism: the number of subtasks.
     checkpoint_interval_ms, checkpoint_timeout_ms, checkpoint_min_pause_ms: as in Flink's execution.checkpointing.*.
+    checkpoint_max_concurrent: how many checkpoints may be in flight; a minimum pause implies 1, as in Flink.
+    checkpoint_tolerable_failures: how many checkpoints in a row may fail before the attempt does; savepoints count not.
+    checkpoints_retained: how many of the newest completed checkpoints are kept, besides savepoints and those that a
+        recovery may need.
     restore_from: "latest", "none", or a checkpoint (its id, or the path of its folder).
     until_end: read to the ends found at the start, take a last checkpoint, commit, exit.
     host: "spark", or "process" (each subtask a plain process on this machine, no JVM).
@@ -51,6 +65,9 @@ class RunSettings:
     checkpoint_interval_ms: int = 1_000
     checkpoint_timeout_ms: int = 60_000
     checkpoint_min_pause_ms: int = 0
+    checkpoint_max_concurrent: int = 1
+    checkpoint_tolerable_failures: int = 3
+    checkpoints_retained: int = 3
     restore_from: str = "latest"
     until_end: bool = False
     host: str = "spark"
@@ -69,10 +86,10 @@ class RunSettings:
     restart_delay_max_ms: int = 30_000
 
     def __post_init__(self) -> None:
-        for name in ("parallelism", "checkpoint_interval_ms", "checkpoint_timeout_ms", "restart_delay_ms"):
+        for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, but is {getattr(self, name)}")
-        for name in ("checkpoint_min_pause_ms", "restart_attempts"):
+        for name in ("checkpoint_min_pause_ms", "checkpoint_tolerable_failures", "restart_attempts"):
             if getattr(self, name) < 0:
                 raise ConfigurationError(f"{name} can't be negative, but is {getattr(self, name)}")
         if self.host not in ("spark", "process"):
@@ -85,6 +102,18 @@ class RunSettings:
             raise ConfigurationError("restart_delay_max_ms can't be smaller than restart_delay_ms")
         if not self.checkpoint_dir:
             raise ConfigurationError("checkpoint_dir is empty: name a folder for the checkpoints (--checkpoint-dir)")
+
+    @property
+    def checkpoints(self) -> CheckpointSettings:
+        """What the coordinator needs of them."""
+        return CheckpointSettings(
+            interval_ms=self.checkpoint_interval_ms,
+            timeout_ms=self.checkpoint_timeout_ms,
+            min_pause_ms=self.checkpoint_min_pause_ms,
+            max_concurrent=self.checkpoint_max_concurrent,
+            tolerable_failures=self.checkpoint_tolerable_failures,
+            retained=self.checkpoints_retained,
+        )
 
     @classmethod
     def resolve(cls, **given: Any) -> RunSettings:

@@ -15,6 +15,7 @@ from coordinator.storage import FolderStorage
 from twopc.cli.checkpoints import app
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import (
     CheckpointMetadata,
     Committable,
@@ -52,12 +53,14 @@ def store(root: Path, job: str, checkpoints: range) -> None:
     ledger.store(AttemptStarted(attempt, 2, CheckpointSettings(1_000, 60_000), CheckpointId(0), TRIGGERED_MS))
     for number in map(CheckpointId, checkpoints):
         snapshots = (snapshot(0, number), snapshot(1, number))
-        metadata = CheckpointMetadata(job, number, attempt, 2, "periodic", TRIGGERED_MS, TRIGGERED_MS + 250, snapshots)
+        metadata = CheckpointMetadata(
+            job, number, attempt, 2, CheckpointKind.PERIODIC, TRIGGERED_MS, TRIGGERED_MS + 250, snapshots
+        )
         names = tuple(tuple(committable.name for committable in each.committables) for each in snapshots)
         digest = sha256(encode_fact(METADATA_KIND, metadata.to_json())).hexdigest()
-        ledger.store(CheckpointReserved(number, attempt, "periodic"))
+        ledger.store(CheckpointReserved(number, attempt, CheckpointKind.PERIODIC))
         ledger.store(metadata)
-        ledger.store(CheckpointCompleted(number, attempt, "periodic", digest, names))
+        ledger.store(CheckpointCompleted(number, attempt, CheckpointKind.PERIODIC, digest, names))
         if number != checkpoints[-1]:
             ledger.store(CommittablesConfirmed(number, tuple(name for each in names for name in each)))
     ledger.store(CommittablesConfirmed(CheckpointId(checkpoints[-1]), (f"txn-0-{checkpoints[-1]}",)))

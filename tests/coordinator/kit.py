@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 
-from coordinator.core import TOLERABLE_FAILURES
 from coordinator.events import (
     Attached,
     AttemptRequested,
+    CheckpointAsked,
     ConfirmRequested,
     Detached,
     EndAsked,
@@ -20,6 +20,7 @@ from coordinator.jobs import Jobs
 from coordinator.storage import MemoryStorage, Storage
 from twopc.clock import ManualClock
 from twopc.protocol.attempts import CheckpointSettings, StartedAttempt
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import Committable, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
@@ -81,11 +82,11 @@ class Recorder:
 class Scene:
     """One job of one coordinator, and everything around it."""
 
-    def __init__(self, storage: Storage | None = None, tolerable_failures: int = TOLERABLE_FAILURES) -> None:
+    def __init__(self, storage: Storage | None = None, settings: CheckpointSettings = SETTINGS) -> None:
         self.storage: Storage = MemoryStorage() if storage is None else storage
         self.clock = ManualClock()
         self.attempt = AttemptId(0)
-        self._tolerable_failures = tolerable_failures
+        self.settings = settings
         self._sessions = 0
         self.restart()
 
@@ -98,10 +99,10 @@ class Scene:
     def use(self, outlet: Recorder) -> None:
         """Let a coordinator that nobody has talked to yet speak through this outlet."""
         self.outlet = outlet
-        self.jobs = Jobs(lambda job: self.storage, self.clock, outlet, self._tolerable_failures)
+        self.jobs = Jobs(lambda job: self.storage, self.clock, outlet, lambda: ["stored"])
 
     def start(self, parallelism: int = 2, restore_from: str = "latest") -> StartedAttempt:
-        started = self.jobs.start_attempt(JOB, AttemptRequested(parallelism, SETTINGS, restore_from))
+        started = self.jobs.start_attempt(JOB, AttemptRequested(parallelism, self.settings, restore_from))
         self.attempt = started.attempt
         return started
 
@@ -156,6 +157,9 @@ class Scene:
 
     def stop(self) -> None:
         self.jobs.request(JOB, StopAsked(self.attempt))
+
+    def ask(self, kind: CheckpointKind, label: str = "", request_id: str = "r1") -> None:
+        self.jobs.request(JOB, CheckpointAsked(kind, label, request_id))
 
     def end(self, reason: str = "enough") -> None:
         self.jobs.request(JOB, EndAsked(self.attempt, reason))

@@ -8,12 +8,13 @@ what is on the disk at that moment; at the end the faults stop, and the job must
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from coordinator.events import SessionId
 from coordinator.ledger import Ledger
-from tests.coordinator.kit import INTERVAL, JOB, TIMEOUT, FaultyStorage, Recorder, Scene, snapshot
+from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, TIMEOUT, FaultyStorage, Recorder, Scene, snapshot
 from twopc.errors import Unavailable
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent
@@ -131,7 +132,7 @@ class Life:
         self.faulty = True
         self.disk = FaultyStorage()
         self.disk.is_full = lambda name, data: self.faulty and self.random.random() < 0.05
-        self.scene = Scene(self.disk, tolerable_failures=1_000)
+        self.scene = Scene(self.disk, replace(SETTINGS, tolerable_failures=1_000))
         self.judge: Judge | None = None
         self.restart_coordinator(attach=False)
         self.subtasks: list[Subtask] = []

@@ -8,9 +8,11 @@ import pytest
 
 from coordinator.checkpoint import PendingCheckpoint, completion_record
 from coordinator.ledger import Ledger
+from coordinator.request_queue import Wanted
 from coordinator.storage import FolderStorage, MemoryStorage, Storage
 from tests.coordinator.kit import JOB, SETTINGS, FaultyStorage, checkpoint, snapshot
 from twopc.errors import CheckpointCorrupted, Fenced
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, encode_fact
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.instant import Instant
@@ -30,7 +32,7 @@ def started(attempt: int) -> AttemptStarted:
 
 
 def metadata(number: int, attempt: int = 1) -> CheckpointMetadata:
-    pending = PendingCheckpoint(checkpoint(number), AttemptId(attempt), "periodic", 1, NOW)
+    pending = PendingCheckpoint(checkpoint(number), AttemptId(attempt), Wanted(CheckpointKind.PERIODIC, NOW), 1, NOW)
     pending.acknowledge(Ack(checkpoint(number), snapshot(0, f"t{number}")))
     return pending.metadata(JOB, NOW)
 
@@ -38,7 +40,9 @@ def metadata(number: int, attempt: int = 1) -> CheckpointMetadata:
 def reserve(ledger: Ledger, number: int, *forgotten: int) -> None:
     attempt = ledger.state.current
     ledger.store(
-        CheckpointReserved(checkpoint(number), attempt, "periodic", tuple(checkpoint(each) for each in forgotten))
+        CheckpointReserved(
+            checkpoint(number), attempt, CheckpointKind.PERIODIC, tuple(checkpoint(each) for each in forgotten)
+        )
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from twopc.config import RunSettings
 from twopc.driver.recovery import Planner, assign, recover
 from twopc.errors import TransactionLost
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import Complete
@@ -33,7 +34,7 @@ def metadata(*numbers: int) -> CheckpointMetadata:
         StateHandle("chk-7/subtask-0", "digest", 0, 0),
         tuple(committable(number) for number in numbers),
     )
-    return CheckpointMetadata("job", CheckpointId(7), AttemptId(1), 1, "periodic", 0, 0, (snapshot,))
+    return CheckpointMetadata("job", CheckpointId(7), AttemptId(1), 1, CheckpointKind.PERIODIC, 0, 0, (snapshot,))
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import (
     CheckpointMetadata,
     Committable,
@@ -59,7 +60,8 @@ metadata = st.builds(
     checkpoint_id=checkpoints,
     attempt=attempts,
     parallelism=st.integers(1, 100),
-    kind=text,
+    kind=st.sampled_from(CheckpointKind),
+    label=text,
     triggered_ms=st.integers(0, 2**53),
     acknowledged_ms=st.integers(0, 2**53),
     snapshots=st.lists(snapshots, max_size=3).map(tuple),
@@ -103,5 +105,8 @@ events = st.builds(
     pid=st.integers(0, 2**31),
     progress=st.none() | progress,
     pause_ms=durations,
-    final=st.booleans(),
+    checkpoint_kind=st.none() | st.sampled_from(CheckpointKind),
+    label=text,
+    request_id=text,
+    reason=st.none() | st.sampled_from(FailureReason),
 )

@@ -56,6 +56,30 @@ def run(
             show_default="0",
         ),
     ] = None,
+    checkpoint_max_concurrent: Annotated[
+        int | None,
+        typer.Option(
+            envvar="TWOPC_CHECKPOINT_MAX_CONCURRENT",
+            help="How many checkpoints may be in flight; 1 with a minimum pause.",
+            show_default="1",
+        ),
+    ] = None,
+    checkpoint_tolerable_failures: Annotated[
+        int | None,
+        typer.Option(
+            envvar="TWOPC_CHECKPOINT_TOLERABLE_FAILURES",
+            help="How many checkpoints in a row may fail before the attempt does.",
+            show_default="3",
+        ),
+    ] = None,
+    checkpoints_retained: Annotated[
+        int | None,
+        typer.Option(
+            envvar="TWOPC_CHECKPOINTS_RETAINED",
+            help="How many completed checkpoints are kept, besides savepoints.",
+            show_default="3",
+        ),
+    ] = None,
     master: Annotated[
         str | None, typer.Option(envvar="TWOPC_MASTER", help="Spark's master.", show_default="local[*]")
     ] = None,
@@ -117,6 +141,9 @@ def run(
         checkpoint_interval=checkpoint_interval,
         checkpoint_timeout=checkpoint_timeout,
         checkpoint_min_pause=checkpoint_min_pause,
+        checkpoint_max_concurrent=checkpoint_max_concurrent,
+        checkpoint_tolerable_failures=checkpoint_tolerable_failures,
+        checkpoints_retained=checkpoints_retained,
         master=master,
         host=host,
         coordinator=coordinator,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from twopc.errors import ConfigurationError
 from twopc.protocol.facts import CheckpointMetadata
@@ -11,11 +13,14 @@ from twopc.protocol.ids import AttemptId
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:
-    """When checkpoints are due, and how long one may take; milliseconds."""
+    """When checkpoints are due, how long one may take (milliseconds), how many may be in flight, fail, and are kept."""
 
     interval_ms: int
     timeout_ms: int
     min_pause_ms: int = 0
+    max_concurrent: int = 1
+    tolerable_failures: int = 3
+    retained: int = 3
 
     def __post_init__(self) -> None:
         if self.interval_ms < 1 or self.timeout_ms < 1 or self.min_pause_ms < 0:
@@ -23,6 +28,23 @@ class CheckpointSettings:
                 "checkpoint_interval_ms and checkpoint_timeout_ms must be at least 1, checkpoint_min_pause_ms at least "
                 f"0, but they are {self.interval_ms}, {self.timeout_ms} and {self.min_pause_ms}"
             )
+        if self.max_concurrent < 1 or self.retained < 1 or self.tolerable_failures < 0:
+            raise ConfigurationError(
+                "checkpoint_max_concurrent and checkpoints_retained must be at least 1, checkpoint_tolerable_failures "
+                f"at least 0, but they are {self.max_concurrent}, {self.retained} and {self.tolerable_failures}"
+            )
+
+    @property
+    def concurrent(self) -> int:
+        """How many checkpoints may be in flight: only one where there is a pause after each (Flink's rule)."""
+        return 1 if self.min_pause_ms else self.max_concurrent
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> CheckpointSettings:
+        return cls(**{each.name: int(body[each.name]) for each in fields(cls) if each.name in body})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.errors import CheckpointCorrupted
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 
 FORMAT_VERSION = 1
@@ -128,16 +129,20 @@ class SubtaskSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointMetadata:
-    """All that a restore of one checkpoint needs: one snapshot per subtask. Times are Unix milliseconds."""
+    """All that a restore of one checkpoint needs: one snapshot per subtask. Times are Unix milliseconds.
+
+    `label` is what whoever asked for it called it.
+    """
 
     job: str
     checkpoint_id: CheckpointId
     attempt: AttemptId
     parallelism: int
-    kind: str
+    kind: CheckpointKind
     triggered_ms: int
     acknowledged_ms: int
     snapshots: tuple[SubtaskSnapshot, ...]
+    label: str = ""
 
     @property
     def committables(self) -> tuple[Committable, ...]:
@@ -159,6 +164,7 @@ class CheckpointMetadata:
             "triggered_ms": self.triggered_ms,
             "acknowledged_ms": self.acknowledged_ms,
             "snapshots": [snapshot.to_json() for snapshot in self.snapshots],
+            "label": self.label,
         }
 
     @classmethod
@@ -168,10 +174,11 @@ class CheckpointMetadata:
             checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
             attempt=AttemptId(int(body["attempt"])),
             parallelism=int(body["parallelism"]),
-            kind=str(body["kind"]),
+            kind=CheckpointKind(body["kind"]),
             triggered_ms=int(body["triggered_ms"]),
             acknowledged_ms=int(body["acknowledged_ms"]),
             snapshots=tuple(SubtaskSnapshot.from_json(item) for item in body["snapshots"]),
+            label=str(body.get("label", "")),
         )
 
 

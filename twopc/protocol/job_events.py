@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Progress
 
@@ -40,8 +41,9 @@ class JobEvent:
     """One thing that happened. Times are Unix milliseconds of the coordinator's clock.
 
     `duration_ms`: of "completed", since the trigger; of "acknowledged", pause and storing; of "confirmed", since the
-    completion. `restartable` and `error_type` belong to "failed", `pause_ms` to "acknowledged", `final` to "triggered"
-    and "completed", `pid` to "attached".
+    completion. `restartable` and `error_type` belong to "failed", `pause_ms` to "acknowledged", `pid` to "attached".
+    `checkpoint_kind`, `label` and `request_id` belong to "triggered", "completed", "aborted" and "declined", `reason`
+    to the last two. A request that was not met is "aborted" with its `request_id` and no checkpoint.
     """
 
     kind: str
@@ -57,4 +59,11 @@ class JobEvent:
     pid: int = 0
     progress: Progress | None = None
     pause_ms: float = 0.0
-    final: bool = False
+    checkpoint_kind: CheckpointKind | None = None
+    label: str = ""
+    request_id: str = ""
+    reason: FailureReason | None = None
+
+    @property
+    def final(self) -> bool:
+        return self.checkpoint_kind is CheckpointKind.FINAL

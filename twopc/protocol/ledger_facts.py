@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
 
@@ -29,9 +30,7 @@ class AttemptStarted:
         return {
             "attempt": self.attempt,
             "parallelism": self.parallelism,
-            "interval_ms": self.settings.interval_ms,
-            "timeout_ms": self.settings.timeout_ms,
-            "min_pause_ms": self.settings.min_pause_ms,
+            **self.settings.to_json(),
             "restored": self.restored,
             "started_ms": self.started_ms,
         }
@@ -41,7 +40,7 @@ class AttemptStarted:
         return cls(
             attempt=AttemptId(int(body["attempt"])),
             parallelism=int(body["parallelism"]),
-            settings=CheckpointSettings(int(body["interval_ms"]), int(body["timeout_ms"]), int(body["min_pause_ms"])),
+            settings=CheckpointSettings.from_json(body),
             restored=CheckpointId(int(body["restored"])),
             started_ms=int(body["started_ms"]),
         )
@@ -55,7 +54,7 @@ class CheckpointReserved:
 
     checkpoint_id: CheckpointId
     attempt: AttemptId
-    kind: str
+    kind: CheckpointKind
     forgotten: tuple[CheckpointId, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -71,22 +70,29 @@ class CheckpointReserved:
         return cls(
             checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
             attempt=AttemptId(int(body["attempt"])),
-            kind=str(body["kind"]),
+            kind=CheckpointKind(body["kind"]),
             forgotten=tuple(CheckpointId(int(forgotten)) for forgotten in body["forgotten"]),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointCompleted:
-    """The completion record: from here on the checkpoint is completed. `committables` holds names, by subtask."""
+    """The completion record: from here on the checkpoint is completed. `committables` holds names, by subtask.
+
+    `label`, times (Unix milliseconds) and size repeat what the metadata says, for lists.
+    """
 
     KIND: ClassVar[str] = "checkpoint-completed"
 
     checkpoint_id: CheckpointId
     attempt: AttemptId
-    kind: str
+    kind: CheckpointKind
     metadata_sha256: str
     committables: tuple[tuple[str, ...], ...]
+    label: str = ""
+    triggered_ms: int = 0
+    acknowledged_ms: int = 0
+    size_bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -95,6 +101,10 @@ class CheckpointCompleted:
             "kind": self.kind,
             "metadata_sha256": self.metadata_sha256,
             "committables": [list(names) for names in self.committables],
+            "label": self.label,
+            "triggered_ms": self.triggered_ms,
+            "acknowledged_ms": self.acknowledged_ms,
+            "size_bytes": self.size_bytes,
         }
 
     @classmethod
@@ -102,9 +112,13 @@ class CheckpointCompleted:
         return cls(
             checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
             attempt=AttemptId(int(body["attempt"])),
-            kind=str(body["kind"]),
+            kind=CheckpointKind(body["kind"]),
             metadata_sha256=str(body["metadata_sha256"]),
             committables=tuple(tuple(str(name) for name in names) for names in body["committables"]),
+            label=str(body.get("label", "")),
+            triggered_ms=int(body.get("triggered_ms", 0)),
+            acknowledged_ms=int(body.get("acknowledged_ms", 0)),
+            size_bytes=int(body.get("size_bytes", 0)),
         )
 
 

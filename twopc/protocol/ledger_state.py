@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from twopc.errors import CheckpointCorrupted, ProtocolViolation
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import decode_fact, encode_fact
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import entry_name
@@ -74,6 +75,19 @@ class LedgerState:
     @property
     def newest(self) -> CompletedCheckpoint | None:
         return self.completed[-1] if self.completed else None
+
+    @property
+    def newest_of_attempt(self) -> CheckpointId:
+        """The newest, if the current attempt took it, else 0: those of earlier attempts were settled by the driver."""
+        newest = self.newest
+        return newest.checkpoint_id if newest is not None and newest.record.attempt == self.current else NO_CHECKPOINT
+
+    @property
+    def final_completed(self) -> CheckpointId:
+        """The final checkpoint of the current attempt, once it is completed; 0 before."""
+        newest = self.newest
+        final = newest is not None and newest.record.kind is CheckpointKind.FINAL
+        return self.newest_of_attempt if final else NO_CHECKPOINT
 
     def find(self, checkpoint_id: CheckpointId) -> CompletedCheckpoint | None:
         return next((each for each in self.completed if each.checkpoint_id == checkpoint_id), None)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import assert_never
+from enum import StrEnum
+from typing import TypeVar, assert_never
 
 from twopc.errors import ProtocolViolation
+from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
@@ -26,6 +29,8 @@ from twopc.protocol.messages import (
     Trigger,
 )
 from twopc.rpc import control_pb2 as pb
+
+E = TypeVar("E", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,10 @@ def encode_event(event: JobEvent) -> pb.JobEvent:
         pid=event.pid,
         progress=None if event.progress is None else _encode_progress(event.progress),
         pause_ms=event.pause_ms,
-        final=event.final,
+        checkpoint_kind=event.checkpoint_kind or "",
+        label=event.label,
+        request_id=event.request_id,
+        reason=event.reason or "",
     )
 
 
@@ -179,7 +187,25 @@ def decode_event(wire: pb.JobEvent) -> JobEvent:
         pid=wire.pid,
         progress=_decode_progress(wire.progress) if wire.HasField("progress") else None,
         pause_ms=wire.pause_ms,
-        final=wire.final,
+        checkpoint_kind=_member(CheckpointKind, wire.checkpoint_kind),
+        label=wire.label,
+        request_id=wire.request_id,
+        reason=_member(FailureReason, wire.reason),
+    )
+
+
+def encode_settings(settings: CheckpointSettings) -> pb.CheckpointSettings:
+    return pb.CheckpointSettings(**settings.to_json())
+
+
+def decode_settings(wire: pb.CheckpointSettings) -> CheckpointSettings:
+    return CheckpointSettings(
+        interval_ms=wire.interval_ms,
+        timeout_ms=wire.timeout_ms,
+        min_pause_ms=wire.min_pause_ms,
+        max_concurrent=wire.max_concurrent,
+        tolerable_failures=wire.tolerable_failures,
+        retained=wire.retained,
     )
 
 
@@ -195,6 +221,14 @@ def decode_metadata(data: bytes) -> CheckpointMetadata | None:
         return CheckpointMetadata.from_json(json.loads(data))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ProtocolViolation("the coordinator sent checkpoint metadata that can't be read") from error
+
+
+def _member(kind: type[E], name: str) -> E | None:
+    """The member of a closed set with this name; no name is none."""
+    try:
+        return kind(name) if name else None
+    except ValueError as error:
+        raise ProtocolViolation(f"the coordinator sent {name!r}, which is no {kind.__name__}") from error
 
 
 def _decode_snapshot(data: bytes) -> SubtaskSnapshot:

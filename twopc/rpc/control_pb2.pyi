@@ -143,14 +143,20 @@ class ToSubtask(_message.Message):
     def __init__(self, trigger: _Optional[_Union[Trigger, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., fenced_off: _Optional[_Union[FencedOff, _Mapping]] = ...) -> None: ...
 
 class CheckpointSettings(_message.Message):
-    __slots__ = ("interval_ms", "timeout_ms", "min_pause_ms")
+    __slots__ = ("interval_ms", "timeout_ms", "min_pause_ms", "max_concurrent", "tolerable_failures", "retained")
     INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     MIN_PAUSE_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONCURRENT_FIELD_NUMBER: _ClassVar[int]
+    TOLERABLE_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    RETAINED_FIELD_NUMBER: _ClassVar[int]
     interval_ms: int
     timeout_ms: int
     min_pause_ms: int
-    def __init__(self, interval_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., min_pause_ms: _Optional[int] = ...) -> None: ...
+    max_concurrent: int
+    tolerable_failures: int
+    retained: int
+    def __init__(self, interval_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., min_pause_ms: _Optional[int] = ..., max_concurrent: _Optional[int] = ..., tolerable_failures: _Optional[int] = ..., retained: _Optional[int] = ...) -> None: ...
 
 class StartAttemptRequest(_message.Message):
     __slots__ = ("job", "parallelism", "settings", "restore_from")
@@ -227,7 +233,7 @@ class WatchRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ...) -> None: ...
 
 class JobEvent(_message.Message):
-    __slots__ = ("job", "attempt", "kind", "checkpoint_id", "subtask", "message", "restartable", "error_type", "time_ms", "duration_ms", "pid", "progress", "pause_ms", "final")
+    __slots__ = ("job", "attempt", "kind", "checkpoint_id", "subtask", "message", "restartable", "error_type", "time_ms", "duration_ms", "pid", "progress", "pause_ms", "checkpoint_kind", "label", "request_id", "reason")
     JOB_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -241,7 +247,10 @@ class JobEvent(_message.Message):
     PID_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     PAUSE_MS_FIELD_NUMBER: _ClassVar[int]
-    FINAL_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_KIND_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     job: str
     attempt: int
     kind: str
@@ -255,5 +264,8 @@ class JobEvent(_message.Message):
     pid: int
     progress: Progress
     pause_ms: float
-    final: bool
-    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., checkpoint_id: _Optional[int] = ..., subtask: _Optional[int] = ..., message: _Optional[str] = ..., restartable: _Optional[bool] = ..., error_type: _Optional[str] = ..., time_ms: _Optional[int] = ..., duration_ms: _Optional[float] = ..., pid: _Optional[int] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., pause_ms: _Optional[float] = ..., final: _Optional[bool] = ...) -> None: ...
+    checkpoint_kind: str
+    label: str
+    request_id: str
+    reason: str
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., checkpoint_id: _Optional[int] = ..., subtask: _Optional[int] = ..., message: _Optional[str] = ..., restartable: _Optional[bool] = ..., error_type: _Optional[str] = ..., time_ms: _Optional[int] = ..., duration_ms: _Optional[float] = ..., pid: _Optional[int] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., pause_ms: _Optional[float] = ..., checkpoint_kind: _Optional[str] = ..., label: _Optional[str] = ..., request_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...

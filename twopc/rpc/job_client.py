@@ -16,7 +16,7 @@ from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
-from twopc.rpc.codec import decode_event, decode_metadata
+from twopc.rpc.codec import decode_event, decode_metadata, encode_settings
 from twopc.rpc.control_pb2_grpc import JobControlStub
 from twopc.rpc.status import error_of
 from twopc.rpc.tls import TlsFiles
@@ -61,11 +61,7 @@ class JobClient:
             pb.StartAttemptRequest(
                 job=job,
                 parallelism=settings.parallelism,
-                settings=pb.CheckpointSettings(
-                    interval_ms=settings.checkpoint_interval_ms,
-                    timeout_ms=settings.checkpoint_timeout_ms,
-                    min_pause_ms=settings.checkpoint_min_pause_ms,
-                ),
+                settings=encode_settings(settings.checkpoints),
                 restore_from=restore_from,
             ),
         )

@@ -17,6 +17,7 @@ import twopc.testing.simulation.driver
 import twopc.testing.simulation.sink
 import twopc.testing.simulation.subtask
 from coordinator.attempt import RunningAttempt
+from coordinator.catching_up import CatchingUp
 from coordinator.checkpoint import PendingCheckpoint
 from coordinator.core import Core
 from coordinator.events import Stored
@@ -128,8 +129,9 @@ def _judge_without_start(recorded: Any, evidence: Any) -> Verdict:
 
 
 def _tell_before_storing(decide: Any, attempt: Any, state: Any, out: Any) -> None:
-    if attempt.pending is not None and not attempt.pending.missing:
-        attempt.tell_all(Complete(attempt.pending.checkpoint_id), out)
+    whole = attempt.in_flight.whole()
+    if whole is not None:
+        attempt.tell_all(Complete(whole.checkpoint_id), out)
     decide(attempt, state, out)
 
 
@@ -194,8 +196,8 @@ def _stored_anyway(store: Any, jobs: Any, job: Any, facts: Any) -> Any:
 @contextmanager
 def _nothing_repeated() -> Iterator[None]:
     with (
-        patch.object(RunningAttempt, "_repeat_missed", lambda attempt, event, state, out: None),
-        patch.object(RunningAttempt, "_answer_late", lambda attempt, member, checkpoint_id, state, out: None),
+        patch.object(CatchingUp, "repeat_missed", lambda attempt, event, state, out: None),
+        patch.object(CatchingUp, "answer_late", lambda attempt, member, checkpoint_id, state, out: None),
     ):
         yield
 
