@@ -44,6 +44,7 @@ from twopc.protocol.messages import (
     Progress,
     ToSubtask,
     Trigger,
+    Welcome,
 )
 
 
@@ -83,6 +84,7 @@ class RunningAttempt:
         if replaced is not None:
             out.hang_up(replaced.session)
         out.publish(JobEventKind.ATTACHED, subtask=event.subtask, pid=event.pid, message=event.host)
+        out.send(event.session, Welcome())
         self._catching_up.repeat_missed(event, state, out)
         if self.membership.all_attached and self._schedule.ready is None:
             self._schedule.ready = out.now.monotonic_ms

@@ -20,7 +20,6 @@ from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import worker_tls
-from twopc.runtime.link import Link
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Parts, Subtask
@@ -64,7 +63,7 @@ def _link(spec: SubtaskSpec) -> SubtaskLink:
         raise
 
 
-def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: Link, closing: ExitStack) -> Subtask:
+def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, closing: ExitStack) -> Subtask:
     work_folder = _work_folder(spec)
     closing.callback(_remove, work_folder)
     storage = CheckpointStorage(Path(spec.settings.checkpoint_dir) / spec.job)
@@ -73,6 +72,10 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: Link, closing:
         storage, spec.snapshots, [split.partition for split in spec.splits], spec.subtask, work_folder
     )
     closing.callback(backend.close)
+    settings = spec.settings
+    patience = max(SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000)
+    # A process that was held up until its attempt was over must not open anything: it would only be in the way.
+    link.await_welcome(patience)
     sink = definition.sink
     sink.open(spec.context)
     closing.callback(sink.close)
@@ -93,15 +96,8 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: Link, closing:
         store_executor=store_executor,
         commit_executor=commit_executor,
     )
-    settings = spec.settings
-    return Subtask(
-        spec.subtask,
-        parts,
-        group=definition.source.group(spec.job_context),
-        silence_limit_seconds=max(
-            SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000
-        ),
-    )
+    group = definition.source.group(spec.job_context)
+    return Subtask(spec.subtask, parts, group=group, silence_limit_seconds=patience)
 
 
 def _restored(spec: SubtaskSpec) -> CheckpointId:

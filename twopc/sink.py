@@ -136,8 +136,9 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
     def abort_lingering(self, context: JobContext) -> list[str]:
         """On the driver, after `recover`: abort what earlier attempts left open; return the names, for the log.
 
-        Called again after the first completed checkpoint of the attempt, for what a late zombie opened; then
-        transactions of `context.attempt` itself must be left alone.
+        Called again after the first completed checkpoint of the attempt, every half minute from then on, and when the
+        job has finished, on a thread of its own, for what a late zombie opened; then transactions of `context.attempt`
+        itself must be left alone. Those of a later attempt always: a driver may itself be the zombie.
         """
         return []
 

@@ -24,7 +24,17 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import Committable, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
-from twopc.protocol.messages import Ack, Committed, Complete, Decline, EndOfInput, ToCoordinator, ToSubtask, Trigger
+from twopc.protocol.messages import (
+    Ack,
+    Committed,
+    Complete,
+    Decline,
+    EndOfInput,
+    ToCoordinator,
+    ToSubtask,
+    Trigger,
+    Welcome,
+)
 
 JOB = "flights"
 INTERVAL = 1_000
@@ -180,9 +190,9 @@ class Scene:
                 self.committed(subtask, number)
 
     def heard(self, subtask: int) -> list[ToSubtask]:
-        """What this subtask's stream has brought since the last look."""
+        """What this subtask's stream has brought since the last look, its welcome aside."""
         session = self.session_of[subtask]
-        messages = [message for to, message in self.outlet.sent if to == session]
+        messages = [message for to, message in self.outlet.sent if to == session and message != Welcome()]
         seen = self._read.get(session, 0)
         self._read[session] = len(messages)
         return messages[seen:]

@@ -12,7 +12,22 @@ from coordinator.storage import MemoryStorage
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, TIMEOUT, Recorder, Scene, checkpoint
 from twopc.errors import ConfigurationError, Fenced
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, Trigger
+from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, Trigger, Welcome
+
+
+def test_the_first_message_on_an_accepted_stream_is_the_welcome() -> None:
+    scene = Scene()
+    scene.start(parallelism=1)
+    first, again = scene.attach(0), scene.attach(0)
+    assert scene.outlet.sent == [(first, Welcome()), (again, Welcome())]
+
+
+def test_a_subtask_that_is_turned_away_is_never_welcomed() -> None:
+    scene = Scene()
+    scene.start()
+    scene.start()
+    zombie = scene.attach(0, attempt=1)
+    assert [type(message) for session, message in scene.outlet.sent if session == zombie] == [FencedOff]
 
 
 def test_a_broken_stream_does_not_abort_the_checkpoint_in_flight() -> None:
@@ -277,4 +292,5 @@ def test_several_jobs_do_not_meet() -> None:
         )
     scene.clock.advance(INTERVAL)
     jobs.tick()
-    assert outlet.sent == [(SessionId(1), Trigger(checkpoint(1))), (SessionId(2), Trigger(checkpoint(1)))]
+    triggers = [(session, message) for session, message in outlet.sent if message != Welcome()]
+    assert triggers == [(SessionId(1), Trigger(checkpoint(1))), (SessionId(2), Trigger(checkpoint(1)))]

@@ -41,9 +41,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.fixture
 def survivor(servers: str, job: str, out: str) -> DrivenSink:
-    """Return the same job as the victim's, in this process, with no attempt started."""
+    """Return the same job as the victim's, in this process, about to recover it as attempt 2."""
     driven = DrivenSink(servers, job, out, input_topic=out)
-    driven.attempt = 1
+    driven.attempt = 2
     return driven
 
 
@@ -85,7 +85,7 @@ def test_an_open_transaction_hides_later_output_until_it_is_aborted(
     other.commit(other.pre_commit(1))
     other.die()
     assert values_of(servers, out) == [b"pre-committed"]
-    assert survivor.sink.abort_lingering(survivor.context) == [f"{job}-0-1"]
+    assert survivor.sink.abort_lingering(survivor.context) == [f"{job}-1-0-1"]
     assert values_of(servers, out) == [b"pre-committed", b"of another job"]
 
 
@@ -200,14 +200,14 @@ def test_the_second_sweep_leaves_the_attempts_own_transactions_alone_and_ends_a_
     survivor.write(b"own")
     own = survivor.pre_commit(1)
     survivor.write(b"own, open")
-    zombie = _open_by_hand(servers, f"{job}-0-1003", out)
-    beyond = _open_by_hand(servers, f"{job}-5-0", out)
+    zombie = _open_by_hand(servers, f"{job}-0-0-1003", out)
+    beyond = _open_by_hand(servers, f"{job}-0-5-0", out)
     swept = survivor.sink.abort_lingering(survivor.context)
     survivor.commit(own)
     survivor.commit(survivor.pre_commit(2))
     survivor.die()
     del zombie, beyond
-    assert swept == [f"{job}-0-1003", f"{job}-5-0"]
+    assert swept == [f"{job}-0-0-1003", f"{job}-0-5-0"]
     assert values_of(servers, out) == [b"own", b"own, open"]
 
 

@@ -283,5 +283,5 @@ def test_the_transactional_id_is_the_given_prefix_the_subtask_and_the_slot(serve
     driven = DrivenSink(servers, job, out, input_topic=out, transactional_id_prefix=f"{job}-given")
     driven.start_attempt()
     driven.write(b"a")
-    assert driven.pre_commit(1).name == f"{job}-given-0-0@1"
+    assert driven.pre_commit(1).name == f"{job}-given-1-0-0@1"
     driven.die()

@@ -28,6 +28,7 @@ from twopc.protocol.messages import (
     ToCoordinator,
     ToSubtask,
     Trigger,
+    Welcome,
 )
 from twopc.rpc.codec import Attach
 
@@ -88,6 +89,7 @@ to_subtask: st.SearchStrategy[ToSubtask] = st.one_of(
     st.builds(Complete, checkpoints),
     st.builds(Abort, checkpoints, text),
     st.builds(Finish),
+    st.builds(Welcome),
     st.builds(FencedOff, text),
 )
 events = st.builds(

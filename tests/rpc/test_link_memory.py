@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.coordinator.kit import checkpoint, snapshot
-from twopc.protocol.messages import Abort, Ack, Committed, Complete, Decline, EndOfInput, Failed, Progress, Trigger
+from twopc.errors import Fenced
+from twopc.protocol.messages import (
+    Abort,
+    Ack,
+    Committed,
+    Complete,
+    Decline,
+    EndOfInput,
+    Failed,
+    FencedOff,
+    Finish,
+    Progress,
+    Trigger,
+    Welcome,
+)
 from twopc.rpc.link_memory import LinkMemory
 
 
@@ -69,3 +85,22 @@ def test_what_the_next_attach_tells_is_remembered() -> None:
     memory.said(EndOfInput())
     assert (memory.last_checkpoint_id, memory.end_of_input) == (3, True)
     assert memory.repeat() == []
+
+
+def test_a_subtask_may_open_its_sink_once_it_was_welcomed() -> None:
+    memory = LinkMemory()
+    assert not memory.may_open()
+    memory.heard(Welcome())
+    assert memory.may_open()
+
+
+@pytest.mark.parametrize("last", [FencedOff("attempt 3 owns the job"), Finish()], ids=["fenced off", "finished"])
+@pytest.mark.parametrize("before", [[], [Welcome()]], ids=["at once", "after the welcome"])
+def test_a_subtask_that_is_dismissed_before_it_began_never_opens_its_sink(
+    before: list[Welcome], last: FencedOff | Finish
+) -> None:
+    memory = LinkMemory()
+    for message in (*before, last):
+        memory.heard(message)
+    with pytest.raises(Fenced, match="turned away before it began"):
+        memory.may_open()

@@ -12,14 +12,15 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from coordinator.server import CoordinatorServer
-from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, Watcher, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
 from twopc.checkpoints import read_job
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
-from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.messages import Decline, EndOfInput, Failed, FencedOff, Finish, Progress, Trigger
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.messages import Decline, EndOfInput, Failed, FencedOff, Finish, Progress, Trigger, Welcome
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.job_client import JobClient
+from twopc.rpc.subtask_link import SubtaskLink
 
 ATTEMPT = AttemptId(1)
 Closing = Callable[[Callable[[], None]], None]
@@ -146,7 +147,7 @@ def test_what_a_subtask_tells_reaches_those_who_watch(serve: Serve, closing: Clo
     with Watcher(client) as watcher:
         started = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
         running = subtasks(address, started.attempt, closing)
-        progress = Progress(10, 7, 3, "late-flights-0-1", ("late-flights-0-0",))
+        progress = Progress(10, 7, 3, "late-flights-1-0-1", ("late-flights-1-0-0",))
         running[0].link.send(progress)
         running[1].link.send(Failed("UserCodeError", "flights[3]@17: boom", restartable=False))
         eventually(lambda: bool(watcher.told("failed")), "the failure arrives")
@@ -183,6 +184,34 @@ def test_a_subtask_of_an_unknown_attempt_is_fenced_off(serve: Serve, closing: Cl
     closing(subtask.close)
     eventually(lambda: subtask.ended, "it is told to end")
     assert isinstance(subtask.heard[-1], FencedOff)
+
+
+def test_a_subtask_that_is_accepted_learns_it_before_anything_else(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve()
+    started = client.start_attempt(JOB, SETTINGS)
+    running = subtasks(address, started.attempt, closing)
+    for subtask in running:
+        subtask.link.await_welcome(PATIENCE_SECONDS)
+    eventually(lambda: all(subtask.completed() for subtask in running), "what came behind it was not lost")
+    assert {type(subtask.heard[0]) for subtask in running} == {Welcome}
+
+
+def test_a_subtask_that_is_turned_away_waits_no_longer_for_its_welcome(serve: Serve, closing: Closing) -> None:
+    _, address, client = serve()
+    client.start_attempt(JOB, SETTINGS)
+    zombie = ScriptedSubtask(address, AttemptId(7), 0)
+    closing(zombie.close)
+    with pytest.raises(Fenced, match="attempt 7 is not the current one"):
+        zombie.link.await_welcome(PATIENCE_SECONDS)
+
+
+def test_a_welcome_that_never_comes_is_missed_after_a_bounded_time() -> None:
+    link = SubtaskLink("127.0.0.1:1", job=JOB, attempt=AttemptId(1), subtask=SubtaskIndex(0))
+    try:
+        with pytest.raises(Unavailable, match="has not been accepted"):
+            link.await_welcome(0.05)
+    finally:
+        link.close()
 
 
 def test_refusals_come_back_as_our_errors_with_their_message(serve: Serve, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from twopc.driver.events import EventWatch
 from twopc.driver.host import Host, Stage
 from twopc.driver.recovery import Planner, Recovered, assign, recover
 from twopc.driver.signals import StopSignals
+from twopc.driver.sweeper import Sweeper
 from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
 from twopc.protocol.ids import SubtaskIndex
@@ -67,7 +68,6 @@ class Attempt:
         self._began = time.monotonic()
         self._submitted = False
         self._stop_sent = False
-        self._swept = False
 
     def run(self, restore_from: str) -> None:
         """Run to the end of the job; raise AttemptFailed otherwise."""
@@ -84,6 +84,9 @@ class Attempt:
             self._client.end_attempt(job, started.attempt, str(error))
             raise self._failed(error) from error
         reason = "the driver ended the attempt"
+        sweeper = Sweeper(
+            lambda: self._definition.sink.abort_lingering(context), lambda: self._watch.completed_in_attempt
+        )
         try:
             self._supervise(context, stage)
             reason = "finished"
@@ -95,6 +98,7 @@ class Attempt:
                 self._client.end_attempt(job, started.attempt, reason)
             finally:
                 stage.kill()
+                sweeper.close(finished=reason == "finished")
 
     def _submit(self, context: JobContext, started: StartedAttempt) -> Stage:
         recovered = recover(self._client, self._definition.sink, context, started)
@@ -135,22 +139,9 @@ class Attempt:
                 self._stop_sent = True
                 log.info("stopping: waiting for a last checkpoint (a second Ctrl-C ends at once)")
                 self._client.stop(context.job, context.attempt)
-            if self._watch.completed_in_attempt and not self._swept:
-                self._sweep_again(context)
         deadline = time.monotonic() + DRAIN_SECONDS
         while not stage.wait(TICK_SECONDS) and time.monotonic() < deadline:
             pass
-
-    def _sweep_again(self, context: JobContext) -> None:
-        """Abort what a zombie may have opened since the first sweep; a broker that is busy now is asked later."""
-        try:
-            names = self._definition.sink.abort_lingering(context)
-            self._swept = True
-        except Unavailable as error:
-            log.warning("lingering transactions were not looked for again yet: %s", error)
-            return
-        for name in names:
-            log.warning("lingering transaction %s of a zombie: aborted", name)
 
     def _ended_early(self, stage: Stage) -> TwoPhaseCommitError:
         """The stage is gone: prefer what a subtask managed to say over what the host saw."""

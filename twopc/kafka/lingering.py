@@ -1,4 +1,8 @@
-"""What earlier attempts left open: found by the shape of its transactional id, and ended by taking the id over."""
+"""What earlier attempts left behind: found by the shape of its transactional id, and ended by taking the id over.
+
+Invariant: only ids of *earlier* attempts are ever taken over. So a driver that was paused in here, and wakes when a
+newer attempt runs, does that attempt no harm.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,14 @@ log = logging.getLogger(__name__)
 
 BUDGET_SECONDS = 60.0
 
+FENCED_ATTEMPTS = 8
+"""How many of the last attempts have all their ids taken over at recovery, open or not.
+
+That fences their producers before they open anything. It need not go back for ever: a process of an older attempt can
+commit nothing, since no coordinator completes a checkpoint of it, and what it still opens is found as open by the next
+`abort_open`. So the work at a start stays bounded, however often a job was restarted.
+"""
+
 _OPEN = {
     BrokerState.ONGOING,
     BrokerState.PREPARE_COMMIT,
@@ -24,24 +36,23 @@ _OPEN = {
 }
 
 
-def take_over_all(client: ControlClient, prefix: str, timeout_ms: int) -> list[str]:
-    """Initialise every id of the prefix that a broker remembers, whatever its state; return those that were open.
+def fence_earlier(client: ControlClient, prefix: str, timeout_ms: int, attempt: AttemptId) -> list[str]:
+    """Take over every open id of an earlier attempt, and every id of the last few; return those that were open.
 
-    That aborts what is open and fences every producer of an earlier attempt. Everything worth keeping must be settled.
+    That aborts what is open and fences every producer concerned. Everything worth keeping must be settled.
     """
-    return _take_over(client, prefix, timeout_ms, lambda name, state: True)
-
-
-def take_over_foreign(
-    client: ControlClient, prefix: str, timeout_ms: int, attempt: AttemptId, parallelism: int
-) -> list[str]:
-    """The same for what is open and can't be this attempt's own: a zombie may have opened it after the first time."""
+    oldest = attempt - FENCED_ATTEMPTS
     return _take_over(
         client,
         prefix,
         timeout_ms,
-        lambda name, state: state in _OPEN and not name.may_belong_to(attempt, parallelism),
+        lambda name, state: name.attempt < attempt and (state in _OPEN or name.attempt >= oldest),
     )
+
+
+def abort_open(client: ControlClient, prefix: str, timeout_ms: int, attempt: AttemptId) -> list[str]:
+    """The same for what is open only: a zombie may have opened it since. One question a broker, if there is nothing."""
+    return _take_over(client, prefix, timeout_ms, lambda name, state: name.attempt < attempt and state in _OPEN)
 
 
 def _take_over(

@@ -1,8 +1,8 @@
-"""Transactional ids: `<prefix>-<subtask>-<slot>`, built and read here only.
+"""Transactional ids: `<prefix>-<attempt>-<subtask>-<slot>`, built and read here only.
 
-The first slots of a subtask keep their ids over all attempts, so the broker remembers few of them, and opening them
-fences whoever held them before. A slot that is added later carries the attempt in its number, so that it can't be
-mistaken for one that a zombie of an earlier attempt added.
+The attempt stands in every id, so no two attempts ever share one: whatever a process of an old attempt does, and
+whenever, it can't take an id over that a newer attempt uses. An id is read back with its prefix known and exactly three
+numbers behind it, so the ids of job `a` and of job `a-1` are never taken for each other's.
 """
 
 from __future__ import annotations
@@ -15,33 +15,25 @@ from twopc.protocol.ids import AttemptId, SubtaskIndex
 FIRST_SLOTS = 3
 """Open, pre-committed, and committed but not yet followed by a later completed checkpoint."""
 
-_SLOTS_PER_ATTEMPT = 1_000
+_NUMBER = "(0|[1-9][0-9]*)"
 
 
 @dataclass(frozen=True, slots=True)
 class SlotName:
-    """What a transactional id says."""
+    """What a transactional id says. `slot` counts from 0 in every subtask of every attempt."""
 
+    attempt: AttemptId
     subtask: SubtaskIndex
     slot: int
 
-    def may_belong_to(self, attempt: AttemptId, parallelism: int) -> bool:
-        """Whether a subtask of this attempt may be using the id."""
-        if self.subtask >= parallelism:
-            return False
-        return self.slot < FIRST_SLOTS or self.slot // _SLOTS_PER_ATTEMPT == attempt
+
+def transactional_id(prefix: str, name: SlotName) -> str:
+    return f"{prefix}-{name.attempt}-{name.subtask}-{name.slot}"
 
 
-def added_slot(attempt: AttemptId, count: int) -> int:
-    """Return the number of the slot that an attempt adds when it has `count` already."""
-    return attempt * _SLOTS_PER_ATTEMPT + count
-
-
-def transactional_id(prefix: str, subtask: SubtaskIndex, slot: int) -> str:
-    return f"{prefix}-{subtask}-{slot}"
-
-
-def parse_transactional_id(prefix: str, name: str) -> SlotName | None:
-    """Return what the id says if it is exactly one of this prefix; None for every other, `<prefix>-x-0-0` included."""
-    match = re.fullmatch(rf"{re.escape(prefix)}-([0-9]+)-([0-9]+)", name)
-    return None if match is None else SlotName(SubtaskIndex(int(match[1])), int(match[2]))
+def parse_transactional_id(prefix: str, text: str) -> SlotName | None:
+    """Return what the id says if it is exactly one of this prefix; None for `<prefix>-x-1-0-0` and every other."""
+    match = re.fullmatch(rf"{re.escape(prefix)}-{_NUMBER}-{_NUMBER}-{_NUMBER}", text)
+    if match is None:
+        return None
+    return SlotName(AttemptId(int(match[1])), SubtaskIndex(int(match[2])), int(match[3]))

@@ -9,7 +9,7 @@ from typing import Any
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_config import admin_config, checked_producer_properties
-from twopc.kafka.lingering import take_over_all, take_over_foreign
+from twopc.kafka.lingering import abort_open, fence_earlier
 from twopc.kafka.output import Channel, Output, TopicOf
 from twopc.kafka.plain import PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics, transaction_timeout_ms
@@ -164,12 +164,12 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
             config = self._config(context, DRIVER, client)
             prefix, timeout_ms = config.prefix, config.timeout_ms
             if self._swept == context.attempt:
-                return take_over_foreign(client, prefix, timeout_ms, context.attempt, context.parallelism)
+                return abort_open(client, prefix, timeout_ms, context.attempt)
             # librdkafka checks its settings when it makes a producer; nothing is sent.
             Channel(config.transactional(f"{prefix}-check") if self._transactional else config.plain())
             if isinstance(self.topic, str):
                 require_topics(client, (self.topic,), "output")
-            lingering = take_over_all(client, prefix, timeout_ms)
+            lingering = fence_earlier(client, prefix, timeout_ms, context.attempt)
             self._swept = context.attempt
             return lingering
 

@@ -15,7 +15,7 @@ from twopc.errors import CheckpointDeclined, ProtocolViolation, Unavailable
 from twopc.kafka.committable import PreparedTransaction, witness_metadata
 from twopc.kafka.committer import Committer
 from twopc.kafka.failures import error_of, failure
-from twopc.kafka.naming import FIRST_SLOTS, added_slot, transactional_id
+from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
 from twopc.kafka.output import ABORT_TIMEOUT_SECONDS, Channel, Output
 from twopc.kafka.patience import patiently
 from twopc.kafka.slots import Slot, SlotPool
@@ -102,8 +102,7 @@ class TransactionalWriter:
         self._pool.close()
 
     def _make(self, number: int) -> tuple[str, Channel]:
-        slot = number if number < FIRST_SLOTS else added_slot(self._config.attempt, number)
-        name = transactional_id(self._config.prefix, self._config.subtask, slot)
+        name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
         channel = Channel(self._config.transactional(name))
         try:
             channel.producer.init_transactions(INIT_TIMEOUT_SECONDS)

@@ -12,6 +12,14 @@ from twopc.protocol.ids import CheckpointId
 
 
 @dataclass(frozen=True, slots=True)
+class Welcome:
+    """The subtask is accepted: it belongs to the attempt that owns the job. Its sink is opened only after this.
+
+    The first message on every accepted stream, so it may be heard again.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Trigger:
     """Take this checkpoint. After a `final` one, read nothing more."""
 
@@ -49,7 +57,7 @@ class FencedOff:
     reason: str
 
 
-ToSubtask = Trigger | Complete | Abort | Finish | FencedOff
+ToSubtask = Welcome | Trigger | Complete | Abort | Finish | FencedOff
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """What a subtask does about each message: decisions only, no resources.
 
+    Welcome     --> nothing: it has done its work before the sink was opened
     Trigger(n)  --> take the checkpoint, unless n is not greater than the last id seen in this attempt
     Complete(n) --> commit everything pending up to and including n, oldest first (a lost Complete is subsumed)
     Abort(n)    --> nothing: what was pre-committed for n is committed with the next completed checkpoint (Flink's rule)
@@ -22,7 +23,7 @@ from typing import assert_never
 
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, ToSubtask, Trigger
+from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, ToSubtask, Trigger, Welcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class SubtaskState:
                 )
                 self._handed_out = max(self._handed_out, message.checkpoint_id)
                 return CommitPending(message, due)
-            case Abort():
+            case Abort() | Welcome():
                 return Ignore()
             case Finish():
                 return End()

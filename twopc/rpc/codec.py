@@ -27,6 +27,7 @@ from twopc.protocol.messages import (
     ToCoordinator,
     ToSubtask,
     Trigger,
+    Welcome,
 )
 from twopc.rpc import control_pb2 as pb
 
@@ -130,6 +131,8 @@ def encode_to_subtask(message: ToSubtask) -> pb.ToSubtask:
             return pb.ToSubtask(finish=pb.Finish())
         case FencedOff():
             return pb.ToSubtask(fenced_off=pb.FencedOff(reason=message.reason))
+        case Welcome():
+            return pb.ToSubtask(welcome=pb.Welcome())
         case _:
             assert_never(message)
 
@@ -146,6 +149,8 @@ def decode_to_subtask(wire: pb.ToSubtask) -> ToSubtask:
             return Finish()
         case "fenced_off":
             return FencedOff(wire.fenced_off.reason)
+        case "welcome":
+            return Welcome()
         case other:
             raise ProtocolViolation(f"the coordinator sent a message without a known body ({other})")
 

@@ -122,6 +122,10 @@ class Finish(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class Welcome(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class FencedOff(_message.Message):
     __slots__ = ("reason",)
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -129,18 +133,20 @@ class FencedOff(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class ToSubtask(_message.Message):
-    __slots__ = ("trigger", "complete", "abort", "finish", "fenced_off")
+    __slots__ = ("trigger", "complete", "abort", "finish", "fenced_off", "welcome")
     TRIGGER_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
     ABORT_FIELD_NUMBER: _ClassVar[int]
     FINISH_FIELD_NUMBER: _ClassVar[int]
     FENCED_OFF_FIELD_NUMBER: _ClassVar[int]
+    WELCOME_FIELD_NUMBER: _ClassVar[int]
     trigger: Trigger
     complete: Complete
     abort: Abort
     finish: Finish
     fenced_off: FencedOff
-    def __init__(self, trigger: _Optional[_Union[Trigger, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., fenced_off: _Optional[_Union[FencedOff, _Mapping]] = ...) -> None: ...
+    welcome: Welcome
+    def __init__(self, trigger: _Optional[_Union[Trigger, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., fenced_off: _Optional[_Union[FencedOff, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ...) -> None: ...
 
 class CheckpointSettings(_message.Message):
     __slots__ = ("interval_ms", "timeout_ms", "min_pause_ms", "max_concurrent", "tolerable_failures", "retained")

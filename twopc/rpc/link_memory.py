@@ -1,4 +1,4 @@
-"""What a subtask must say again when its stream is opened again. Pure.
+"""What a subtask must say again when its stream is opened again, and whether it was let in at all. Pure.
 
 Invariants: an acknowledgement is repeated until the coordinator has said what became of its checkpoint; of several
 commit reports only the last matters, because it covers those before; progress is never repeated.
@@ -7,7 +7,9 @@ commit reports only the last matters, because it covers those before; progress i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import assert_never
 
+from twopc.errors import Fenced
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import (
     Abort,
@@ -17,9 +19,12 @@ from twopc.protocol.messages import (
     Decline,
     EndOfInput,
     Failed,
+    FencedOff,
+    Finish,
     ToCoordinator,
     ToSubtask,
     Trigger,
+    Welcome,
 )
 
 NOTHING_SEEN = CheckpointId(0)
@@ -27,11 +32,16 @@ NOTHING_SEEN = CheckpointId(0)
 
 @dataclass(slots=True)
 class LinkMemory:
-    """Follows one subtask's conversation. `last_checkpoint_id` is the greatest that it was told to take."""
+    """Follows one subtask's conversation. `last_checkpoint_id` is the greatest that it was told to take.
+
+    `dismissed` says why the subtask must end, once it was told to.
+    """
 
     last_checkpoint_id: CheckpointId = NOTHING_SEEN
     end_of_input: bool = False
     failed: Failed | None = None
+    welcomed: bool = False
+    dismissed: str | None = None
     _committed: Committed | None = None
     _unanswered: dict[CheckpointId, Ack | Decline] = field(default_factory=dict)
 
@@ -57,8 +67,25 @@ class LinkMemory:
                 self._answered(message.checkpoint_id)
             case Abort():
                 self._unanswered.pop(message.checkpoint_id, None)
+            case Welcome():
+                self.welcomed = True
+            case FencedOff():
+                self.dismissed = message.reason
+            case Finish():
+                self.dismissed = "the attempt is over"
             case _:
-                pass
+                assert_never(message)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the coordinator has said yes or no to this subtask."""
+        return self.welcomed or self.dismissed is not None
+
+    def may_open(self) -> bool:
+        """Whether the coordinator has accepted this subtask, so far as is known; raise Fenced if it need not wait."""
+        if self.dismissed is not None:
+            raise Fenced(f"this subtask was turned away before it began: {self.dismissed}")
+        return self.welcomed
 
     def repeat(self) -> list[ToCoordinator]:
         """What to say after Attach, which itself tells of the end of the input."""

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 import grpc
 
+from twopc.errors import Unavailable
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.protocol.messages import FencedOff, Finish, ToCoordinator, ToSubtask
 from twopc.rpc import control_pb2 as pb
@@ -106,6 +107,19 @@ class SubtaskLink:
             messages = list(self._inbox)
             self._inbox.clear()
         return messages
+
+    def await_welcome(self, timeout: float) -> None:
+        """Return when the coordinator has accepted this subtask; what else came stays to be received.
+
+        Raises Fenced if it is turned away, Unavailable if nobody answers for `timeout` seconds.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._memory.settled, timeout)
+            if not self._memory.may_open():
+                raise Unavailable(
+                    f"subtask {self._subtask} has not been accepted by the coordinator within {timeout:.0f} s: is it "
+                    "running, and reachable from this machine?"
+                )
 
     def close(self) -> None:
         """Send what is waiting, for a bounded time, and hang up."""

@@ -21,10 +21,11 @@ from coordinator.catching_up import CatchingUp
 from coordinator.checkpoint import PendingCheckpoint
 from coordinator.core import Core
 from coordinator.events import Stored
+from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.slots import SlotPool, SlotState
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.protocol.facts import SubtaskSnapshot
-from twopc.protocol.ids import CheckpointId
+from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.recovery import Verdict, judge
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
@@ -205,9 +206,18 @@ def _nothing_repeated() -> Iterator[None]:
 @contextmanager
 def _no_sweeps() -> Iterator[None]:
     with (
-        patch.object(twopc.testing.simulation.sink, "take_over_all", lambda *ignored: []),
-        patch.object(twopc.testing.simulation.sink, "take_over_foreign", lambda *ignored: []),
+        patch.object(twopc.testing.simulation.sink, "fence_earlier", lambda *ignored: []),
+        patch.object(twopc.testing.simulation.sink, "abort_open", lambda *ignored: []),
     ):
+        yield
+
+
+@contextmanager
+def _same_ids_in_every_attempt() -> Iterator[None]:
+    def without_attempt(prefix: str, name: SlotName) -> str:
+        return transactional_id(prefix, replace(name, attempt=AttemptId(1)))
+
+    with patch.object(twopc.testing.simulation.sink, "transactional_id", without_attempt):
         yield
 
 
@@ -254,6 +264,7 @@ MUTANTS = (
     Mutant("state is not restored", _instead(twopc.testing.simulation.subtask, "restore_state", _without_state)),
     Mutant("pre-committed without a flush", _instead(TransactionalWriter, "_flush", lambda writer, channel: None)),
     Mutant("nothing lingering is aborted", _no_sweeps, KILLS),
+    Mutant("ids are the same in every attempt", _same_ids_in_every_attempt, {"pause_at_start": 0.2}),
     Mutant("positions are read when the snapshot is stored", _around(Subtask, "_snapshot_maker", _late_positions)),
     Mutant(
         "acknowledged before the snapshot is stored",

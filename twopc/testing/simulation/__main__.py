@@ -17,7 +17,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="play this one only, and show its trace")
     parser.add_argument("--timeouts", action="store_true", help="let transactions expire: losses must then be loud")
-    parser.add_argument("--late-starts", action="store_true", help="let subtasks stop before they open their sink")
     parser.add_argument("--keep-going", action="store_true", help="list every seed that fails, without traces")
     wanted = parser.parse_args(arguments)
     if wanted.seed is not None:
@@ -28,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _faults(wanted: argparse.Namespace, seed: int) -> Faults:
-    return draw(seed, timeouts=wanted.timeouts, late_starts=wanted.late_starts)
+    return draw(seed, timeouts=wanted.timeouts)
 
 
 def _play(wanted: argparse.Namespace) -> int:

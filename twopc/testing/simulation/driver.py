@@ -31,6 +31,7 @@ from twopc.testing.simulation.world import Lane, Process, World
 SUPERVISE_MS = 100
 RESTART_MS = (50, 300)
 DRAIN_MS = 10_000
+SWEEP_MS = 2_000
 LOSSES = "TransactionLost"
 
 
@@ -61,7 +62,8 @@ class SimDriver:
         self._lane = Lane(self.process, "main")
         self._context: JobContext | None = None
         self._restored = 0
-        self._swept = False
+        self._sweep_at = 0
+        self.finished_ms = 0
         world.note(self.process.name, "starts")
         world.after(world.delay(100), self._attempt, self._lane)
 
@@ -78,7 +80,7 @@ class SimDriver:
         try:
             started = self._client.start_attempt(JOB, parallelism)
             context = self._context = JobContext(JOB, started.attempt, parallelism, settings)
-            self._swept = False
+            self._sweep_at = 0
             self._restored = 0 if started.restored is None else started.restored.checkpoint_id
             found = recover(self._job_client, self._sink, context, started)
             for item in found.settled:
@@ -128,17 +130,28 @@ class SimDriver:
                     return TransactionLost(event.message)
                 case JobEventKind.FAILED | JobEventKind.FENCED:
                     return Unavailable(event.message)
-                case JobEventKind.STATUS if event.checkpoint_id > self._restored and not self._swept:
+                case JobEventKind.STATUS if (
+                    event.checkpoint_id > self._restored and self._world.now_ms >= self._sweep_at
+                ):
                     self._sink.abort_lingering(context)
-                    self._swept = True
+                    self._sweep_at = self._world.now_ms + SWEEP_MS
                 case _:
                     pass
         return None
 
     def _finish(self, why: str) -> None:
         self.done = True
+        self.finished_ms = self._world.now_ms
         self._world.note(self.process.name, "FINISHED", why)
+        self._world.after(0, self._sweep_last, self._lane)
         self._world.after(DRAIN_MS, lambda: self._abandon(self.stage))
+
+    def _sweep_last(self) -> None:
+        assert self._context is not None
+        try:
+            self._sink.abort_lingering(self._context)
+        except Unavailable:
+            self._world.after(SUPERVISE_MS, self._sweep_last, self._lane)
 
     def _failed(self, error: TwoPhaseCommitError) -> None:
         self._world.note(self.process.name, "attempt failed:", type(error).__name__, error)

@@ -14,7 +14,8 @@ class Faults:
     """Rates are chances per occasion, `*_every_ms` mean times between two (0: never), other `*_ms` longest times.
 
     Besides what happens by chance, one process is killed (or paused) where it comes to `aimed_at` for the
-    `aimed_occasion`-th time: so that few seeds reach every place.
+    `aimed_occasion`-th time: so that few seeds reach every place. `pause_at_start` stops a subtask that was welcomed
+    before it opens its sink; it may wake when its attempt is long over.
     """
 
     aimed_at: CrashPoint
@@ -46,11 +47,8 @@ class Faults:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
 
 
-def draw(seed: int, *, timeouts: bool = False, late_starts: bool = False) -> Faults:
-    """Return the faults of a seed; with `timeouts`, transactions expire.
-
-    With `late_starts`, a subtask may stop before it opens its sink, and wake when its attempt is long over.
-    """
+def draw(seed: int, *, timeouts: bool = False) -> Faults:
+    """Return the faults of a seed; with `timeouts`, transactions expire."""
     rng = random.Random(f"faults-{seed}")
 
     def rate(*choices: float) -> float:
@@ -65,7 +63,7 @@ def draw(seed: int, *, timeouts: bool = False, late_starts: bool = False) -> Fau
         aimed_pauses=rng.random() < 0.5,
         crash_at_point=rate(0.003, 0.01, 0.03),
         pause_at_point=rate(0.003, 0.01, 0.03),
-        pause_at_start=rate(0.05, 0.2) * late_starts,
+        pause_at_start=rate(0.05, 0.2),
         kill_every_ms=every(500, 1_500, 4_000),
         pause_every_ms=every(500, 1_500, 4_000),
         kill_all_every_ms=every(2_000, 5_000),

@@ -151,6 +151,10 @@ class SimLink:
         self._inbox.clear()
         return messages
 
+    def welcomed(self) -> bool:
+        """Whether the coordinator has accepted this subtask; raise Fenced if it has turned it away."""
+        return self._memory.may_open()
+
     def close(self) -> None:
         """Send what is waiting and hang up; dials no more."""
         self._closed = True

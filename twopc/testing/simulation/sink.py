@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from twopc.errors import TwoPhaseCommitError, Unavailable
-from twopc.kafka.lingering import take_over_all, take_over_foreign
-from twopc.kafka.naming import FIRST_SLOTS, added_slot, transactional_id
+from twopc.kafka.lingering import abort_open, fence_earlier
+from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.resume import settle
 from twopc.kafka.slots import MOST_SLOTS, Slot, SlotPool, SlotState
 from twopc.kafka.transactional import Transaction, TransactionalWriter
@@ -104,8 +104,7 @@ class SimWriter(TransactionalWriter):
         super().__init__(config, output, client)
 
     def _make(self, number: int) -> tuple[str, Any]:
-        slot = number if number < FIRST_SLOTS else added_slot(self._config.attempt, number)
-        name = transactional_id(self._config.prefix, self._config.subtask, slot)
+        name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
         producer = SimProducer(self._broker, name, self._config.timeout_ms)
         producer.init_transactions()
         return name, SimChannel(producer)
@@ -169,8 +168,8 @@ class SimSink(TwoPhaseCommitSink[Transaction]):
     def abort_lingering(self, context: JobContext) -> list[str]:
         client: Any = SimControlClient(self._broker)
         if self._swept == context.attempt:
-            return take_over_foreign(client, context.job, self._timeout_ms, context.attempt, context.parallelism)
-        lingering = take_over_all(client, context.job, self._timeout_ms)
+            return abort_open(client, context.job, self._timeout_ms, context.attempt)
+        lingering = fence_earlier(client, context.job, self._timeout_ms, context.attempt)
         self._swept = context.attempt
         return lingering
 

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
-from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, ProtocolViolation, TwoPhaseCommitError
+from twopc.errors import (
+    CheckpointCorrupted,
+    ConfigurationError,
+    Fenced,
+    ProtocolViolation,
+    TwoPhaseCommitError,
+    Unavailable,
+)
 from twopc.operators.chain import Chain
 from twopc.protocol.messages import Failed
 from twopc.runtime.spec import SubtaskSpec
@@ -25,6 +32,7 @@ from twopc.testing.simulation.world import Lane, Process, World
 STEP_MS = (5, 60)
 IDLE_MS = 100
 SILENCE_SECONDS = 60.0
+WELCOME_MS = 20
 LAST_WORDS_MS = 2_000
 
 
@@ -71,6 +79,7 @@ class SimSubtask:
         self._lane = Lane(self.process, "loop")
         self._link = SimLink(world, Lane(self.process, "link"), spec.job, spec.attempt, spec.subtask, pid, dial)
         self._subtask: Subtask | None = None
+        self._started_ms = world.now_ms
         self._sink = SimSink(broker)
         world.note(self.process.name, "starts")
         world.after(world.delay(200), self._start, self._lane)
@@ -79,10 +88,22 @@ class SimSubtask:
         self._link.lost()
 
     def _start(self) -> None:
+        """Wait for the coordinator's welcome, as the assembly does."""
+        self._guarded(self._begin_if_welcome)
+
+    def _begin_if_welcome(self) -> None:
+        if self._link.welcomed():
+            self._begin()
+        elif self._world.now_ms - self._started_ms > SILENCE_SECONDS * 1000:
+            raise Unavailable("simulated: the coordinator never accepted this subtask")
+        else:
+            self._world.after(WELCOME_MS, self._start, self._lane)
+
+    def _begin(self) -> None:
         if self._world.happens(self._world.faults.pause_at_start):
             self._world.coverage["pause before opening the sink"] += 1
             self._world.pause(self.process, "before it opens its sink")
-            self._world.after(0, self._start, self._lane)
+            self._world.after(0, self._begin, self._lane)
             return
         self._guarded(self._assemble)
 

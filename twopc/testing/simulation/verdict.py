@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.ledger import Ledger
 from twopc.config import NO_TIMEOUT_MS
+from twopc.kafka.naming import parse_transactional_id
 from twopc.protocol.facts import CheckpointMetadata, decode_fact
 from twopc.protocol.layout import metadata_path
 from twopc.protocol.ledger_facts import METADATA_KIND
@@ -15,9 +16,10 @@ from twopc.state.layout import parse_keyed_key
 from twopc.testing.simulation.coordinator import JOB
 from twopc.testing.simulation.disk import STATE_FILE
 from twopc.testing.simulation.source import KEYS, expected_output
+from twopc.testing.simulation.world import EPOCH_MS
 
 FALSE_ALARM = "said to be lost while it is committed"
-COMMITTABLE = r"\bjob-\d+-\d+@\d+"
+COMMITTABLE = r"\bjob-\d+-\d+-\d+@\d+"
 
 if TYPE_CHECKING:
     from twopc.testing.simulation.run import Simulation
@@ -37,10 +39,19 @@ def judge_run(run: Simulation) -> None:
         expected, visible = expected_output(partition, size), run.broker.read_committed(partition)
         if visible != expected:
             world.violated(f"output {partition} is not exactly once: {_difference(expected, visible)}")
-    if run.broker.open_transactions():
-        world.violated(f"left open: {', '.join(run.broker.open_transactions())}")
+    left = [name for name in run.broker.open_transactions() if not _opened_by_a_zombie_since(run, name)]
+    if left:
+        world.violated(f"left open: {', '.join(left)}")
     if run.driver.done and not world.violations:
         _judge_last_checkpoint(run)
+
+
+def _opened_by_a_zombie_since(run: Simulation, name: str) -> bool:
+    """Whether a process of an earlier attempt opened it when the job had finished: the next start would abort it."""
+    parsed = parse_transactional_id(JOB, name)
+    assert parsed is not None, f"{name} is not an id of the job"
+    newest = Ledger(JOB, run.folder).state.current
+    return parsed.attempt < newest and run.broker.ids[name].start_ms > EPOCH_MS + run.driver.finished_ms
 
 
 def _judge_loss(run: Simulation) -> None:

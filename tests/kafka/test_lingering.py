@@ -1,0 +1,65 @@
+"""Which ids are taken over at recovery and later: without a broker, over what it would list."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from twopc.kafka.lingering import FENCED_ATTEMPTS, abort_open, fence_earlier
+from twopc.kafka.wire import ControlClient
+from twopc.protocol.ids import AttemptId
+from twopc.protocol.recovery import BrokerState
+
+NOW = AttemptId(20)
+
+
+class Listing:
+    """A broker that remembers these ids, and notes which are initialised."""
+
+    def __init__(self, **states: BrokerState) -> None:
+        self.states = {name.replace("_", "-"): state for name, state in states.items()}
+        self.initialised: list[str] = []
+
+    def list_transactions(self) -> dict[str, BrokerState]:
+        return dict(self.states)
+
+    def init_producer_id(self, transactional_id: str, timeout_ms: int) -> None:
+        self.initialised.append(transactional_id)
+
+
+def fenced(listing: Listing) -> list[str]:
+    return fence_earlier(cast(ControlClient, listing), "job", 1_000, NOW)
+
+
+def swept(listing: Listing) -> list[str]:
+    return abort_open(cast(ControlClient, listing), "job", 1_000, NOW)
+
+
+def test_what_is_open_is_aborted_however_old_its_attempt() -> None:
+    listing = Listing(job_1_0_0=BrokerState.ONGOING, job_19_7_2=BrokerState.PREPARE_ABORT)
+    assert fenced(listing) == ["job-1-0-0", "job-19-7-2"]
+    assert listing.initialised == ["job-1-0-0", "job-19-7-2"]
+
+
+def test_every_id_of_the_last_attempts_is_fenced_and_no_older_one() -> None:
+    assert FENCED_ATTEMPTS == 8
+    listing = Listing(
+        job_11_0_0=BrokerState.COMPLETE_COMMIT, job_12_0_0=BrokerState.EMPTY, job_19_0_0=BrokerState.COMPLETE_COMMIT
+    )
+    assert fenced(listing) == []
+    assert listing.initialised == ["job-12-0-0", "job-19-0-0"]
+
+
+def test_ids_of_this_attempt_and_of_later_ones_are_left_alone() -> None:
+    listing = Listing(job_20_0_0=BrokerState.ONGOING, job_21_0_0=BrokerState.ONGOING, job_99_0_0=BrokerState.EMPTY)
+    assert (fenced(listing), swept(listing), listing.initialised) == ([], [], [])
+
+
+def test_ids_of_another_prefix_are_left_alone() -> None:
+    listing = Listing(job_1_2_0_0=BrokerState.ONGOING, jobs_2_0_0=BrokerState.ONGOING, job_0_0=BrokerState.ONGOING)
+    assert (fenced(listing), swept(listing), listing.initialised) == ([], [], [])
+
+
+def test_later_only_what_is_open_is_touched() -> None:
+    listing = Listing(job_3_0_0=BrokerState.ONGOING, job_19_0_0=BrokerState.EMPTY)
+    assert swept(listing) == ["job-3-0-0"]
+    assert listing.initialised == ["job-3-0-0"]
