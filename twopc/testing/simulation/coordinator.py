@@ -114,9 +114,10 @@ class SimCoordinator:
 
     def _tick(self) -> None:
         self._tick_at = None
+        began = self._world.now_ms
         self.jobs.tick()
         deadline = self.jobs.deadline()
-        if deadline is not None and deadline <= self._world.now_ms:
+        if deadline is not None and deadline <= began:
             self._world.violated(f"{self.process.name} is due at {deadline} after its tick: it would spin")
         self._arm()
 
