@@ -27,7 +27,6 @@ from twopc.kafka.transactional import TransactionalWriter
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.messages import Abort, Ack, Complete, Trigger
-from twopc.protocol.recovery import Verdict, judge
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
 from twopc.runtime.subtask import Subtask
 from twopc.sink import Outcome, Settled
@@ -120,13 +119,6 @@ def _reused_at_once() -> Iterator[None]:
 
 def _never_doubtful(settled: Any, pool: Any, slot: Any, *, doubtful: bool) -> None:
     settled(pool, slot, doubtful=False)
-
-
-def _judge_without_start(recorded: Any, evidence: Any) -> Verdict:
-    described = evidence.described
-    if described is not None:
-        evidence = replace(evidence, described=replace(described, start_ms=recorded.start_ms))
-    return judge(recorded, evidence)
 
 
 def _tell_before_storing(decide: Any, attempt: Any, state: Any, out: Any) -> None:
@@ -243,8 +235,7 @@ MUTANTS = (
     Mutant("ids are initialised before settling", _instead(twopc.testing.simulation.driver, "recover", _sweep_first)),
     Mutant("a slot is used again when pre-committed", _around(SlotPool, "pre_committed", _free_at_pre_commit)),
     Mutant("a slot is used again when committed", _reused_at_once, LATE),
-    Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), LATE),
-    Mutant("judging ignores the start time", _instead(twopc.kafka.resume, "judge", _judge_without_start)),
+    Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), LATE, seeds=600),
     Mutant("notified before the completion record", _around(RunningAttempt, "decide", _tell_before_storing)),
     Mutant(
         "no attempt check",
