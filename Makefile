@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check format test-quick test-simulation test-broker test-drill test-spark simulate lock clean
+.PHONY: help setup demo test check format test-quick test-simulation test-broker test-drill test-spark simulate soak lock clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ test-spark: setup  ## Tests with a Spark session
 simulate: setup  ## Play SEEDS simulated runs (1000 unless given), from the seed FIRST (0)
 	$(BIN)/python -m twopc.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0)
 	$(BIN)/python -m twopc.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0) --timeouts
+
+soak: setup  ## RECORDS (1000000) through a job under SECONDS (60) of random faults, drawn from SEED (any)
+	RECORDS=$(or $(RECORDS),1000000) SECONDS=$(or $(SECONDS),60) $(if $(SEED),SEED=$(SEED)) \
+	  $(PYTEST) -q -m drill tests/soak --log-cli-level=INFO
 
 lock:  ## Resolve requirements.lock again from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -13,16 +13,13 @@ from twopc.checkpoints import read_job
 from twopc.kafka.committable import PreparedTransaction
 from twopc.protocol.facts import CheckpointMetadata, decode_fact
 from twopc.protocol.ids import TopicPartition as Partition
-from twopc.protocol.layout import checkpoint_of_folder
 from twopc.protocol.ledger_facts import METADATA_KIND
 from twopc.state.keyed import KeyedState
 from twopc.state.restore import restore_state
 from twopc.state.storage import CheckpointStorage
 from twopc.testing.lanes import NumberedInput
-from twopc.testing.outsider import hidden_offsets, left_in, open_transactions, processes_with, soon_nothing
+from twopc.testing.outsider import Place, report, wait_until_clean
 from twopc.testing.topics import read_topic
-
-LEAK_SECONDS = 20.0
 
 
 class Aftermath:
@@ -54,9 +51,8 @@ class Aftermath:
     def judge(self, reader: Reader) -> None:
         """Compare all that is left with what the input says it must be."""
         self._processes.end_coordinator()
-        self._judge_processes_and_files()
+        self._judge_leftovers()
         self._judge_output(reader)
-        self._judge_transactions()
         self._judge_state_and_positions()
 
     def _judge_output(self, reader: Reader) -> None:
@@ -72,21 +68,23 @@ class Aftermath:
         assert not findings, f"a second reader: {findings}"
         assert not reader.transcript.differences(again.transcript), "two readers saw different records"
 
-    def _judge_transactions(self) -> None:
-        servers, job = self._processes.broker.bootstrap_servers, self._processes.job
-        assert not open_transactions(servers, job), "transactions were left open"
-        assert not hidden_offsets(servers, f"{job}-out"), "the last stable offset is not the high watermark"
-
-    def _judge_processes_and_files(self) -> None:
-        left = soon_nothing(lambda: processes_with(VARIABLE, self._processes.job), LEAK_SECONDS)
-        assert not left, f"processes left behind: {[' '.join(process.cmdline())[:80] for process in left]}"
-        assert not left_in(self._processes.temporary), "temporary files were left behind"
-        job_folder = self._processes.checkpoint_dir / self._processes.job
-        kept = {entry.folder.name for entry in read_job(self._processes.checkpoint_dir, self._processes.job).completed}
-        complete = {path.parent.name for path in job_folder.glob("chk-*/metadata.json")}
-        assert complete == kept, "checkpoints that nobody needs were left behind"
-        others = {path.name for path in job_folder.iterdir() if checkpoint_of_folder(path.name) is None}
-        assert others == {"ledger"}, "half-written files were left behind"
+    def _judge_leftovers(self) -> None:
+        """No open transaction, nothing hidden, no process, lock, work folder or half-written file."""
+        processes = self._processes
+        place = Place(
+            job=processes.job,
+            bootstrap_servers=processes.broker.bootstrap_servers,
+            topics=(f"{processes.job}-out",),
+            checkpoint_dir=processes.checkpoint_dir,
+            marker=(VARIABLE, processes.job),
+            temporary=processes.temporary,
+            empty=(processes.temporary,),
+        )
+        findings = wait_until_clean(place)
+        assert not findings, report(findings)
+        job_folder = processes.checkpoint_dir / processes.job
+        kept = {entry.folder.name for entry in read_job(processes.checkpoint_dir, processes.job).completed}
+        assert {path.parent.name for path in job_folder.glob("chk-*/metadata.json")} == kept
 
     def _judge_state_and_positions(self) -> None:
         checkpoint_dir, job, source = self._processes.checkpoint_dir, self._processes.job, self._source

@@ -17,7 +17,7 @@ import psutil
 
 from tests.soak.plan import Action, Step, Target
 from twopc.testing.local_broker import LocalBroker
-from twopc.testing.outsider import processes_with
+from twopc.testing.outsider.processes import marked_processes
 from twopc.testing.ports import free_port
 
 JOB_FILE = Path(__file__).with_name("job.py")
@@ -124,7 +124,7 @@ class Processes:
         """Leave nothing running, however the soak ended."""
         if self._starter is not None:
             self._starter.join()
-        for process in processes_with(VARIABLE, self.job):
+        for process in marked_processes(VARIABLE, self.job):
             _send(process, signal.SIGKILL)
         for child in (self._driver, self._coordinator):
             if child is not None:
@@ -170,7 +170,7 @@ class Processes:
 
     def _workers(self) -> list[psutil.Process]:
         found = []
-        for process in processes_with(VARIABLE, self.job):
+        for process in marked_processes(VARIABLE, self.job):
             with suppress(psutil.Error):
                 if "twopc.worker" in process.cmdline():
                     found.append(process)

@@ -14,13 +14,19 @@ _COMMAND_CHARACTERS = 120
 
 
 def findings_among_processes(place: Place) -> Iterator[Finding]:
-    """Yield every process with the job's marker, but this one; a zombie (ended, not yet waited for) holds nothing."""
+    """Yield every process with the job's marker that still runs."""
     if place.marker is None:
         return
-    name, value = place.marker
+    for process in marked_processes(*place.marker):
+        with suppress(psutil.Error):
+            command = " ".join(process.cmdline())[:_COMMAND_CHARACTERS]
+            yield Finding(Problem.LEAKED_PROCESS, f"process {process.pid}", f"{process.status()}: {command}")
+
+
+def marked_processes(name: str, value: str) -> Iterator[psutil.Process]:
+    """Yield every other process with this in its environment; a zombie (ended, not waited for) holds nothing."""
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             ended = process.status() == psutil.STATUS_ZOMBIE
             if not ended and process.pid != os.getpid() and process.environ().get(name) == value:
-                command = " ".join(process.cmdline())[:_COMMAND_CHARACTERS]
-                yield Finding(Problem.LEAKED_PROCESS, f"process {process.pid}", f"{process.status()}: {command}")
+                yield process
