@@ -24,8 +24,6 @@ _AT_LEAST_ONE = (
     "parallelism",
     "checkpoint_interval_ms",
     "checkpoint_timeout_ms",
-    "checkpoint_max_concurrent",
-    "checkpoints_retained",
     "restart_delay_ms",
 )
 
@@ -89,9 +87,10 @@ class RunSettings:
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, but is {getattr(self, name)}")
-        for name in ("checkpoint_min_pause_ms", "checkpoint_tolerable_failures", "restart_attempts"):
+        for name in ("checkpoint_min_pause_ms", "restart_attempts"):
             if getattr(self, name) < 0:
                 raise ConfigurationError(f"{name} can't be negative, but is {getattr(self, name)}")
+        self.checkpoint_settings()
         if self.host not in ("spark", "process"):
             raise ConfigurationError(f"host must be 'spark' or 'process', but is {self.host!r}")
         if self.restart_strategy not in RESTART_STRATEGIES:
@@ -103,9 +102,8 @@ class RunSettings:
         if not self.checkpoint_dir:
             raise ConfigurationError("checkpoint_dir is empty: name a folder for the checkpoints (--checkpoint-dir)")
 
-    @property
-    def checkpoints(self) -> CheckpointSettings:
-        """What the coordinator needs of them."""
+    def checkpoint_settings(self) -> CheckpointSettings:
+        """What the coordinator needs of them, checked."""
         return CheckpointSettings(
             interval_ms=self.checkpoint_interval_ms,
             timeout_ms=self.checkpoint_timeout_ms,

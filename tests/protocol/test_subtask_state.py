@@ -68,10 +68,17 @@ def test_a_repeated_completion_is_answered_again_with_nothing_to_commit() -> Non
     assert due(state, 1) == []
 
 
-def test_a_late_completion_of_an_older_checkpoint_commits_nothing() -> None:
+def test_a_late_completion_of_an_older_checkpoint_is_ignored() -> None:
     state = state_after(1, 2)
     due(state, 2)
-    assert due(state, 1) == []
+    assert state.on(complete(1)) == Ignore()
+
+
+def test_a_completion_leaves_what_a_later_checkpoint_in_flight_has_pre_committed() -> None:
+    state = state_after(1, 2)
+    due(state, 1)
+    state.committed(CheckpointId(1))
+    assert [committable.name for committable in state.committables] == ["txn@2"]
 
 
 def test_an_aborted_checkpoint_keeps_its_transaction_for_the_next_completed_one() -> None:

@@ -50,11 +50,12 @@ def test_the_abort_of_another_checkpoint_answers_nothing() -> None:
     assert memory.repeat() == [ack(2)]
 
 
-def test_the_next_trigger_answers_for_the_checkpoints_before_it() -> None:
+def test_the_next_trigger_answers_nothing_because_both_checkpoints_may_be_in_flight() -> None:
     memory = LinkMemory()
     memory.said(Decline(checkpoint(1), "disk full"))
     memory.heard(Trigger(checkpoint(2)))
-    assert memory.repeat() == []
+    memory.said(ack(2))
+    assert memory.repeat() == [Decline(checkpoint(1), "disk full"), ack(2)]
 
 
 def test_the_completion_of_an_older_checkpoint_leaves_the_newer_acknowledgement() -> None:
@@ -68,6 +69,13 @@ def test_only_the_last_commit_is_repeated() -> None:
     memory = LinkMemory()
     memory.said(Committed(checkpoint(1)))
     memory.said(Committed(checkpoint(2)))
+    assert memory.repeat() == [Committed(checkpoint(2))]
+
+
+def test_a_commit_that_is_reported_late_does_not_hide_a_greater_one() -> None:
+    memory = LinkMemory()
+    memory.said(Committed(checkpoint(2)))
+    memory.said(Committed(checkpoint(1)))
     assert memory.repeat() == [Committed(checkpoint(2))]
 
 

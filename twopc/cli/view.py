@@ -62,7 +62,8 @@ class PlainLines:
         if event.kind in NOTED:
             self._write(NOTED[event.kind].format(event=event))
         elif event.kind == "aborted":
-            self._write(f"checkpoint {event.checkpoint_id} aborted: {event.message}")
+            what = f"checkpoint {event.checkpoint_id}" if event.checkpoint_id else f"requested {event.checkpoint_kind}"
+            self._write(f"{what} aborted: {event.message}")
         elif event.kind == "completed" and time.monotonic() - self._last_line >= LINE_SECONDS:
             self._last_line = time.monotonic()
             view = self._view

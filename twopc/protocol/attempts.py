@@ -10,6 +10,9 @@ from twopc.errors import ConfigurationError
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId
 
+MOST_CONCURRENT = 10
+"""A subtask has two dozen transactional producers at most, and each checkpoint in flight may hold two of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:
@@ -28,10 +31,14 @@ class CheckpointSettings:
                 "checkpoint_interval_ms and checkpoint_timeout_ms must be at least 1, checkpoint_min_pause_ms at least "
                 f"0, but they are {self.interval_ms}, {self.timeout_ms} and {self.min_pause_ms}"
             )
-        if self.max_concurrent < 1 or self.retained < 1 or self.tolerable_failures < 0:
+        if not 1 <= self.max_concurrent <= MOST_CONCURRENT:
             raise ConfigurationError(
-                "checkpoint_max_concurrent and checkpoints_retained must be at least 1, checkpoint_tolerable_failures "
-                f"at least 0, but they are {self.max_concurrent}, {self.retained} and {self.tolerable_failures}"
+                f"checkpoint_max_concurrent must be 1 to {MOST_CONCURRENT}, but is {self.max_concurrent}"
+            )
+        if self.retained < 1 or self.tolerable_failures < 0:
+            raise ConfigurationError(
+                "checkpoints_retained must be at least 1, checkpoint_tolerable_failures at least 0, but they are "
+                f"{self.retained} and {self.tolerable_failures}"
             )
 
     @property

@@ -2,7 +2,8 @@
 
     Welcome     --> nothing: it has done its work before the sink was opened
     Trigger(n)  --> take the checkpoint, unless n is not greater than the last id seen in this attempt
-    Complete(n) --> commit everything pending up to and including n, oldest first (a lost Complete is subsumed)
+    Complete(n) --> commit everything pending up to and including n, oldest first (a lost Complete is subsumed);
+                    nothing, if a later one was heard before
     Abort(n)    --> nothing: what was pre-committed for n is committed with the next completed checkpoint (Flink's rule)
     Finish      --> end
     FencedOff   --> end, committing nothing more
@@ -86,6 +87,8 @@ class SubtaskState:
                 self.last_seen = message.checkpoint_id
                 self.reading = self.reading and not message.final
                 return TakeCheckpoint(message)
+            case Complete() if message.checkpoint_id < self._handed_out:
+                return Ignore()
             case Complete():
                 due = tuple(
                     entry for entry in self._pending if self._handed_out < entry.checkpoint_id <= message.checkpoint_id

@@ -61,7 +61,7 @@ class JobClient:
             pb.StartAttemptRequest(
                 job=job,
                 parallelism=settings.parallelism,
-                settings=encode_settings(settings.checkpoints),
+                settings=encode_settings(settings.checkpoint_settings()),
                 restore_from=restore_from,
             ),
         )

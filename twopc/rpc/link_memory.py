@@ -1,7 +1,8 @@
 """What a subtask must say again when its stream is opened again, and whether it was let in at all. Pure.
 
-Invariants: an acknowledgement is repeated until the coordinator has said what became of its checkpoint; of several
-commit reports only the last matters, because it covers those before; progress is never repeated.
+Invariants: an acknowledgement is repeated until the coordinator has said what became of its checkpoint, and a trigger
+says nothing of those before it, which may be in flight still; of several commit reports only the greatest matters,
+because it covers those before; progress is never repeated.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class LinkMemory:
         match message:
             case Ack() | Decline():
                 self._unanswered[message.checkpoint_id] = message
-            case Committed():
+            case Committed() if self._committed is None or message.checkpoint_id > self._committed.checkpoint_id:
                 self._committed = message
             case EndOfInput():
                 self.end_of_input = True
@@ -62,7 +63,6 @@ class LinkMemory:
         match message:
             case Trigger():
                 self.last_checkpoint_id = max(self.last_checkpoint_id, message.checkpoint_id)
-                self._answered(CheckpointId(message.checkpoint_id - 1))
             case Complete():
                 self._answered(message.checkpoint_id)
             case Abort():
