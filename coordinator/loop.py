@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 class _Post:
     job: str
     event: Detached | Said
+    handled: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ class Loop:
         self._queue.put(None)
         self._thread.join()
 
-    def post(self, job: str, event: Detached | Said) -> None:
-        """Hand over an event; nobody waits for what follows."""
-        self._queue.put(_Post(job, event))
+    def post(self, job: str, event: Detached | Said, handled: Callable[[], None] = lambda: None) -> None:
+        """Hand over an event; nobody waits for what follows. `handled` is called when it has been dealt with."""
+        self._queue.put(_Post(job, event, handled))
 
     def ask(self, action: Callable[[Jobs], T]) -> Future[T]:
         """Run an action on the thread; its result or error comes back in the future."""
@@ -69,8 +70,11 @@ class Loop:
                 if job is None:
                     self._call_all(item for item in group if isinstance(item, _Call))
                 else:
-                    events = tuple(item.event for item in group if isinstance(item, _Post))
+                    posts = [item for item in group if isinstance(item, _Post)]
+                    events = tuple(post.event for post in posts)
                     self._guarded(lambda job=job, events=events: self._jobs.take(job, events))  # type: ignore[misc]
+                    for post in posts:
+                        post.handled()
             self._guarded(self._jobs.tick)
             if None in items:
                 return

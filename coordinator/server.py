@@ -13,6 +13,7 @@ from grpc_reflection.v1alpha import reflection
 
 from coordinator.access import RoleCheck, TokenCheck, check_address
 from coordinator.jobs import Jobs
+from coordinator.limits import Limits
 from coordinator.loop import Loop
 from coordinator.service import JobService, SubtaskService
 from coordinator.sessions import Sessions
@@ -25,9 +26,6 @@ from twopc.rpc import control_pb2 as pb
 from twopc.rpc import control_pb2_grpc
 from twopc.rpc.channel import MESSAGE_BYTES_MAX
 from twopc.rpc.tls import TlsFiles, server_credentials
-
-STREAMS_MAX = 1_024
-"""Each open stream holds a thread, made when it is needed; more calls than this are refused, not queued."""
 
 STOP_SECONDS = 1.0
 
@@ -59,6 +57,7 @@ class CoordinatorServer:
         observers: Sequence[Callable[[JobEvent], None]] = (),
         *,
         tls: TlsFiles | None = None,
+        limits: Limits = Limits(),  # noqa: B008  a frozen value
         allow_insecure: bool = False,
     ) -> None:
         check_address(address, token, tls, allow_insecure)
@@ -72,16 +71,16 @@ class CoordinatorServer:
         self._loop = Loop(jobs, clock)
         self._health = health.HealthServicer()
         self._server = grpc.server(
-            ThreadPoolExecutor(STREAMS_MAX, thread_name_prefix="coordinator-rpc"),
+            ThreadPoolExecutor(limits.streams, thread_name_prefix="coordinator-rpc"),
             interceptors=_checks(token, tls),
-            options=_OPTIONS,
-            maximum_concurrent_rpcs=STREAMS_MAX,
+            options=(*_OPTIONS, ("grpc.max_concurrent_streams", limits.streams_of_connection)),
+            maximum_concurrent_rpcs=limits.streams,
         )
         control_pb2_grpc.add_SubtaskControlServicer_to_server(  # type: ignore[no-untyped-call]
-            SubtaskService(self._loop, self._sessions), self._server
+            SubtaskService(self._loop, self._sessions, limits), self._server
         )
         control_pb2_grpc.add_JobControlServicer_to_server(  # type: ignore[no-untyped-call]
-            JobService(self._loop, self._sessions), self._server
+            JobService(self._loop, self._sessions, limits), self._server
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection(_service_names(), self._server)

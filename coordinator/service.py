@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from typing import NoReturn
+from dataclasses import replace
 
 import grpc
 
+from coordinator.answering import Asking, abort_with
 from coordinator.events import (
     Attached,
     AttemptRequested,
@@ -20,12 +21,13 @@ from coordinator.events import (
     StopAsked,
 )
 from coordinator.jobs import Jobs
+from coordinator.limits import Limits
 from coordinator.loop import Loop
 from coordinator.sessions import Channel, Sessions
-from twopc.errors import ProtocolViolation, TwoPhaseCommitError
+from twopc.errors import ConfigurationError, ProtocolViolation, TwoPhaseCommitError
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent
-from twopc.protocol.messages import ToSubtask
+from twopc.protocol.messages import Decline, Failed, ToCoordinator, ToSubtask
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.codec import (
     Attach,
@@ -36,31 +38,25 @@ from twopc.rpc.codec import (
     encode_to_subtask,
 )
 from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
-from twopc.rpc.status import code_of
+from twopc.rpc.status import Overloaded
+from twopc.rpc.wording import outward
 
 log = logging.getLogger(__name__)
-
-
-def _abort(context: grpc.ServicerContext, error: Exception) -> NoReturn:
-    """End a call with an error: ours by its message, any other without its details, which are nobody's business."""
-    if isinstance(error, TwoPhaseCommitError):
-        context.abort(code_of(error), str(error))
-    log.error("a call failed with an error that should not happen", exc_info=error)
-    context.abort(grpc.StatusCode.INTERNAL, "the coordinator failed; its log says why")
-    raise AssertionError("abort raises")
 
 
 class SubtaskService(SubtaskControlServicer):
     """One stream per subtask: a thread that reads it, and the server's own that writes it."""
 
-    def __init__(self, loop: Loop, sessions: Sessions) -> None:
+    def __init__(self, loop: Loop, sessions: Sessions, limits: Limits) -> None:
         self._loop = loop
         self._sessions = sessions
+        self._limits = limits
+        self._asking = Asking(loop, limits)
 
     def Attach(  # noqa: N802  the name on the wire
         self, request_iterator: Iterator[pb.FromSubtask], context: grpc.ServicerContext
     ) -> Iterator[pb.ToSubtask]:
-        attach = _first(request_iterator, context)
+        attach = _first(request_iterator, context, self._limits.attach_seconds)
         session, channel = self._sessions.open()
         context.add_callback(channel.close)
         attached = Attached(
@@ -73,7 +69,7 @@ class SubtaskService(SubtaskControlServicer):
             host=attach.host,
         )
         try:
-            self._loop.ask(lambda jobs: jobs.attach(attach.job, attached)).result()
+            self._asking.ask(lambda jobs: jobs.attach(attach.job, attached), context)
             reader = threading.Thread(
                 target=self._read,
                 args=(attach.job, session, channel, request_iterator),
@@ -84,7 +80,7 @@ class SubtaskService(SubtaskControlServicer):
             for message in channel:
                 yield encode_to_subtask(message)
         except Exception as error:  # noqa: BLE001  the peer gets a status code, whatever it is
-            _abort(context, error)
+            abort_with(context, error)
         finally:
             self._sessions.forget(session)
             self._loop.post(attach.job, Detached(session))
@@ -92,12 +88,15 @@ class SubtaskService(SubtaskControlServicer):
     def _read(
         self, job: str, session: SessionId, channel: Channel[ToSubtask], requests: Iterator[pb.FromSubtask]
     ) -> None:
+        in_flight = threading.Semaphore(self._limits.events_in_flight)
         try:
             for wire in requests:
                 message = decode_from_subtask(wire)
                 if isinstance(message, Attach):
                     raise ProtocolViolation("a subtask attached twice on one stream")
-                self._loop.post(job, Said(session, message))
+                if not in_flight.acquire(blocking=False):
+                    raise Overloaded(f"more than {self._limits.events_in_flight} messages of one subtask were waiting")
+                self._loop.post(job, Said(session, _bounded(message)), handled=in_flight.release)
             channel.close()
         except TwoPhaseCommitError as error:
             channel.close(error)
@@ -109,35 +108,56 @@ class SubtaskService(SubtaskControlServicer):
             channel.close()
 
 
-def _first(requests: Iterator[pb.FromSubtask], context: grpc.ServicerContext) -> Attach:
+def _first(requests: Iterator[pb.FromSubtask], context: grpc.ServicerContext, patience_seconds: float) -> Attach:
+    silence = threading.Timer(patience_seconds, context.cancel)
+    silence.daemon = True
+    silence.start()
     try:
         first = decode_from_subtask(next(requests, pb.FromSubtask()))
         if isinstance(first, Attach):
-            return first
+            return replace(first, host=outward(first.host))
         raise ProtocolViolation("a subtask's first message must be Attach")
     except ProtocolViolation as error:
-        _abort(context, error)
+        abort_with(context, error)
+    finally:
+        silence.cancel()
+
+
+def _bounded(message: ToCoordinator) -> ToCoordinator:
+    """The message with such text as may be kept and passed on."""
+    match message:
+        case Decline():
+            return replace(message, reason=outward(message.reason))
+        case Failed():
+            return replace(message, error_type=outward(message.error_type), message=outward(message.message))
+        case _:
+            return message
 
 
 class JobService(JobControlServicer):
     """What drivers ask."""
 
-    def __init__(self, loop: Loop, sessions: Sessions) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, sessions: Sessions, limits: Limits) -> None:
         self._sessions = sessions
+        self._limits = limits
+        self._asking = Asking(loop, limits)
 
     def StartAttempt(  # noqa: N802
         self, request: pb.StartAttemptRequest, context: grpc.ServicerContext
     ) -> pb.StartAttemptResponse:
         try:
+            if request.parallelism > self._limits.streams:
+                raise ConfigurationError(
+                    f"parallelism {request.parallelism} is more than this coordinator's limit, {self._limits.streams}"
+                )
             wanted = AttemptRequested(
                 parallelism=request.parallelism,
                 settings=decode_settings(request.settings),
                 restore_from=request.restore_from,
             )
-            started = self._loop.ask(lambda jobs: jobs.start_attempt(request.job, wanted)).result()
+            started = self._asking.ask(lambda jobs: jobs.start_attempt(request.job, wanted), context)
         except Exception as error:  # noqa: BLE001
-            _abort(context, error)
+            abort_with(context, error)
         return pb.StartAttemptResponse(
             attempt=started.attempt,
             latest_json=encode_metadata(started.latest),
@@ -160,7 +180,7 @@ class JobService(JobControlServicer):
     def EndAttempt(  # noqa: N802
         self, request: pb.EndAttemptRequest, context: grpc.ServicerContext
     ) -> pb.EndAttemptResponse:
-        self._ask(request.job, EndAsked(AttemptId(request.attempt), request.reason), context)
+        self._ask(request.job, EndAsked(AttemptId(request.attempt), outward(request.reason)), context)
         return pb.EndAttemptResponse()
 
     def Watch(  # noqa: N802
@@ -175,16 +195,16 @@ class JobService(JobControlServicer):
             self._sessions.watch(request.job, channel)
 
         try:
-            self._loop.ask(subscribe).result()
+            self._asking.ask(subscribe, context)
             for event in channel:
                 yield encode_event(event)
         except Exception as error:  # noqa: BLE001
-            _abort(context, error)
+            abort_with(context, error)
         finally:
             self._sessions.unwatch(channel)
 
     def _ask(self, job: str, request: ConfirmRequested | StopAsked | EndAsked, context: grpc.ServicerContext) -> None:
         try:
-            self._loop.ask(lambda jobs: jobs.request(job, request)).result()
+            self._asking.ask(lambda jobs: jobs.request(job, request), context)
         except Exception as error:  # noqa: BLE001
-            _abort(context, error)
+            abort_with(context, error)

@@ -39,10 +39,12 @@ class ScriptedSubtask:
         subtask: int,
         token: str | None = None,
         tls: TlsFiles | None = None,
+        transactions: tuple[str, ...] = (),
     ) -> None:
         self.heard: list[ToSubtask] = []
         self.link = SubtaskLink(address, job=JOB, attempt=attempt, subtask=SubtaskIndex(subtask), token=token, tls=tls)
         self._subtask = subtask
+        self._transactions = transactions
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -57,7 +59,7 @@ class ScriptedSubtask:
         match message:
             case Trigger(number):
                 name = f"t{number}-{self._subtask}"
-                self.link.send(Ack(number, snapshot(self._subtask, name, checkpoint_id=number)))
+                self.link.send(Ack(number, snapshot(self._subtask, name, *self._transactions, checkpoint_id=number)))
             case Complete(number):
                 self.link.send(Committed(number))
             case Finish() | FencedOff():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from twopc.config import RunSettings
@@ -22,7 +22,7 @@ class WriterConfig:
     attempt: AttemptId
     settings: RunSettings
     bootstrap_servers: str
-    properties: Mapping[str, Any]
+    properties: Mapping[str, Any] = field(repr=False)
     timeout_ms: int
 
     def plain(self) -> dict[str, Any]:

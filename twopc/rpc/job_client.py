@@ -20,6 +20,7 @@ from twopc.rpc.codec import decode_event, decode_metadata, encode_settings
 from twopc.rpc.control_pb2_grpc import JobControlStub
 from twopc.rpc.status import error_of
 from twopc.rpc.tls import TlsFiles
+from twopc.rpc.wording import outward
 
 __all__ = ["JobClient", "StartedAttempt"]
 
@@ -84,7 +85,7 @@ class JobClient:
 
     def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
         """Say that the attempt is over; one that is over already is fine."""
-        self._call(self._stub.EndAttempt, pb.EndAttemptRequest(job=job, attempt=attempt, reason=reason))
+        self._call(self._stub.EndAttempt, pb.EndAttemptRequest(job=job, attempt=attempt, reason=outward(reason)))
 
     def watch(self, job: str) -> Iterator[JobEvent]:
         """Yield every event of a job from now on, its status first, then how its attempt ended if it has.

@@ -13,10 +13,16 @@ from twopc.errors import (
     Unavailable,
 )
 
+
+class Overloaded(Unavailable):
+    """A limit of the coordinator was met; the message says which."""
+
+
 _CODES: dict[type[TwoPhaseCommitError], grpc.StatusCode] = {
     ConfigurationError: grpc.StatusCode.INVALID_ARGUMENT,
     Fenced: grpc.StatusCode.FAILED_PRECONDITION,
     CheckpointCorrupted: grpc.StatusCode.DATA_LOSS,
+    Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
     ProtocolViolation: grpc.StatusCode.INTERNAL,
 }
