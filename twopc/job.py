@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -71,6 +72,13 @@ class Job:
         self._source: Source | None = None
         self._end: tuple[tuple[Step, ...], TwoPhaseCommitSink[Any]] | None = None
 
+    @classmethod
+    def of(cls, definition: JobDefinition) -> Job:
+        """Return a job that is complete already."""
+        job = cls(definition.name)
+        job._source = definition.source
+        return job._finish(definition.steps, definition.sink)
+
     def source(self, source: Source) -> Stream:
         """Say where the records come from; return the stream to put operators on."""
         if not isinstance(source, Source):
@@ -95,8 +103,14 @@ class Job:
     def describe(self) -> str:
         return self.definition().describe()
 
-    def run(self, *, on_event: Callable[[JobEvent], None] | None = None, **settings: Any) -> RunReport:
-        """Run the job until its end or until it is stopped.
+    def run(
+        self,
+        *,
+        on_event: Callable[[JobEvent], None] | None = None,
+        stop: threading.Event | None = None,
+        **settings: Any,
+    ) -> RunReport:
+        """Run the job until its end or until it is stopped: by SIGTERM, Ctrl-C, or `stop` being set.
 
         The keywords are the fields of `RunSettings`; durations may be written as `checkpoint_interval="500ms"`. What
         is not given comes from the environment (`TWOPC_PARALLELISM`, ...), else it has its default.
@@ -107,7 +121,7 @@ class Job:
             )
         from twopc.driver.run import run
 
-        return run(self.definition(), RunSettings.resolve(**settings), on_event=on_event)
+        return run(self.definition(), RunSettings.resolve(**settings), on_event=on_event, stop=stop)
 
     def _finish(self, steps: tuple[Step, ...], sink: TwoPhaseCommitSink[Any]) -> Job:
         if not isinstance(sink, TwoPhaseCommitSink):

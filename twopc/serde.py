@@ -8,6 +8,7 @@ copied to every subtask, so it must be picklable. This module is the only door t
 from __future__ import annotations
 
 import json
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache, partial
@@ -17,6 +18,7 @@ from typing import Any
 
 import orjson
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro.utils import generate_many
 
 from twopc.column import map_column
 from twopc.errors import ConfigurationError
@@ -125,6 +127,15 @@ class Avro(Serde):
 
     def serialize_all(self, column: list[Any]) -> list[bytes | None]:
         return map_column(partial(_write_value, _parsed(self._text)), column)
+
+    def examples(self, count: int) -> list[Any]:
+        """Return values that fit the schema, for a load: the same ones every time."""
+        before = random.getstate()
+        random.seed(0)
+        try:
+            return list(generate_many(self.schema, count))
+        finally:
+            random.setstate(before)
 
     def __repr__(self) -> str:
         return f"Avro({self.schema.get('name', self.schema.get('type'))})"

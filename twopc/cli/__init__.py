@@ -24,6 +24,7 @@ _COMMANDS = {
     "run": "twopc.cli.run",
     "checkpoints": "twopc.cli.checkpoints",
     "coordinator": "twopc.cli.coordinator",
+    "bench": "twopc.cli.bench",
     "broker": "twopc.cli.broker",
     "version": "twopc.cli.version",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -46,8 +47,11 @@ def run(
     *,
     on_event: Callable[[JobEvent], None] | None = None,
     job_file: str | None = None,
+    stop: threading.Event | None = None,
 ) -> RunReport:
-    """Run a job until its bounded input is read, or it is stopped (SIGTERM, first Ctrl-C), and return the report.
+    """Run a job until its bounded input is read, or it is stopped, and return the report.
+
+    SIGTERM, the first Ctrl-C, and `stop` being set ask for a last checkpoint.
 
     `on_event` is called with every event of the job, on a thread of its own. `job_file` is how a host that starts fresh
     processes finds the job. Raises the error that ended the job, after the restart strategy has given up on it.
@@ -62,7 +66,7 @@ def run(
         closing.callback(client.close)
         client.wait_ready(timeout=30)
         watch = closing.enter_context(EventWatch(client, definition.name, on_event))
-        signals = closing.enter_context(StopSignals())
+        signals = closing.enter_context(StopSignals(stop))
         planner = Planner(definition.source, bounded=settings.until_end)
         restarts = RestartStrategy.of(settings)
         host = _host(settings, job_file)

@@ -1,4 +1,7 @@
-"""SIGTERM and Ctrl-C as a wish: the first asks for a last checkpoint, the second Ctrl-C ends at once."""
+"""SIGTERM and Ctrl-C as a wish: the first asks for a last checkpoint, the second Ctrl-C ends at once.
+
+A caller may hand in an event of its own, whose being set is the same wish.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from typing import Any
 class StopSignals:
     """While entered, on the main thread, remembers that a stop was asked for; elsewhere signals are left alone."""
 
-    def __init__(self) -> None:
-        self._requested = threading.Event()
+    def __init__(self, requested: threading.Event | None = None) -> None:
+        self._requested = requested or threading.Event()
         self._before: dict[int, Any] = {}
 
     @property

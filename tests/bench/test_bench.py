@@ -1,0 +1,51 @@
+"""`twopc bench` as a user runs it, on plain processes and a real broker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from twopc.testing.broker import Broker
+
+pytestmark = pytest.mark.broker
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def bench(broker: Broker, *arguments: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "twopc", "bench", *arguments, "-b", broker.bootstrap_servers]
+    done = subprocess.run(
+        [*command, "--host", "process", "-o", "json"], capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert isinstance(result, dict)
+    return result
+
+
+def topics(broker: Broker) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics)
+
+
+def test_throughput_is_measured_and_nothing_is_left_behind(broker: Broker, tmp_path: Path) -> None:
+    before = topics(broker)
+    page = tmp_path / "page.html"
+    result = bench(broker, "--records", "20000", "--html", str(page))
+    assert (result["written"], result["visible"]) == (20_000, 20_000)
+    assert result["records_per_s"] > 0
+    assert result["pause_ms"]["p50"] > 0
+    assert page.read_text().count("<svg") == 4
+    assert topics(broker) == before
+
+
+def test_latency_is_measured_at_a_rate_also_for_a_job_that_drops_records(broker: Broker) -> None:
+    job = str(EXAMPLES / "keep_even.py")
+    result = bench(broker, job, "--records", "2000", "--rate", "1000", "--checkpoint-interval", "200ms")
+    assert result["visible"] == result["written"] == 1_000
+    assert 0 < result["latency_ms"]["p50"] <= result["latency_ms"]["p99"]

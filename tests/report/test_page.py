@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from twopc.report.page import facts, page, table
+
+
+def test_what_users_named_is_escaped() -> None:
+    html = page("<b>", [facts({"<i>": "<u>"}), table(["<s>"], [["<p>"]])], "<em>")
+    assert not {"<b>", "<i>", "<u>", "<s>", "<em>"} & set(html.replace("><", "> <").split())
+    assert "&lt;u&gt;" in html
+
+
+def test_a_page_fetches_nothing() -> None:
+    html = page("title", [], "end")
+    assert "http" not in html
+    assert "<script" not in html

@@ -1,0 +1,144 @@
+"""The input of a benchmark: values of a size and a serde, made once and produced again and again."""
+
+from __future__ import annotations
+
+import itertools
+import string
+import threading
+import time
+from collections.abc import Callable, Iterator
+from random import Random
+
+from confluent_kafka import Producer
+
+from twopc.bench.plan import BenchPlan
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.serde import Avro, Json, Serde
+
+DISTINCT_VALUES = 1_000
+FLUSH_SECONDS = 120.0
+POLL_EVERY = 2_000
+_LETTERS = string.ascii_lowercase + " "
+
+
+def values_of(plan: BenchPlan, serde: Serde) -> list[bytes]:
+    """Return the values that the input consists of; raise ConfigurationError where none can be made."""
+    if plan.sample is not None:
+        return _lines(plan)
+    if isinstance(serde, Avro):
+        return _avro(serde)
+    make = _json if isinstance(serde, Json) else _text
+    rng = Random(plan.record_bytes)
+    return [make(rng, number, plan.record_bytes) for number in range(DISTINCT_VALUES)]
+
+
+def produce_all(servers: str, topic: str, plan: BenchPlan, values: list[bytes]) -> None:
+    """Produce the whole input, as fast as it goes; raise Unavailable if a record didn't arrive."""
+    _Load(servers, topic, plan, values).run(lambda done: None)
+
+
+class PacedLoad:
+    """Produces at the plan's rate, each record no earlier than it is due; its timestamp is when it was produced."""
+
+    def __init__(self, servers: str, topic: str, plan: BenchPlan, values: list[bytes]) -> None:
+        assert plan.rate is not None, "a paced load has a rate"
+        self._rate = plan.rate
+        self._load = _Load(servers, topic, plan, values)
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Produce all, unless `stop` is called before; raise Unavailable then, or if a record didn't arrive."""
+        began = time.monotonic()
+
+        def wait(done: int) -> None:
+            while (ahead := done - (time.monotonic() - began) * self._rate) > 0:
+                if self._ended.wait(ahead / self._rate):
+                    break
+            if self._ended.is_set():
+                raise Unavailable("the load was ended before all records were produced")
+
+        self._load.run(wait)
+
+    def stop(self) -> None:
+        """End `run`, from another thread; nothing happens if it has ended."""
+        self._ended.set()
+
+
+class _Load:
+    def __init__(self, servers: str, topic: str, plan: BenchPlan, values: list[bytes]) -> None:
+        self._topic = topic
+        self._plan = plan
+        self._values = values
+        self._failures: list[str] = []
+        self._producer = Producer(
+            {
+                "bootstrap.servers": servers,
+                "enable.idempotence": True,
+                "linger.ms": 1 if plan.rate else 20,
+                "batch.size": 1_000_000,
+                "queue.buffering.max.messages": 200_000,
+                "partitioner": "murmur2_random",
+                "delivery.report.only.error": True,
+                "on_delivery": lambda error, _: self._failures.append(str(error)) if error else None,
+            }
+        )
+
+    def run(self, pace: Callable[[int], None]) -> None:
+        """Produce all; `pace` is called with how many were produced, every so often, and may wait."""
+        every = max(1, self._plan.rate // 200) if self._plan.rate else POLL_EVERY
+        for done, (key, value) in enumerate(self._records()):
+            if done % every == 0:
+                pace(done)
+                self._producer.poll(0)
+            self._enqueue(key, value)
+        left = self._producer.flush(FLUSH_SECONDS)
+        if left or self._failures:
+            raise Unavailable(
+                f"{left + len(self._failures)} records of the load were not written: {self._failures[:1]}"
+            )
+
+    def _enqueue(self, key: bytes | None, value: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, value, key)
+            except BufferError:
+                self._producer.poll(0.05)
+            else:
+                return
+
+    def _records(self) -> Iterator[tuple[bytes | None, bytes]]:
+        keys: list[bytes | None] = [b"key-%d" % number for number in range(self._plan.keys)] or [None]
+        # The order of the keys is shuffled once: in order, they would visit RocksDB's blocks one after the other.
+        Random(0).shuffle(keys)
+        pairs = zip(itertools.cycle(keys), itertools.cycle(self._values), strict=False)
+        return itertools.islice(pairs, self._plan.records)
+
+
+def _lines(plan: BenchPlan) -> list[bytes]:
+    assert plan.sample is not None
+    try:
+        lines = [line for line in plan.sample.read_bytes().splitlines() if line]
+    except OSError as error:
+        raise ConfigurationError(f"--sample {plan.sample} can't be read: {error.strerror}") from error
+    if not lines:
+        raise ConfigurationError(f"--sample {plan.sample} is empty: it must have a value on each line")
+    return lines
+
+
+def _text(rng: Random, number: int, size: int) -> bytes:
+    text = f"{number} " + "".join(rng.choices(_LETTERS, k=size))
+    return text[:size].encode()
+
+
+def _json(rng: Random, number: int, size: int) -> bytes:
+    body = {"n": number, "user": f"user-{number % 97}", "amount": round(rng.uniform(0, 1000), 2), "text": ""}
+    room = size - len(Json().serialize(body) or b"")
+    body["text"] = "".join(rng.choices(_LETTERS, k=max(0, room)))
+    encoded = Json().serialize(body)
+    assert encoded is not None
+    return encoded
+
+
+def _avro(serde: Avro) -> list[bytes]:
+    made = (serde.serialize(value) for value in serde.examples(DISTINCT_VALUES))
+    return [value for value in made if value is not None]

@@ -1,0 +1,74 @@
+"""A result as text, and as an HTML page of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from twopc.bench.result import BenchResult, Comparison
+from twopc.report.chart import Line, histogram, line_chart
+from twopc.report.page import facts, heading, page, table
+
+
+def figures(result: BenchResult) -> dict[str, str]:
+    """Return every figure of a result by its name, as a person reads it; those not measured are left out."""
+    shown = {
+        "records": f"{result.records:,} in, {result.written:,} out, {result.visible:,} visible",
+        "records/s, steady": _number(result.records_per_s, "{:,.0f}"),
+        "CPU s a million records, steady": _number(result.cpu_s_per_million, "{:.2f}"),
+        "CPU s a million records, whole run": f"{result.cpu_s_per_million_whole:.2f}",
+        "start to first record": _number(result.startup_s, "{:.1f} s"),
+        "whole run": f"{result.seconds:.1f} s",
+        "checkpoints": f"{result.checkpoints} completed, {result.checkpoints_aborted} aborted",
+        "checkpoint, ms": _spread(result.checkpoint_ms),
+        "pause of the data loop, ms": _spread(result.pause_ms),
+        "latency, ms": _spread(result.latency_ms),
+        "memory, all processes": f"{result.memory_mb:,.0f} MB",
+        "memory, largest worker": f"{result.worker_mb:,.0f} MB" if result.worker_mb else "",
+        "restarts": str(result.restarts) if result.restarts else "",
+    }
+    return {name: value for name, value in shown.items() if value}
+
+
+def text(result: BenchResult, compared: Sequence[Comparison] = ()) -> str:
+    """Return the report of a terminal."""
+    rows = list(figures(result).items())
+    rows += [(f"vs before: {each.name}", _compared(each)) for each in compared]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def html(result: BenchResult, compared: Sequence[Comparison] = ()) -> str:
+    """Return the report as one page, with the charts in it."""
+    parts = [facts(figures(result))]
+    if compared:
+        rows = [(each.name, f"{each.before:,.2f}", f"{each.now:,.2f}", _compared(each)) for each in compared]
+        parts += [heading("Against the earlier result"), table(("figure", "before", "now", ""), rows)]
+    parts += [
+        heading("Over the run"),
+        line_chart("Records read a second", [_line("records/s", result.rates)], "s", "records/s"),
+        line_chart("Checkpoints", [_line("duration", result.checkpoint_series)], "s", "ms"),
+        line_chart("Memory of all processes", [_line("resident", result.memory_series)], "s", "MB"),
+        heading("Distributions"),
+        histogram("Pause of a data loop at a checkpoint", result.pauses, "ms"),
+    ]
+    if result.latencies:
+        parts.append(histogram("Latency, from append to visible", result.latencies, "ms"))
+    parts += [heading("Settings"), facts(result.settings), heading("Versions"), facts(result.versions)]
+    return page(f"twopc bench: {result.job}", parts, "Figures belong to the machine they were measured on.")
+
+
+def _line(name: str, points: Sequence[Sequence[float]]) -> Line:
+    return Line(name, [(x, y) for x, y in points])
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else form.format(value)
+
+
+def _spread(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.1f}" for name, value in values.items())
+
+
+def _compared(each: Comparison) -> str:
+    word = {True: "better", False: "worse", None: "the same"}[each.better]
+    return f"{each.now:,.2f} against {each.before:,.2f}: {each.ratio:.2f} times, {word}"

@@ -1,0 +1,187 @@
+"""Runs one benchmark: load, job, reader, and the sampler beside them."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+from twopc.bench.figures import steady_cpu, steady_rate, summary
+from twopc.bench.load import PacedLoad, produce_all, values_of
+from twopc.bench.plan import BenchPlan
+from twopc.bench.reader import STALL_SECONDS, OutputReader
+from twopc.bench.recorder import Recorder
+from twopc.bench.result import BenchResult
+from twopc.bench.scratch import write_job_file
+from twopc.bench.usage import UsageSampler
+from twopc.config import RunSettings
+from twopc.driver.run import run as run_job
+from twopc.errors import ConfigurationError
+from twopc.kafka.source import KafkaSource
+from twopc.loading import load_job
+from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.testing.topics import create_topic, delete_topic
+
+SERIES_MAX = 5_000
+REPORTED_SETTINGS = ("parallelism", "checkpoint_interval_ms", "host", "master")
+REPORTED_LOAD = ("records", "record_bytes", "keys", "partitions", "rate")
+PACKAGES = ("twopc-streams", "confluent-kafka", "pyspark", "rocksdict")
+
+
+def bench(
+    plan: BenchPlan,
+    settings: RunSettings,
+    *,
+    say: Callable[[str], None],
+    on_event: Callable[[JobEvent], None] | None = None,
+    excluded: frozenset[int] = frozenset(),
+) -> BenchResult:
+    """Run the benchmark on topics of its own, which are deleted afterwards; return what was measured.
+
+    `say` is told what is going on. `excluded` are processes whose CPU and memory are not the job's, a local broker's.
+    """
+    source = load_job(plan.job_file).source
+    if not isinstance(source, KafkaSource):
+        raise ConfigurationError(f"{plan.job_file} can't be benchmarked: it must read with KafkaSource")
+    values = values_of(plan, source.value)
+    name = f"bench-{secrets.token_hex(4)}"
+    servers = settings.bootstrap_servers
+    # A paced run needs the time at which a record was due; any other that at which its output was appended.
+    stamp = "CreateTime" if plan.rate else "LogAppendTime"
+    create_topic(servers, f"{name}-in", plan.partitions)
+    create_topic(servers, f"{name}-out", plan.partitions, settings={"message.timestamp.type": stamp})
+    try:
+        with tempfile.TemporaryDirectory(prefix="twopc-bench-") as folder:
+            inner = replace(settings, checkpoint_dir=f"{folder}/checkpoints", until_end=plan.rate is None)
+            run = _Run(plan, inner, name, Path(folder), values, on_event, excluded)
+            return run.throughput(say) if plan.rate is None else run.latency(say)
+    finally:
+        for topic in (f"{name}-in", f"{name}-out"):
+            delete_topic(servers, topic)
+
+
+class _Run:
+    def __init__(
+        self,
+        plan: BenchPlan,
+        settings: RunSettings,
+        name: str,
+        folder: Path,
+        values: list[bytes],
+        on_event: Callable[[JobEvent], None] | None,
+        excluded: frozenset[int],
+    ) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._servers = settings.bootstrap_servers
+        self._source, self._target = f"{name}-in", f"{name}-out"
+        self._job_file = write_job_file(folder, plan.job_file, name=name, source=self._source, target=self._target)
+        self._values = values
+        self._on_event = on_event
+        self._running = threading.Event()
+        self._recorder = Recorder()
+        self._sampler = UsageSampler(excluded)
+        self._began = self._seconds = 0.0
+        self._written = 0
+
+    def throughput(self, say: Callable[[str], None]) -> BenchResult:
+        """Produce everything, run the job to its end, then read the output."""
+        plan = self._plan
+        size = sum(map(len, self._values)) // len(self._values)
+        say(f"producing {plan.records:,} records of {size} bytes to {plan.partitions} partitions")
+        produce_all(self._servers, self._source, plan, self._values)
+        say(f"running {plan.job_file}")
+        self._run_job(None)
+        say("reading the output")
+        reader = OutputReader(self._servers, self._target, plan.partitions)
+        reader.finish(self._written)
+        return self._result(reader.stamps_ms, [])
+
+    def latency(self, say: Callable[[str], None]) -> BenchResult:
+        """Run the job, produce at the plan's rate and read beside it, and stop the job when all was seen."""
+        say(f"running {self._plan.job_file}, with {self._plan.rate:,} records a second")
+        reader = OutputReader(self._servers, self._target, self._plan.partitions)
+        load = PacedLoad(self._servers, self._source, self._plan, self._values)
+        stop = threading.Event()
+
+        def feed() -> None:
+            self._running.wait()
+            try:
+                load.run()
+                self._wait_until_read()
+            finally:
+                stop.set()
+
+        with ThreadPoolExecutor(1, "twopc-bench-feeder") as executor:
+            fed = executor.submit(feed)
+            try:
+                self._run_job(stop)
+                reader.finish(self._written)
+            finally:
+                load.stop()
+                self._running.set()
+                reader.close()
+            fed.result()
+        return self._result([], reader.latencies_ms)
+
+    def _wait_until_read(self) -> None:
+        """Until the job has read what was produced, or has read nothing more for a while."""
+        read, since = self._recorder.records, time.monotonic()
+        while read < self._plan.records and time.monotonic() - since < STALL_SECONDS:
+            time.sleep(0.05)
+            if self._recorder.records > read:
+                read, since = self._recorder.records, time.monotonic()
+
+    def _run_job(self, stop: threading.Event | None) -> None:
+        self._began = time.time()
+        with self._sampler:
+            definition = load_job(self._job_file)
+            done = run_job(definition, self._settings, on_event=self._note, job_file=self._job_file, stop=stop)
+        # What an attempt before the last one wrote isn't counted in the report.
+        self._written = done.records_out if done.attempts == 1 else self._plan.records
+        self._seconds = time.time() - self._began
+
+    def _note(self, event: JobEvent) -> None:
+        self._recorder.note(event)
+        if event.kind == JobEventKind.COMPLETED:
+            self._running.set()
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def _result(self, stamps_ms: list[int], latencies: list[float]) -> BenchResult:
+        recorder, samples, plan, began = self._recorder, self._sampler.samples, self._plan, self._began
+        visible = len(stamps_ms) or len(latencies)
+        memory = [(sample.at - began, sample.resident_bytes / 1e6) for sample in samples]
+        return BenchResult(
+            job=plan.job_file,
+            records=plan.records,
+            written=self._written,
+            visible=visible,
+            records_per_s=steady_rate(stamps_ms),
+            cpu_s_per_million=None if plan.rate else steady_cpu(recorder, samples, plan.records),
+            cpu_s_per_million_whole=(samples[-1].cpu_seconds if samples else 0.0) / plan.records * 1e6,
+            startup_s=None if recorder.started is None else recorder.started - began,
+            seconds=self._seconds,
+            checkpoints=len(recorder.checkpoints),
+            checkpoints_aborted=recorder.aborted,
+            restarts=max(0, recorder.restarts),
+            checkpoint_ms=summary([duration for _, duration in recorder.checkpoints]),
+            pause_ms=summary(recorder.pauses),
+            latency_ms=summary(latencies),
+            memory_mb=max((megabytes for _, megabytes in memory), default=0.0),
+            worker_mb=max((sample.largest_child_bytes for sample in samples), default=0) / 1e6,
+            settings={name: getattr(plan, name) for name in REPORTED_LOAD}
+            | {name: getattr(self._settings, name) for name in REPORTED_SETTINGS},
+            versions={package: version(package) for package in PACKAGES},
+            rates=recorder.rates(),
+            checkpoint_series=[(at - began, duration) for at, duration in recorder.checkpoints][:SERIES_MAX],
+            pauses=recorder.pauses[:SERIES_MAX],
+            latencies=latencies[:: max(1, len(latencies) // SERIES_MAX)],
+            memory_series=memory[:: max(1, len(memory) // SERIES_MAX)],
+        )

@@ -1,0 +1,130 @@
+"""`twopc bench`: how fast a job is here, on generated records."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from twopc.bench import report
+from twopc.bench.plan import BenchPlan
+from twopc.bench.result import BenchResult, compare
+from twopc.bench.run import bench as run_bench
+from twopc.cli.output import Output, OutputOption
+from twopc.cli.view import live_view
+from twopc.config import RunSettings
+from twopc.errors import TwoPhaseCommitError
+from twopc.testing.local_broker import LocalBroker
+
+UPPER = str(Path(report.__file__).with_name("upper.py"))
+
+
+def bench(
+    job_file: Annotated[
+        str, typer.Argument(help="The job, as for twopc run; upper-cased bytes unless given.", show_default=False)
+    ] = UPPER,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-servers",
+            "-b",
+            envvar="TWOPC_BOOTSTRAP_SERVERS",
+            help="Kafka, HOST:PORT[,...]; without it a local Kafka is started for the run (needs Java).",
+        ),
+    ] = None,
+    records: Annotated[int, typer.Option(help="How many records.")] = 1_000_000,
+    record_bytes: Annotated[int, typer.Option(help="How long each generated value is.")] = 100,
+    keys: Annotated[int, typer.Option(help="How many distinct keys; 0 for records without a key.")] = 1_000,
+    partitions: Annotated[int, typer.Option(help="Partitions of input and output.")] = 4,
+    rate: Annotated[
+        int | None, typer.Option(help="Produce so many records a second beside the job, and measure latency.")
+    ] = None,
+    sample: Annotated[
+        Path | None, typer.Option(help="A file whose lines are the values; else they are made for the job's serde.")
+    ] = None,
+    parallelism: Annotated[int | None, typer.Option("--parallelism", "-p", help="Number of subtasks.")] = None,
+    checkpoint_interval: Annotated[str | None, typer.Option(help="Time between checkpoints, as 500ms, 1s.")] = None,
+    master: Annotated[str | None, typer.Option(envvar="TWOPC_MASTER", help="Spark's master.")] = None,
+    host: Annotated[
+        str | None, typer.Option(envvar="TWOPC_HOST", help="Where subtasks run: spark, or process.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with charts here.")] = None,
+    save: Annotated[Path | None, typer.Option("--json", help="Write the result here, for --compare.")] = None,
+    earlier: Annotated[
+        Path | None, typer.Option("--compare", help="A result that --json wrote: say what is better and worse.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Measure a job on generated records: throughput, CPU, checkpoints, memory; with --rate also latency.
+
+    The job runs as it is, but under another name, and reads and writes topics of the benchmark's own, which are deleted
+    afterwards. Nothing of the real job is touched.
+
+    \b
+    Examples:
+      twopc bench
+      twopc bench job.py -b 127.0.0.1:9092 --records 5000000 --json before.json --html before.html
+      twopc bench job.py -b 127.0.0.1:9092 --records 5000000 --compare before.json
+      twopc bench job.py --rate 1000 --records 30000 --checkpoint-interval 500ms
+    """
+    logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    plan = BenchPlan(
+        job_file=job_file,
+        records=records,
+        record_bytes=record_bytes,
+        keys=keys,
+        partitions=partitions,
+        rate=rate,
+        sample=sample,
+    )
+    before = None if earlier is None else BenchResult.read(earlier)
+    with _broker(bootstrap_servers, quiet) as (servers, excluded):
+        settings = RunSettings.resolve(
+            bootstrap_servers=servers,
+            parallelism=parallelism,
+            checkpoint_interval=checkpoint_interval,
+            master=master,
+            host=host,
+        )
+        shown = live_view("bench", Console(stderr=True)) if sys.stderr.isatty() and not quiet else nullcontext(None)
+        with shown as view:
+            result = run_bench(
+                plan,
+                settings,
+                say=lambda what: _say(what, quiet),
+                on_event=None if view is None else view.note,
+                excluded=excluded,
+            )
+    compared = [] if before is None else compare(result, before)
+    if save is not None:
+        result.write(save)
+    if html is not None:
+        html.write_text(report.html(result, compared), "utf-8")
+    typer.echo(json.dumps(result.to_json()) if output is Output.JSON else report.text(result, compared))
+    if not result.exact:
+        raise TwoPhaseCommitError(f"{result.written:,} records were written, but {result.visible:,} are visible")
+
+
+@contextmanager
+def _broker(servers: str | None, quiet: bool) -> Iterator[tuple[str, frozenset[int]]]:
+    """The brokers to use, and the processes that are not to be measured."""
+    if servers:
+        yield servers, frozenset()
+        return
+    _say("starting a local Kafka", quiet)
+    with tempfile.TemporaryDirectory(prefix="twopc-bench-kafka-") as folder, LocalBroker(Path(folder)) as broker:
+        yield broker.bootstrap_servers, frozenset(node.pid for node in broker.nodes if node.pid)
+
+
+def _say(what: str, quiet: bool) -> None:
+    if not quiet:
+        typer.echo(f"bench: {what}", err=True)

@@ -1,0 +1,1 @@
+"""Reports that stand alone: one HTML file, charts inside, nothing fetched, nothing run."""
