@@ -33,6 +33,8 @@ class Commits:
 
     def claims(self) -> Claims:
         """What was said and is not stored yet."""
+        if self._said == self._stored:
+            return {}
         return {
             subtask: said for subtask, said in self._said.items() if said > self._stored.get(subtask, CheckpointId(0))
         }

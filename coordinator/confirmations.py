@@ -53,6 +53,8 @@ class Confirmations:
     def settle(self, state: LedgerState, out: Outbox) -> bool:
         """Return whether confirmations have to be stored first."""
         claims = self._commits.claims()
+        if not claims:
+            return False
         names = claimed_names(claims, state.completed)
         if names:
             self._storing = claims

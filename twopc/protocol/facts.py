@@ -182,28 +182,50 @@ class CheckpointMetadata:
         )
 
 
-def _canonical(body: Any) -> str:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+
+
+_HEAD = b'{"body":'
+
+
+def _tail(kind: str, digest: str) -> bytes:
+    """What follows the body's text in the stored form, which is canonical JSON too: its names are in order."""
+    return b',"format":%d,"kind":"%b","sha256":"%b"}\n' % (FORMAT_VERSION, kind.encode(), digest.encode())
 
 
 def encode_fact(kind: str, body: Mapping[str, Any]) -> bytes:
     """Return the stored form of a fact."""
-    text = _canonical(body)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return _canonical({"format": FORMAT_VERSION, "kind": kind, "sha256": digest, "body": body}).encode() + b"\n"
+    text = _canonical(body).encode()
+    return _HEAD + text + _tail(kind, hashlib.sha256(text).hexdigest())
+
+
+def open_fact(data: bytes, source: str) -> tuple[str, dict[str, Any]]:
+    """Return kind and body of a stored fact; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
+    try:
+        envelope = json.loads(data)
+        version, kind, digest, body = (envelope[name] for name in ("format", "kind", "sha256", "body"))
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointCorrupted(f"{source} is not a stored fact of this program, or it was damaged") from error
+    if not (isinstance(kind, str) and isinstance(digest, str)):
+        raise CheckpointCorrupted(f"{source} is not a stored fact of this program, or it was damaged")
+    if version != FORMAT_VERSION:
+        raise CheckpointCorrupted(f"{source} has format {version}; this version of twopc reads format {FORMAT_VERSION}")
+    if not isinstance(body, dict) or hashlib.sha256(_text_of(body, kind, digest, data)).hexdigest() != digest:
+        raise CheckpointCorrupted(f"{source} was damaged: its SHA-256 does not match its contents")
+    return kind, body
+
+
+def _text_of(body: dict[str, Any], kind: str, digest: str, data: bytes) -> bytes:
+    """The body's canonical text: as it stands in the stored form, or made anew where a person has formatted it."""
+    tail = _tail(kind, digest)
+    if data.startswith(_HEAD) and data.endswith(tail):
+        return data[len(_HEAD) : -len(tail)]
+    return _canonical(body).encode()
 
 
 def decode_fact(kind: str, data: bytes, source: str) -> dict[str, Any]:
-    """Return the body of a stored fact; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
-    try:
-        envelope = json.loads(data)
-        version, found, digest, body = (envelope[name] for name in ("format", "kind", "sha256", "body"))
-    except (ValueError, TypeError, KeyError) as error:
-        raise CheckpointCorrupted(f"{source} is not a stored fact of this program, or it was damaged") from error
-    if version != FORMAT_VERSION:
-        raise CheckpointCorrupted(f"{source} has format {version}; this version of twopc reads format {FORMAT_VERSION}")
+    """Return the body of a stored fact of this kind; raise CheckpointCorrupted as `open_fact` does."""
+    found, body = open_fact(data, source)
     if found != kind:
         raise CheckpointCorrupted(f"{source} holds a {found!r} where a {kind!r} belongs")
-    if not isinstance(body, dict) or hashlib.sha256(_canonical(body).encode()).hexdigest() != digest:
-        raise CheckpointCorrupted(f"{source} was damaged: its SHA-256 does not match its contents")
     return body

@@ -8,14 +8,13 @@ Invariants, checked as each fact is applied:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from twopc.errors import CheckpointCorrupted, ProtocolViolation
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import decode_fact, encode_fact
+from twopc.protocol.facts import encode_fact, open_fact
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import entry_name
 from twopc.protocol.ledger_facts import (
@@ -158,6 +157,12 @@ class LedgerState:
         )
 
 
+_READERS: dict[str, type[Entry | LedgerState]] = {
+    **{each.KIND: each for each in ENTRY_TYPES},
+    SUMMARY_KIND: LedgerState,
+}
+
+
 def _require(holds: bool, what: str) -> None:
     if not holds:
         raise ProtocolViolation(f"the ledger contradicts itself: {what}")
@@ -171,14 +176,10 @@ def encode_entry(entry: Entry | LedgerState) -> bytes:
 
 def decode_entry(data: bytes, source: str) -> Entry | LedgerState:
     """Read an entry back; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
-    readers: dict[str, type[Entry | LedgerState]] = {each.KIND: each for each in ENTRY_TYPES}
-    readers[SUMMARY_KIND] = LedgerState
-    try:
-        kind = json.loads(data)["kind"]
-        reader = readers[kind]
-    except (ValueError, TypeError, KeyError) as error:
-        raise CheckpointCorrupted(f"{source} is not a ledger entry of this program, or it was damaged") from error
-    body = decode_fact(kind, data, source)
+    kind, body = open_fact(data, source)
+    reader = _READERS.get(kind)
+    if reader is None:
+        raise CheckpointCorrupted(f"{source} is not a ledger entry of this program, or it was damaged")
     try:
         return reader.from_json(body)
     except (ValueError, TypeError, KeyError) as error:

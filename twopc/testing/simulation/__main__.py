@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
-from collections import Counter
 
-from twopc.testing.simulation.faults import Faults, draw
-from twopc.testing.simulation.run import Result, simulate
+from twopc.testing.simulation.play import Rules, Tally, play
+from twopc.testing.simulation.run import Result
+
+INTERRUPTED = 130
+SAY_SECONDS = 5.0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -17,50 +20,96 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="play this one only, and show its trace")
     parser.add_argument("--timeouts", action="store_true", help="let transactions expire: losses must then be loud")
+    parser.add_argument("--processes", type=int, help="how many at once; one per core unless given")
     parser.add_argument("--keep-going", action="store_true", help="list every seed that fails, without traces")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="the form of the summary")
     wanted = parser.parse_args(arguments)
+    rules = Rules(timeouts=wanted.timeouts)
     if wanted.seed is not None:
-        result = simulate(wanted.seed, faults=_faults(wanted, wanted.seed))
-        _show(result)
+        result = rules.play(wanted.seed)
+        _show(result, rules)
         return 1 if result.violations else 0
-    return _play(wanted)
+    return _play(wanted, rules)
 
 
-def _faults(wanted: argparse.Namespace, seed: int) -> Faults:
-    return draw(seed, timeouts=wanted.timeouts)
+def _play(wanted: argparse.Namespace, rules: Rules) -> int:
+    tally = Tally()
+    progress = _Progress(wanted.seeds)
+    interrupted = False
+    shares = play(range(wanted.first, wanted.first + wanted.seeds), rules, wanted.processes)
+    try:
+        for share in shares:
+            tally.add(share)
+            progress.say(tally)
+            if tally.failed and not wanted.keep_going:
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        shares.close()
+    if wanted.output == "json":
+        _say(json.dumps(_summary(tally, progress, rules, interrupted), sort_keys=True))
+    else:
+        _report(tally, progress, rules)
+    return INTERRUPTED if interrupted else 1 if tally.failed else 0
 
 
-def _play(wanted: argparse.Namespace) -> int:
-    seeds = range(wanted.first, wanted.first + wanted.seeds)
-    started = time.monotonic()
-    coverage: Counter[str] = Counter()
-    failed = lost = 0
-    for seed in seeds:
-        result = simulate(seed, faults=_faults(wanted, seed), keeps_trace=False)
-        coverage += result.coverage
-        lost += bool(result.lost)
-        if not result.violations:
-            continue
-        failed += 1
-        if wanted.keep_going:
-            _say(f"seed {seed}: {result.violations[0][:200]}")
-            continue
-        _show(simulate(seed, faults=_faults(wanted, seed)))
-        return 1
-    seconds = time.monotonic() - started
-    _say(f"{len(seeds)} seeds, {failed} failed, {lost} with a loss said aloud; {len(seeds) / seconds:.0f} seeds/s")
-    for what, count in sorted(coverage.items()):
+class _Progress:
+    """Says now and then, beside the output, how far it is."""
+
+    def __init__(self, seeds: int) -> None:
+        self._seeds = seeds
+        self._started = self._said = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def say(self, tally: Tally) -> None:
+        if time.monotonic() - self._said < SAY_SECONDS:
+            return
+        self._said = time.monotonic()
+        rate = tally.played / self.seconds
+        left = (self._seeds - tally.played) / rate
+        line = f"{tally.played:,} of {self._seeds:,} seeds, {len(tally.failed)} failed, {rate:.0f}/s, {left:.0f} s left"
+        sys.stderr.write(line + "\n")
+
+
+def _summary(tally: Tally, progress: _Progress, rules: Rules, interrupted: bool) -> dict[str, object]:
+    return {
+        "played": tally.played,
+        "failed": {str(seed): violation for seed, violation in sorted(tally.failed.items())},
+        "lost": tally.lost,
+        "rules": str(rules).split(),
+        "interrupted": interrupted,
+        "seconds": round(progress.seconds, 1),
+        "seeds_per_cpu_second": round(tally.played / tally.cpu_seconds, 1) if tally.cpu_seconds else 0.0,
+        "coverage": dict(sorted(tally.coverage.items())),
+    }
+
+
+def _report(tally: Tally, progress: _Progress, rules: Rules) -> None:
+    for seed, violation in sorted(tally.failed.items()):
+        _say(f"seed {seed}: {violation[:200]}")
+    if tally.failed:
+        first = min(tally.failed)
+        _show(rules.play(first), rules)
+    rate = tally.played / tally.cpu_seconds if tally.cpu_seconds else 0.0
+    _say(
+        f"{tally.played} seeds, {len(tally.failed)} failed, {tally.lost} with a loss said aloud; "
+        f"{progress.seconds:.0f} s, {rate:.0f} seeds/s a core"
+    )
+    for what, count in sorted(tally.coverage.items()):
         _say(f"  {count:>8}  {what}")
-    return 1 if failed else 0
 
 
-def _show(result: Result) -> None:
+def _show(result: Result, rules: Rules) -> None:
     for line in result.trace:
         _say(line)
     _say(f"seed {result.seed}, faults: {result.faults}")
     for violation in result.violations:
         _say(f"VIOLATED: {violation}")
-    _say(f"again with: python -m twopc.testing.simulation --seed {result.seed}")
+    _say(f"again with: python -m twopc.testing.simulation --seed {result.seed}{rules}")
 
 
 def _say(line: str) -> None:

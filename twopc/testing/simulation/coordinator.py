@@ -18,13 +18,13 @@ from twopc.testing.simulation.world import Crashed, Lane, Process, World
 
 JOB = "job"
 SETTINGS = CheckpointSettings(interval_ms=200, timeout_ms=2_000)
-TOLD = {
+TOLD = (
     JobEventKind.ATTEMPT_STARTED,
     JobEventKind.TRIGGERED,
     JobEventKind.ABORTED,
     JobEventKind.FAILED,
     JobEventKind.FENCED,
-}
+)
 
 T = TypeVar("T")
 
@@ -69,14 +69,19 @@ class SimCoordinator:
         if world.happens(world.faults.stream_breaks / 2):
             raise Unavailable("simulated: the call was lost")
         try:
-            with world.running(self.lane):
-                answer = do(self.jobs)
-                self._arm()
+            answer = world.run_as(self.lane, lambda: self._answer(do))
         except Crashed:
             raise Unavailable("simulated: the coordinator died during the call") from None
         if world.happens(world.faults.stream_breaks / 2):
             raise Unavailable("simulated: the answer was lost")
         return answer
+
+    def _answer(self, do: Callable[[Jobs], T]) -> T:
+        try:
+            return do(self.jobs)
+        finally:
+            if self.process.alive:
+                self._arm()
 
     def died(self) -> None:
         for stream in self._streams.values():
@@ -98,7 +103,7 @@ class SimCoordinator:
 
     def publish(self, event: JobEvent) -> None:
         self._tell(event)
-        if event.kind in TOLD:
+        if self._world.keeps_trace and event.kind in TOLD:
             self._world.note(
                 self.process.name, event.kind, event.checkpoint_id or f"attempt {event.attempt}", event.message
             )

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, cast
+from pathlib import Path
+from typing import Any, cast
 
 from coordinator.storage import MemoryStorage
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.layout import subtask_folder
+from twopc.protocol.layout import LEDGER, subtask_folder
 from twopc.protocol.ledger_facts import CheckpointCompleted
 from twopc.protocol.ledger_state import decode_entry
 from twopc.testing.simulation.world import World
 
 STATE_FILE = "state.json"
+_IN_LEDGER = f"{LEDGER}/"
+_COMPLETION = f'"kind":"{CheckpointCompleted.KIND}"'.encode()
 
 
 class CheckpointFolder(MemoryStorage):
@@ -26,16 +28,27 @@ class CheckpointFolder(MemoryStorage):
         super().__init__()
         self.world = world
         self.completed_names: set[str] = set()
+        self._ledger: dict[str, None] = {}
 
     def create_once(self, name: str, data: bytes) -> None:
         if self.world.happens(self.world.faults.disk_full):
             self.world.note("disk", "FULL", name)
             raise OSError(errno.ENOSPC, "No space left on device")
         super().create_once(name, data)
-        if name.startswith("ledger/"):
+        if name.startswith(_IN_LEDGER):
             self._ledger_entry(name, data)
 
+    def list(self, folder: str) -> list[str]:
+        return list(self._ledger) if folder == LEDGER else super().list(folder)
+
+    def delete(self, name: str) -> None:
+        super().delete(name)
+        self._ledger.pop(name.removeprefix(_IN_LEDGER), None)
+
     def _ledger_entry(self, name: str, data: bytes) -> None:
+        self._ledger[name.removeprefix(_IN_LEDGER)] = None
+        if _COMPLETION not in data:
+            return
         match decode_entry(data, name):
             case CheckpointCompleted(checkpoint_id=checkpoint_id, committables=committables):
                 self.world.note("disk", "COMPLETION RECORD", checkpoint_id)
@@ -44,30 +57,52 @@ class CheckpointFolder(MemoryStorage):
                 pass
 
 
-class _Local(PurePosixPath):
-    """A path on a disk of local work, with the file operations that a memory backend uses."""
+class LocalPath:
+    """As `pathlib.Path`, on one process's disk of local work: what the state of a subtask asks of a path."""
 
-    files: ClassVar[dict[str, bytes]]
+    __slots__ = ("_files", "_name")
+
+    def __init__(self, files: dict[str, bytes], name: str) -> None:
+        self._files = files
+        self._name = name
+
+    def __truediv__(self, name: str) -> LocalPath:
+        return LocalPath(self._files, f"{self._name}/{name}")
+
+    def __str__(self) -> str:
+        return self._name
+
+    @property
+    def parent(self) -> LocalPath:
+        return LocalPath(self._files, self._name.rpartition("/")[0])
 
     def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
         """Folders need no making here."""
 
     def write_bytes(self, data: bytes) -> int:
-        self.files[str(self)] = data
+        self._files[self._name] = data
         return len(data)
 
     def read_bytes(self) -> bytes:
-        return self.files[str(self)]
+        return self._files[self._name]
+
+    def remove(self) -> None:
+        for name in [name for name in self._files if name.startswith(f"{self._name}/")]:
+            del self._files[name]
 
 
-class LocalDisk:
-    """One process's local work, gone with it. Its paths exist nowhere else."""
+class SimShutil:
+    """As the module `shutil`, for who removes folders of local work."""
 
-    def __init__(self) -> None:
-        self._kind: Any = type("LocalPath", (_Local,), {"files": {}})
+    @staticmethod
+    def rmtree(path: LocalPath, *, ignore_errors: bool) -> None:
+        path.remove()
 
-    def folder(self, name: str) -> Path:
-        return cast(Path, self._kind("/nowhere-simulated", name))
+
+def local_disk() -> Path:
+    """The root of one process's local work, gone with it; its paths exist nowhere else."""
+    root: Any = LocalPath({}, "/nowhere-simulated")
+    return cast(Path, root)
 
 
 class SimSnapshots:

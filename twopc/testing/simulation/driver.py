@@ -6,6 +6,7 @@ What `twopc.driver.attempt` and `run` do around recovery is here in events, sinc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from twopc.config import RunSettings
@@ -28,7 +29,10 @@ from twopc.testing.simulation.source import SimSource
 from twopc.testing.simulation.subtask import SimSubtask
 from twopc.testing.simulation.world import Lane, Process, World
 
-SUPERVISE_MS = 100
+LOOK_MS = 100
+"""The longest time until something that happened is looked at."""
+
+IDLE_MS = 2_000
 RESTART_MS = (50, 300)
 DRAIN_MS = 10_000
 SWEEP_MS = 2_000
@@ -64,11 +68,12 @@ class SimDriver:
         self._restored = 0
         self._sweep_at = 0
         self.finished_ms = 0
+        self._supervise_at: int | None = None
         world.note(self.process.name, "starts")
         world.after(world.delay(100), self._attempt, self._lane)
 
     def _attempt(self) -> None:
-        parallelism = self._world.rng.randint(1, 3)
+        parallelism = self._world.between(1, 3)
         settings = RunSettings(
             parallelism=parallelism,
             checkpoint_interval_ms=SETTINGS.interval_ms,
@@ -95,13 +100,28 @@ class SimDriver:
         except TwoPhaseCommitError as error:
             self._failed(error)
             return
-        self._world.after(SUPERVISE_MS, self._supervise, self._lane)
+        self._supervise_in(IDLE_MS)
 
-    def _supervise(self) -> None:
+    def woken(self) -> None:
+        """Something has happened: to a subtask, or at the coordinator, which is being watched."""
+        if self._supervise_at is not None:
+            self._supervise_in(self._world.between(1, LOOK_MS))
+
+    def _supervise_in(self, delay_ms: int) -> None:
+        at = self._world.now_ms + delay_ms
+        if self._supervise_at is None or at < self._supervise_at:
+            self._supervise_at = at
+            self._world.after(delay_ms, partial(self._supervise, at), self._lane)
+
+    def _supervise(self, at: int) -> None:
+        if at != self._supervise_at:
+            return
+        self._supervise_at = None
+        again = IDLE_MS
         try:
             over = self._look()
         except Unavailable:
-            over = None
+            over, again = None, LOOK_MS
         except TwoPhaseCommitError as error:
             self._failed(error)
             return
@@ -114,7 +134,7 @@ class SimDriver:
         if over is not None:
             self._failed(over)
         else:
-            self._world.after(SUPERVISE_MS, self._supervise, self._lane)
+            self._supervise_in(again)
 
     def _look(self) -> TwoPhaseCommitError | None:
         """Ask how the attempt goes; return what makes it end, if something does."""
@@ -140,7 +160,7 @@ class SimDriver:
         return None
 
     def _finish(self, why: str) -> None:
-        self.done = True
+        self.done = self._world.over = True
         self.finished_ms = self._world.now_ms
         self._world.note(self.process.name, "FINISHED", why)
         self._world.after(0, self._sweep_last, self._lane)
@@ -151,7 +171,7 @@ class SimDriver:
         try:
             self._sink.abort_lingering(self._context)
         except Unavailable:
-            self._world.after(SUPERVISE_MS, self._sweep_last, self._lane)
+            self._world.after(LOOK_MS, self._sweep_last, self._lane)
 
     def _failed(self, error: TwoPhaseCommitError) -> None:
         self._world.note(self.process.name, "attempt failed:", type(error).__name__, error)
@@ -159,6 +179,7 @@ class SimDriver:
         self.stage = []
         if isinstance(error, TransactionLost):
             self.lost = str(error)
+            self._world.over = True
             return
         if isinstance(error, ProtocolViolation | CheckpointCorrupted | ConfigurationError):
             self._world.violated(f"the driver met {type(error).__name__}: {error}")
@@ -168,4 +189,4 @@ class SimDriver:
                 self._client.end_attempt(JOB, self._context.attempt, str(error))
             except TwoPhaseCommitError as again:
                 self._world.note(self.process.name, "could not end the attempt:", again)
-        self._world.after(self._world.rng.choice(RESTART_MS), self._attempt, self._lane)
+        self._world.after(self._world.pick(RESTART_MS), self._attempt, self._lane)

@@ -21,6 +21,9 @@ REDIAL_MS = (50, 100, 400)
 REPEAT_MS = (1, 50, 400)
 """After how long a message comes a second time, as a link is allowed to let it."""
 
+PROGRESS_SHARE = 0.1
+"""How much of what decides nothing is sent: the rest would only cost time."""
+
 
 def _short(message: ToCoordinator | ToSubtask) -> object:
     if not isinstance(message, Ack):
@@ -70,7 +73,7 @@ class Stream:
         if self._hung_up:
             return
         self._hung_up = True
-        lost = 0 if whole else self._world.rng.randint(0, len(self._up))
+        lost = 0 if whole else self._world.delay(len(self._up))
         for _ in range(lost):
             self._up.pop()
         self._up.append(Detached(self.session))
@@ -78,7 +81,7 @@ class Stream:
 
     def cut(self) -> None:
         """The coordinator's end is gone: the subtask notices after a while."""
-        delay = self._world.rng.choice(REDIAL_MS)
+        delay = self._world.pick(REDIAL_MS)
         self._world.after(delay, lambda: self._link.broken(self), self._link.lane)
 
     def _schedule(self, not_before: int, arrive: Callable[[], None], lane: Lane) -> int:
@@ -121,6 +124,7 @@ class SimLink:
         subtask: SubtaskIndex,
         pid: int,
         dial: Callable[[], Peer | None],
+        on_message: Callable[[], None],
     ) -> None:
         self.lane = lane
         self.job = job
@@ -129,6 +133,7 @@ class SimLink:
         self._subtask = subtask
         self._pid = pid
         self._dial = dial
+        self._on_message = on_message
         self._memory = LinkMemory()
         self._stream: Stream | None = None
         self._inbox: deque[ToSubtask] = deque()
@@ -136,8 +141,10 @@ class SimLink:
         self.redial()
 
     def send(self, message: ToCoordinator) -> None:
+        if isinstance(message, Progress) and self._world.rng.random() > PROGRESS_SHARE:
+            return
         self._memory.said(message)
-        if not isinstance(message, Progress):
+        if self._world.keeps_trace:
             self._world.note(self.lane.process.name, "says", _short(message))
         stream = self._stream
         if stream is None:
@@ -168,12 +175,17 @@ class SimLink:
 
     def heard(self, message: ToSubtask) -> None:
         self._memory.heard(message)
-        self._world.note(self.lane.process.name, "hears", _short(message))
-        self._inbox.append(message)
+        if self._world.keeps_trace:
+            self._world.note(self.lane.process.name, "hears", _short(message))
+        self._put(message)
         if self._world.happens(self._world.faults.duplicates):
-            self._world.after(self._world.rng.choice(REPEAT_MS), lambda: self._inbox.append(message), self.lane)
+            self._world.after(self._world.pick(REPEAT_MS), lambda: self._put(message), self.lane)
         if isinstance(message, Finish | FencedOff):
             self._closed = True
+
+    def _put(self, message: ToSubtask) -> None:
+        self._inbox.append(message)
+        self._on_message()
 
     def broken(self, stream: Stream) -> None:
         """This stream is no more; another is opened after a while."""
@@ -182,7 +194,7 @@ class SimLink:
         self._stream = None
         self._world.note(self.lane.process.name, "stream breaks")
         stream.hang_up()
-        self._world.after(self._world.rng.choice(REDIAL_MS), self.redial, self.lane)
+        self._world.after(self._world.pick(REDIAL_MS), self.redial, self.lane)
 
     def lost(self) -> None:
         """The process is dead: its end of the stream goes with it."""
@@ -194,7 +206,7 @@ class SimLink:
             return
         peer = self._dial()
         if peer is None:
-            self._world.after(self._world.rng.choice(REDIAL_MS), self.redial, self.lane)
+            self._world.after(self._world.pick(REDIAL_MS), self.redial, self.lane)
             return
         stream = self._stream = Stream(self._world, self, peer)
         stream.say(

@@ -14,7 +14,7 @@ from twopc.testing.simulation.coordinator import SimCoordinator, SimJobClient
 from twopc.testing.simulation.disk import CheckpointFolder, SimSnapshots
 from twopc.testing.simulation.driver import SimDriver
 from twopc.testing.simulation.faults import Faults, draw
-from twopc.testing.simulation.seams import replaced
+from twopc.testing.simulation.seams import playing
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.source import SimSource
 from twopc.testing.simulation.subtask import SimSubtask
@@ -24,6 +24,7 @@ from twopc.testing.simulation.world import Process, Stuck, World
 CALM_MS = 60_000
 AFTERWARDS_MS = 15_000
 RESTART_MS = (50, 500)
+WATCHED = (JobEventKind.COMPLETED, JobEventKind.FAILED, JobEventKind.FENCED, JobEventKind.FINISHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Simulation:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        sizes = [world.rng.randint(5, 30) for _ in range(world.rng.randint(1, 3))]
+        sizes = [world.between(2, 12) for _ in range(world.between(1, 3))]
         self.source = SimSource(world, sizes)
         self.broker = SimBroker(world, len(sizes))
         self.broker.on_commit = self._check_commit
@@ -63,13 +64,13 @@ class Simulation:
         self._start_driver()
         self._plan_faults()
         world = self.world
-        world.run_until(world.faults.fault_phase_ms, self._over)
+        world.run_until(world.faults.fault_phase_ms, to_the_end=False)
         world.calm = True
         world.note("world", "is calm")
         for coordinator in self.coordinators[:-1]:
             world.kill(coordinator.process, "there is a later one")
-        world.run_until(world.now_ms + CALM_MS, self._over)
-        if not self._over():
+        world.run_until(world.now_ms + CALM_MS, to_the_end=False)
+        if not world.over:
             world.violated(f"not finished after {CALM_MS} ms without faults")
         world.run_until(world.now_ms + AFTERWARDS_MS)
         judge_run(self)
@@ -81,9 +82,6 @@ class Simulation:
     @property
     def lost(self) -> str:
         return next((driver.lost for driver in self.drivers if driver.lost), "")
-
-    def _over(self) -> bool:
-        return self.driver.done or bool(self.lost) or bool(self.world.violations)
 
     def _coordinator(self) -> SimCoordinator | None:
         coordinator = self.coordinators[-1]
@@ -97,6 +95,12 @@ class Simulation:
             self.triggered.append(event.checkpoint_id)
         elif event.kind == JobEventKind.COMPLETED:
             self.completed.append(event.checkpoint_id)
+        if event.kind in WATCHED:
+            self._wake_driver()
+
+    def _wake_driver(self) -> None:
+        if self.drivers:
+            self.driver.woken()
 
     def _restart_coordinator(self) -> None:
         if self._coordinator() is None:
@@ -110,7 +114,7 @@ class Simulation:
 
     def _spawn(self, spec: SubtaskSpec) -> SimSubtask:
         pid = 100 + len(self.subtasks)
-        subtask = SimSubtask(self.world, spec, pid, self.broker, self.snapshots, self.source, self._coordinator)
+        subtask = SimSubtask(self.world, spec, pid, self.broker, self.snapshots, self.source, self._coordinator, self._wake_driver)
         self.subtasks.append(subtask)
         return subtask
 
@@ -130,11 +134,12 @@ class Simulation:
         for subtask in self.subtasks:
             if subtask.process is process:
                 subtask.died()
+                self._wake_driver()
         for coordinator in self.coordinators:
             if coordinator.process is process:
                 coordinator.died()
                 if coordinator is self.coordinators[-1]:
-                    world.after(world.rng.choice(RESTART_MS), self._restart_coordinator)
+                    world.after(world.pick(RESTART_MS), self._restart_coordinator)
                     if self._embedded:
                         world.kill(self.driver.process, "the coordinator was inside")
         if process is self.driver.process:
@@ -142,7 +147,7 @@ class Simulation:
             if self._embedded and self.coordinators[-1].process.alive:
                 world.kill(self.coordinators[-1].process, "it was inside the driver")
             if not self.driver.done:
-                world.after(world.rng.choice(RESTART_MS) + 500, self._start_driver)
+                world.after(world.pick(RESTART_MS) + 500, self._start_driver)
 
     def _plan_faults(self) -> None:
         faults = self.world.faults
@@ -156,12 +161,12 @@ class Simulation:
             return
 
         def now() -> None:
-            if not self.world.calm and not self._over():
+            if not self.world.calm and not self.world.over:
                 assert callable(do)
                 do()
                 self._again_and_again(every_ms, do)
 
-        self.world.after(self.world.rng.randint(1, 2 * every_ms), now)
+        self.world.after(self.world.between(1, 2 * every_ms), now)
 
     def _living(self) -> list[Process]:
         everyone = [each.process for each in self.coordinators]
@@ -171,14 +176,14 @@ class Simulation:
     def _kill_one(self) -> None:
         living = self._living()
         if living:
-            victim = self.world.rng.choice(living)
+            victim = self.world.pick(living)
             self.world.coverage[f"killed {victim.kind}"] += 1
             self.world.kill(victim, "by chance")
 
     def _pause_one(self) -> None:
         living = self._living()
         if living:
-            victim = self.world.rng.choice(living)
+            victim = self.world.pick(living)
             self.world.coverage[f"paused {victim.kind}"] += 1
             self.world.pause(victim, "by chance")
 
@@ -206,7 +211,7 @@ def simulate(seed: int, *, faults: Faults | None = None, timeouts: bool = False,
     faults = faults or draw(seed, timeouts=timeouts)
     world = World(seed, faults, keeps_trace=keeps_trace)
     simulation = Simulation(world)
-    with replaced(world):
+    with playing(world):
         try:
             simulation.run()
         except Stuck as error:

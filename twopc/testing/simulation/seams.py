@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -17,9 +16,12 @@ import twopc.driver.recovery
 import twopc.kafka.committer
 import twopc.kafka.patience
 import twopc.kafka.transactional
+import twopc.runtime.state
 import twopc.runtime.subtask
 import twopc.state.restore
+from twopc.crashpoints import CrashPoint
 from twopc.state.memory import MemoryBackend
+from twopc.testing.simulation.disk import SimShutil
 from twopc.testing.simulation.sink import SimSlotPool
 from twopc.testing.simulation.world import World
 
@@ -32,25 +34,65 @@ CRASHING: tuple[Any, ...] = (
 )
 
 
-class _Time:
-    """As the module `time`, for who waits."""
+class _Present:
+    """Stands in modules for the world of the run that is being played: they are patched once, not once a run."""
 
-    def __init__(self, world: World) -> None:
-        self.monotonic = world.monotonic
-        self.sleep = world.sleep
+    def __init__(self) -> None:
+        self.world: World | None = None
+
+    def reached(self, point: CrashPoint, *, checkpoint: int = 0, subtask: int = -1) -> None:
+        world = self.world
+        if world is not None and world.lane is not None:
+            world.reached(world.lane.process, point, checkpoint)
+
+    def monotonic(self) -> float:
+        return self._now.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self._now.sleep(seconds)
+
+    def uniform(self, low: float, high: float) -> float:
+        return self._now.rng.uniform(low, high)
+
+    def slot_pool(self, *arguments: Any) -> SimSlotPool:
+        return SimSlotPool(self._now, *arguments)
+
+    @property
+    def _now(self) -> World:
+        assert self.world is not None, "production code runs in a world only"
+        return self.world
+
+
+_present = _Present()
 
 
 @contextmanager
-def replaced(world: World) -> Iterator[None]:
-    """Put the world under the production modules."""
+def replaced() -> Iterator[None]:
+    """Put `present` under the production modules, and no logging; may be entered again inside."""
+    if twopc.kafka.patience.time is _present:  # type: ignore[comparison-overlap]
+        yield
+        return
     disabled = logging.root.manager.disable
     with ExitStack() as stack:
         stack.callback(logging.disable, disabled)
         logging.disable(logging.CRITICAL)
         for module in CRASHING:
-            stack.enter_context(patch.object(module, "reached", world.reached))
-        stack.enter_context(patch.object(twopc.kafka.patience, "time", _Time(world)))
-        stack.enter_context(patch.object(twopc.kafka.patience, "random", world.rng))
+            stack.enter_context(patch.object(module, "reached", _present.reached))
+        for module in (twopc.runtime.state, twopc.state.restore):
+            stack.enter_context(patch.object(module, "shutil", SimShutil))
+        stack.enter_context(patch.object(twopc.kafka.patience, "time", _present))
+        stack.enter_context(patch.object(twopc.kafka.patience, "random", _present))
         stack.enter_context(patch.object(twopc.state.restore, "RocksDBBackend", MemoryBackend))
-        stack.enter_context(patch.object(twopc.kafka.transactional, "SlotPool", partial(SimSlotPool, world)))
+        stack.enter_context(patch.object(twopc.kafka.transactional, "SlotPool", _present.slot_pool))
         yield
+
+
+@contextmanager
+def playing(world: World) -> Iterator[None]:
+    """Let this be the world that the production modules are in."""
+    with replaced():
+        _present.world = world
+        try:
+            yield
+        finally:
+            _present.world = None

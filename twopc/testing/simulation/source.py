@@ -21,8 +21,11 @@ INPUT_ID = "input-id"
 GROUP = "group"
 STATE = "count"
 KEYS = 3
-IDLE = 0.7
-"""How often a poll finds nothing: so that the input lasts for several checkpoints."""
+ARRIVE_MS = (40, 400)
+"""How long until the next records are there: so that the input lasts for several checkpoints."""
+
+AT_ONCE = 8
+"""How many records a poll finds in the calm phase, in which they are all there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +82,26 @@ class SimReader(SourceReader):
         self._world = world
         self._splits = list(splits)
         self._next = {split.partition: int(split.start) for split in splits}
+        self._arrives_at = 0
+        self._finished = False
 
     def poll(self, timeout: float, most: int) -> Batch | None:
+        world = self._world
         open_splits = [split for split in self._splits if self._next[split.partition] < _stop(split)]
-        if not open_splits or self._world.rng.random() < IDLE:
+        if not open_splits or world.now_ms < self._arrives_at:
             return None
-        split = self._world.rng.choice(open_splits)
+        split = world.pick(open_splits)
         start = self._next[split.partition]
-        end = min(_stop(split), start + self._world.rng.randint(1, 2), start + most)
+        end = min(_stop(split), start + (AT_ONCE if world.calm else world.between(1, 2)), start + most)
+        self._arrives_at = world.now_ms + (0 if world.calm else world.between(*ARRIVE_MS))
         self._next[split.partition] = end
         rows = [InputRow(split.partition.partition, at) for at in range(start, end)]
         return Batch(rows, [row.value() for row in rows])
+
+    @property
+    def arrives_in(self) -> int | None:
+        """Milliseconds until a poll finds something; None if it never will."""
+        return None if self.finished() else max(0, self._arrives_at - self._world.now_ms)
 
     def positions(self) -> tuple[PartitionPosition, ...]:
         return tuple(
@@ -98,7 +110,9 @@ class SimReader(SourceReader):
         )
 
     def finished(self) -> bool:
-        return all(self._next[split.partition] >= _stop(split) for split in self._splits)
+        if not self._finished:
+            self._finished = all(self._next[split.partition] >= _stop(split) for split in self._splits)
+        return self._finished
 
 
 def _stop(split: Split) -> int:
@@ -123,7 +137,7 @@ class SimSource(Source):
             splits.append(Split(partition, INPUT_ID, start, Position(size)))
         return splits
 
-    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SimReader:
         return SimReader(self._world, splits)
 
     def group(self, context: JobContext) -> str | None:

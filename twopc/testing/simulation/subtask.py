@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from functools import partial
 from typing import Any
 
 from twopc.errors import (
@@ -23,25 +24,27 @@ from twopc.runtime.subtask import Parts, Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.restore import restore_state
 from twopc.testing.simulation.broker import SimBroker
-from twopc.testing.simulation.disk import LocalDisk, SimSnapshots
+from twopc.testing.simulation.disk import SimSnapshots, local_disk
 from twopc.testing.simulation.network import Peer, SimLink
 from twopc.testing.simulation.sink import SimSink
-from twopc.testing.simulation.source import GROUP, STEP, SimSource
+from twopc.testing.simulation.source import GROUP, STEP, SimReader, SimSource
 from twopc.testing.simulation.world import Lane, Process, World
 
-STEP_MS = (5, 60)
-IDLE_MS = 100
+STEP_MS = (1, 40)
+"""How long a turn of the loop takes: how late a message is noticed."""
+
+IDLE_MS = 1_000
 SILENCE_SECONDS = 60.0
-WELCOME_MS = 20
 LAST_WORDS_MS = 2_000
 
 
 class SimExecutor(Executor):
     """Runs one task at a time, in order, when its lane's turn comes."""
 
-    def __init__(self, world: World, lane: Lane) -> None:
+    def __init__(self, world: World, lane: Lane, on_end: Callable[[], None]) -> None:
         self._world = world
         self._lane = lane
+        self._on_end = on_end
         self._tasks: deque[Callable[[], Any]] = deque()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -52,6 +55,7 @@ class SimExecutor(Executor):
     def _run_one(self) -> None:
         if self._tasks:
             self._tasks.popleft()()
+            self._on_end()
 
 
 class SimSubtask:
@@ -66,6 +70,7 @@ class SimSubtask:
         snapshots: SimSnapshots,
         source: SimSource,
         dial: Callable[[], Peer | None],
+        on_exit: Callable[[], None],
     ) -> None:
         self.process = Process(f"subtask-{spec.subtask}.{spec.attempt}", "subtask")
         self.failed = False
@@ -77,9 +82,14 @@ class SimSubtask:
         self._snapshots = snapshots
         self._source = source
         self._lane = Lane(self.process, "loop")
-        self._link = SimLink(world, Lane(self.process, "link"), spec.job, spec.attempt, spec.subtask, pid, dial)
+        self._on_exit = on_exit
         self._subtask: Subtask | None = None
-        self._started_ms = world.now_ms
+        self._awaits_welcome = False
+        self._reader: SimReader | None = None
+        self._step_at: int | None = None
+        self._link = SimLink(
+            world, Lane(self.process, "link"), spec.job, spec.attempt, spec.subtask, pid, dial, self._woken
+        )
         self._sink = SimSink(broker)
         world.note(self.process.name, "starts")
         world.after(world.delay(200), self._start, self._lane)
@@ -89,15 +99,18 @@ class SimSubtask:
 
     def _start(self) -> None:
         """Wait for the coordinator's welcome, as the assembly does."""
+        self._awaits_welcome = True
+        self._world.after(int(SILENCE_SECONDS * 1000), partial(self._guarded, self._give_up), self._lane)
         self._guarded(self._begin_if_welcome)
 
     def _begin_if_welcome(self) -> None:
-        if self._link.welcomed():
+        if self._awaits_welcome and self._link.welcomed():
+            self._awaits_welcome = False
             self._begin()
-        elif self._world.now_ms - self._started_ms > SILENCE_SECONDS * 1000:
+
+    def _give_up(self) -> None:
+        if self._awaits_welcome:
             raise Unavailable("simulated: the coordinator never accepted this subtask")
-        else:
-            self._world.after(WELCOME_MS, self._start, self._lane)
 
     def _begin(self) -> None:
         if self._world.happens(self._world.faults.pause_at_start):
@@ -109,34 +122,56 @@ class SimSubtask:
 
     def _assemble(self) -> None:
         spec, world = self._spec, self._world
-        local = LocalDisk()
+        local = local_disk()
         backend = restore_state(
             self._snapshots,
             spec.snapshots,
             [split.partition for split in spec.splits],
             spec.subtask,
-            local.folder("work"),
+            local / "work",
         )
         self._sink.open(spec.context)
+        self._reader = self._source.open(spec.context, spec.splits)
         parts = Parts(
-            reader=self._source.open(spec.context, spec.splits),
+            reader=self._reader,
             process=Chain((STEP,), KeyedState(backend)).process,
             sink=self._sink,
-            store=SubtaskStore(spec.subtask, backend, self._snapshots, local.folder("snapshots")),
+            store=SubtaskStore(spec.subtask, backend, self._snapshots, local / "snapshots"),
             link=self._link,
             clock=world,
-            store_executor=SimExecutor(world, Lane(self.process, "store")),
-            commit_executor=SimExecutor(world, Lane(self.process, "commit")),
+            store_executor=SimExecutor(world, Lane(self.process, "store"), self._woken),
+            commit_executor=SimExecutor(world, Lane(self.process, "commit"), self._woken),
         )
         self._subtask = Subtask(spec.subtask, parts, group=GROUP, silence_limit_seconds=SILENCE_SECONDS)
         self._subtask.begin()
-        self._next_step()
+        self._step_in(self._world.between(*STEP_MS))
+
+    def _woken(self) -> None:
+        """Something is there for the loop."""
+        if self._awaits_welcome:
+            self._world.after(0, partial(self._guarded, self._begin_if_welcome), self._lane)
+        elif self._subtask is not None and not self.failed and not self.ended:
+            self._step_in(self._world.between(*STEP_MS))
 
     def _next_step(self) -> None:
-        low, high = STEP_MS
-        self._world.after(self._world.rng.randint(low, high), self._step, self._lane)
+        """The loop would turn all the time; what turns in vain is left out."""
+        assert self._subtask is not None
+        assert self._reader is not None
+        arrives = self._reader.arrives_in if self._subtask._state.reading else None
+        end_to_say = arrives is None and not self._subtask._end_reported
+        soon = self._world.between(*STEP_MS)
+        self._step_in(soon if end_to_say else IDLE_MS if arrives is None else soon + arrives)
 
-    def _step(self) -> None:
+    def _step_in(self, delay_ms: int) -> None:
+        at = self._world.now_ms + delay_ms
+        if self._step_at is None or at < self._step_at:
+            self._step_at = at
+            self._world.after(delay_ms, partial(self._step, at), self._lane)
+
+    def _step(self, at: int) -> None:
+        if at != self._step_at:
+            return
+        self._step_at = None
         subtask = self._subtask
         assert subtask is not None
         self._guarded(subtask.step)
@@ -171,6 +206,7 @@ class SimSubtask:
 
     def _end(self) -> None:
         """As `Subtask.run` and the worker do it: abort what is open, close, say the last words."""
+        self._awaits_welcome = False
         if self._subtask is not None:
             self._subtask._abort_open()
         self._sink.close()
@@ -180,3 +216,4 @@ class SimSubtask:
         self._link.close()
         self.process.alive = False
         self._world.note(self.process.name, "exits")
+        self._on_exit()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import heapq
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from twopc.crashpoints import CrashPoint
 from twopc.protocol.instant import Instant
@@ -19,7 +19,8 @@ from twopc.testing.simulation.faults import Faults
 
 EPOCH_MS = 1_700_000_000_000
 MOST_EVENTS = 300_000
-BUSY_AGAIN_MS = 20
+
+T = TypeVar("T")
 
 
 class Crashed(BaseException):
@@ -30,7 +31,7 @@ class Stuck(Exception):
     """The run does not come to an end."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Process:
     """Something that can be killed, or paused and woken. `kind` is for coverage."""
 
@@ -40,23 +41,28 @@ class Process:
     paused_until: int = 0
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Lane:
-    """One thread of a process: what runs in it runs one after the other."""
+    """One thread of a process: what runs in it runs one after the other; what comes while it is busy waits."""
 
     process: Process
     name: str
     busy: bool = False
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+
+
+_REACHED = {point: f"reached {point.name}" for point in CrashPoint}
 
 
 @dataclass(slots=True)
 class World:
-    """The state that all share. Times are milliseconds since the start."""
+    """The state that all share. Times are milliseconds since the start. `over` ends the phase that is being played."""
 
     seed: int
     faults: Faults
     now_ms: int = 0
     calm: bool = False
+    over: bool = False
     violations: list[str] = field(default_factory=list)
     coverage: Counter[str] = field(default_factory=Counter)
     keeps_trace: bool = True
@@ -66,13 +72,16 @@ class World:
     _trace: list[tuple[int, str, str, tuple[object, ...]]] = field(default_factory=list)
     _queue: list[tuple[int, int, Lane | None, Callable[[], None]]] = field(default_factory=list)
     _sequence: int = 0
+    _now: Instant = Instant(0, EPOCH_MS)
     _events: int = 0
 
     def __post_init__(self) -> None:
         self.rng = random.Random(f"run-{self.seed}")
 
     def now(self) -> Instant:
-        return Instant(self.now_ms, EPOCH_MS + self.now_ms)
+        if self._now.monotonic_ms != self.now_ms:
+            self._now = Instant(self.now_ms, EPOCH_MS + self.now_ms)
+        return self._now
 
     def monotonic(self) -> float:
         return self.now_ms / 1000
@@ -91,24 +100,33 @@ class World:
     def violated(self, what: str) -> None:
         self.note("INVARIANT", what)
         self.violations.append(what)
+        self.over = True
 
     def happens(self, rate: float) -> bool:
         """Throw the dice for a fault; never in the calm phase."""
         return rate > 0 and not self.calm and self.rng.random() < rate
 
     def delay(self, most_ms: int) -> int:
-        return self.rng.randint(0, most_ms) if most_ms > 0 else 0
+        return int(self.rng.random() * (most_ms + 1)) if most_ms > 0 else 0
+
+    def between(self, low_ms: int, high_ms: int) -> int:
+        return low_ms + int(self.rng.random() * (high_ms - low_ms + 1))
+
+    def pick(self, choices: Sequence[T]) -> T:
+        return choices[int(self.rng.random() * len(choices))]
 
     def after(self, delay_ms: int, do: Callable[[], None], lane: Lane | None = None) -> None:
         """Queue an event; one of a lane is dropped if its process is dead by then, and waits while that is paused."""
         self._sequence += 1
         heapq.heappush(self._queue, (self.now_ms + delay_ms, self._sequence, lane, do))
 
-    def run_until(self, end_ms: int, stop: Callable[[], bool] = lambda: False) -> None:
-        """Play what is due, in order."""
-        while self._queue and self._queue[0][0] <= end_ms and not stop():
-            at, _, lane, do = heapq.heappop(self._queue)
-            self.now_ms = max(self.now_ms, at)
+    def run_until(self, end_ms: int, *, to_the_end: bool = True) -> None:
+        """Play what is due, in order; stop when it is `over`, unless it has to be played `to_the_end`."""
+        queue = self._queue
+        while queue and queue[0][0] <= end_ms and (to_the_end or not self.over):
+            at, _, lane, do = heapq.heappop(queue)
+            if at > self.now_ms:
+                self.now_ms = at
             self._events += 1
             if self._events > MOST_EVENTS:
                 raise Stuck(f"more than {MOST_EVENTS} events")
@@ -116,30 +134,33 @@ class World:
                 do()
             elif lane.process.alive:
                 self._play(lane, do)
-        if not stop():
+        if to_the_end or not self.over:
             self.now_ms = max(self.now_ms, end_ms)
 
     def _play(self, lane: Lane, do: Callable[[], None]) -> None:
-        wait = lane.process.paused_until - self.now_ms
-        if wait > 0 or lane.busy:
-            self.after(max(wait, BUSY_AGAIN_MS), do, lane)
-            return
-        try:
-            with self.running(lane):
-                do()
-        except Crashed:
-            pass
+        if lane.busy:
+            lane.waiting.append(do)
+        elif lane.process.paused_until > self.now_ms:
+            self.after(lane.process.paused_until - self.now_ms, do, lane)
+        else:
+            try:
+                self.run_as(lane, do)
+            except Crashed:
+                pass
 
-    @contextmanager
-    def running(self, lane: Lane) -> Iterator[None]:
-        """Run the body as this lane; a process that dies in it unwinds with Crashed."""
+    def run_as(self, lane: Lane, do: Callable[[], T]) -> T:
+        """Let this lane do something; a process that dies in it unwinds with Crashed."""
         before, self.lane = self.lane, lane
         lane.busy = True
         try:
-            yield
+            return do()
         finally:
             lane.busy = False
             self.lane = before
+            if lane.waiting:
+                for each in lane.waiting:
+                    self.after(0, each, lane)
+                lane.waiting.clear()
 
     def sleep(self, seconds: float) -> None:
         """Block the lane that runs now; everybody else goes on."""
@@ -163,27 +184,21 @@ class World:
             listen(process)
 
     def pause(self, process: Process, why: str) -> None:
-        duration = self.rng.choice((50, 300, 2_000, 8_000))
+        duration = self.pick((50, 300, 2_000, 8_000))
         process.paused_until = self.now_ms + duration
         self.note(process.name, "PAUSED", why, f"for {duration} ms")
 
-    def reached(self, point: CrashPoint, *, checkpoint: int = 0, subtask: int = -1) -> None:
+    def reached(self, process: Process, point: CrashPoint, checkpoint: int) -> None:
         """Production code has come to one of its named places: the process may die or stop here."""
-        lane = self.lane
-        if lane is None:
-            return
-        process = lane.process
-        self.coverage[f"reached {point.name}"] += 1
-        aimed = (
-            point is self.faults.aimed_at
-            and not self.calm
-            and self.coverage[f"reached {point.name}"] == self.faults.aimed_occasion
-        )
-        if self.happens(self.faults.crash_at_point) or (aimed and not self.faults.aimed_pauses):
+        counter = _REACHED[point]
+        self.coverage[counter] += 1
+        faults = self.faults
+        aimed = point is faults.aimed_at and not self.calm and self.coverage[counter] == faults.aimed_occasion
+        if self.happens(faults.crash_at_point) or (aimed and not faults.aimed_pauses):
             self.coverage[f"crash {point.name}"] += 1
             self.kill(process, f"at {point.name} of {checkpoint}")
             raise Crashed
-        if self.happens(self.faults.pause_at_point) or aimed:
+        if self.happens(faults.pause_at_point) or aimed:
             self.coverage[f"pause {point.name}"] += 1
             self.pause(process, f"at {point.name} of {checkpoint}")
             self.sleep(0.001)

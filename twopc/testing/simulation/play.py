@@ -1,0 +1,105 @@
+"""Plays many seeds on all cores, in shares; what a share found is added up, and a run is the same wherever it is played."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from twopc.testing.simulation.faults import draw
+from twopc.testing.simulation.run import Result, simulate
+from twopc.testing.simulation.seams import replaced
+
+SHARE = 100
+GARBAGE_EVERY = 25
+"""A run leaves cycles behind: they are looked for now and then, not in the middle of runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What may happen in a run besides what its seed draws; `play` alone knows how a seed becomes a run.
+
+    With `timeouts`, transactions expire: losses must then be said.
+    """
+
+    timeouts: bool = False
+
+    def play(self, seed: int, *, keeps_trace: bool = True) -> Result:
+        faults = draw(seed, timeouts=self.timeouts)
+        return simulate(seed, faults=faults, keeps_trace=keeps_trace)
+
+    def __str__(self) -> str:
+        return " --timeouts" * self.timeouts
+
+
+@dataclass(slots=True)
+class Tally:
+    """What some seeds came to. `failed` has the first violation of each that failed."""
+
+    played: int = 0
+    lost: int = 0
+    failed: dict[int, str] = field(default_factory=dict)
+    coverage: Counter[str] = field(default_factory=Counter)
+    cpu_seconds: float = 0.0
+
+    def count(self, result: Result) -> None:
+        self.played += 1
+        self.lost += bool(result.lost)
+        self._cover(result.coverage)
+        if result.violations:
+            self.failed[result.seed] = result.violations[0]
+
+    def add(self, other: Tally) -> None:
+        self.played += other.played
+        self.lost += other.lost
+        self.failed.update(other.failed)
+        self._cover(other.coverage)
+        self.cpu_seconds += other.cpu_seconds
+
+    def _cover(self, coverage: Counter[str]) -> None:
+        for what, count in coverage.items():
+            self.coverage[what] += count
+
+
+def play_here(seeds: range, rules: Rules) -> Tally:
+    """Play in this process, one after the other."""
+    tally = Tally()
+    started = time.process_time()
+    with replaced():
+        for number, seed in enumerate(seeds):
+            tally.count(rules.play(seed, keeps_trace=False))
+            if number % GARBAGE_EVERY == 0:
+                gc.collect(0)
+    tally.cpu_seconds = time.process_time() - started
+    return tally
+
+
+def play(seeds: range, rules: Rules, processes: int | None = None) -> Iterator[Tally]:
+    """Yield what each share came to, in no order; in one process per core unless told otherwise.
+
+    Whoever stops listening, or is interrupted, ends the processes.
+    """
+    shares = [(seeds[start : start + SHARE], rules) for start in range(0, len(seeds), SHARE)]
+    processes = min(processes or os.cpu_count() or 1, len(shares))
+    if processes <= 1:
+        yield from (play_here(*share) for share in shares)
+        return
+    with multiprocessing.get_context("spawn").Pool(processes, _settle_in) as pool:
+        yield from pool.imap_unordered(_play_share, shares)
+
+
+def _settle_in() -> None:
+    """Leave an interrupt to the process that asked, and what was imported alone when garbage is looked for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def _play_share(share: tuple[range, Rules]) -> Tally:
+    return play_here(*share)
