@@ -38,9 +38,9 @@ test-quick: setup  ## Tests that need no JVM
 	@echo "== test-quick"
 	$(PYTEST) -q
 
-test-simulation: setup  ## 300 simulated runs and every mutant; no JVM
+test-simulation: setup  ## 20,000 simulated runs, from the seed FIRST (0), and every mutant; no JVM
 	@echo "== test-simulation"
-	$(PYTEST) -q -m simulation
+	TWOPC_SIMULATION_FIRST=$(or $(FIRST),0) $(PYTEST) -q -m simulation
 
 test-broker: setup  ## Tests with a real Kafka
 	@echo "== test-broker"
@@ -54,7 +54,7 @@ test-spark: setup  ## Tests with a Spark session
 	@echo "== test-spark"
 	$(PYTEST) -q -m spark
 
-simulate: setup  ## Play SEEDS simulated runs (1000 unless given), from the seed FIRST (0)
+simulate: setup  ## Play SEEDS simulated runs (1000 unless given) on all cores, from the seed FIRST (0)
 	$(BIN)/python -m twopc.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0)
 	$(BIN)/python -m twopc.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0) --timeouts
 

@@ -41,7 +41,7 @@ class Mutant:
     what: str
     apply: Patch
     faults: Mapping[str, Any] = field(default_factory=dict)
-    seeds: int = 200
+    seeds: int = 10_000
     timeouts: bool = False
 
     def __str__(self) -> str:
@@ -235,7 +235,7 @@ MUTANTS = (
     Mutant("ids are initialised before settling", _instead(twopc.testing.simulation.driver, "recover", _sweep_first)),
     Mutant("a slot is used again when pre-committed", _around(SlotPool, "pre_committed", _free_at_pre_commit)),
     Mutant("a slot is used again when committed", _reused_at_once, LATE),
-    Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), LATE, seeds=600),
+    Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), LATE),
     Mutant("notified before the completion record", _around(RunningAttempt, "decide", _tell_before_storing)),
     Mutant(
         "no attempt check",

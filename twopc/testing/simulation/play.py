@@ -1,4 +1,4 @@
-"""Plays many seeds on all cores, in shares; what a share found is added up, and a run is the same wherever it is played."""
+"""Plays many seeds on all cores, in shares, and adds up what they found. A seed plays the same run wherever it is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from twopc.testing.simulation.faults import draw
@@ -79,7 +79,7 @@ def play_here(seeds: range, rules: Rules) -> Tally:
     return tally
 
 
-def play(seeds: range, rules: Rules, processes: int | None = None) -> Iterator[Tally]:
+def play(seeds: range, rules: Rules, processes: int | None = None) -> Generator[Tally, None, None]:
     """Yield what each share came to, in no order; in one process per core unless told otherwise.
 
     Whoever stops listening, or is interrupted, ends the processes.

@@ -114,7 +114,9 @@ class Simulation:
 
     def _spawn(self, spec: SubtaskSpec) -> SimSubtask:
         pid = 100 + len(self.subtasks)
-        subtask = SimSubtask(self.world, spec, pid, self.broker, self.snapshots, self.source, self._coordinator, self._wake_driver)
+        subtask = SimSubtask(
+            self.world, spec, pid, self.broker, self.snapshots, self.source, self._coordinator, self._wake_driver
+        )
         self.subtasks.append(subtask)
         return subtask
 

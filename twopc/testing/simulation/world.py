@@ -10,6 +10,7 @@ import heapq
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -51,6 +52,8 @@ class Lane:
     waiting: list[Callable[[], None]] = field(default_factory=list)
 
 
+_ITS_DEATH = suppress(Crashed)
+_START = Instant(0, EPOCH_MS)
 _REACHED = {point: f"reached {point.name}" for point in CrashPoint}
 
 
@@ -72,7 +75,7 @@ class World:
     _trace: list[tuple[int, str, str, tuple[object, ...]]] = field(default_factory=list)
     _queue: list[tuple[int, int, Lane | None, Callable[[], None]]] = field(default_factory=list)
     _sequence: int = 0
-    _now: Instant = Instant(0, EPOCH_MS)
+    _now: Instant = _START
     _events: int = 0
 
     def __post_init__(self) -> None:
@@ -143,10 +146,8 @@ class World:
         elif lane.process.paused_until > self.now_ms:
             self.after(lane.process.paused_until - self.now_ms, do, lane)
         else:
-            try:
+            with _ITS_DEATH:
                 self.run_as(lane, do)
-            except Crashed:
-                pass
 
     def run_as(self, lane: Lane, do: Callable[[], T]) -> T:
         """Let this lane do something; a process that dies in it unwinds with Crashed."""
