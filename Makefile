@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check format test-quick test-simulation test-broker test-drill test-spark simulate soak lock clean
+.PHONY: help setup demo test check format generate test-quick test-simulation test-broker test-drill test-spark simulate soak lock clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ check: setup  ## Format, lint, types, import contracts, tidiness
 format: setup  ## Format the code and sort its imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+generate: setup  ## Make the code of the wire from proto/
+	$(BIN)/python -m scripts.generate
 
 test-quick: setup  ## Tests that need no JVM
 	@echo "== test-quick"

@@ -43,7 +43,8 @@ class Asking:
         """Return what the action does, or raise what it raises; Unavailable if that takes too long."""
         remaining = context.time_remaining()
         patience = self._limits.answer_seconds
+        patience = patience if remaining is None else min(patience, remaining)
         try:
-            return self._loop.ask(action).result(patience if remaining is None else min(patience, remaining))
+            return self._loop.ask(action).result(patience)
         except TimeoutError:
             raise Unavailable("the coordinator is too busy to answer: ask again") from None

@@ -12,6 +12,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from coordinator.access import RoleCheck, TokenCheck, check_address
+from coordinator.admin import AdminService
 from coordinator.jobs import Jobs
 from coordinator.limits import Limits
 from coordinator.loop import Loop
@@ -22,8 +23,7 @@ from twopc.checkpoints import jobs as jobs_in
 from twopc.clock import SystemClock
 from twopc.errors import ConfigurationError
 from twopc.protocol.job_events import JobEvent
-from twopc.rpc import control_pb2 as pb
-from twopc.rpc import control_pb2_grpc
+from twopc.rpc import admin_pb2, admin_pb2_grpc, control_pb2, control_pb2_grpc
 from twopc.rpc.channel import MESSAGE_BYTES_MAX
 from twopc.rpc.tls import TlsFiles, server_credentials
 
@@ -82,6 +82,9 @@ class CoordinatorServer:
         control_pb2_grpc.add_JobControlServicer_to_server(  # type: ignore[no-untyped-call]
             JobService(self._loop, self._sessions, limits), self._server
         )
+        admin_pb2_grpc.add_AdminServicer_to_server(  # type: ignore[no-untyped-call]
+            AdminService(self._loop, self._sessions, limits), self._server
+        )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection(_service_names(), self._server)
 
@@ -118,5 +121,6 @@ def _checks(token: str | None, tls: TlsFiles | None) -> list[grpc.ServerIntercep
 
 
 def _service_names() -> tuple[str, ...]:
-    ours = (service.full_name for service in pb.DESCRIPTOR.services_by_name.values())
+    files = (admin_pb2.DESCRIPTOR, control_pb2.DESCRIPTOR)
+    ours = (service.full_name for file in files for service in file.services_by_name.values())
     return (*ours, health.SERVICE_NAME, reflection.SERVICE_NAME)

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from tests.coordinator.kit import snapshot
 from twopc.config import RunSettings
-from twopc.protocol.ids import AttemptId, SubtaskIndex
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Ack, Committed, Complete, FencedOff, Finish, ToSubtask, Trigger
 from twopc.rpc.job_client import JobClient
@@ -43,6 +43,7 @@ class ScriptedSubtask:
     ) -> None:
         self.heard: list[ToSubtask] = []
         self.link = SubtaskLink(address, job=JOB, attempt=attempt, subtask=SubtaskIndex(subtask), token=token, tls=tls)
+        self.answer: Callable[[ToSubtask], None] = self._answer
         self._subtask = subtask
         self._transactions = transactions
         self._ended = threading.Event()
@@ -53,19 +54,22 @@ class ScriptedSubtask:
         while not self._ended.is_set():
             for message in self.link.receive(timeout=0.05):
                 self.heard.append(message)
-                self._answer(message)
+                self.answer(message)
 
     def _answer(self, message: ToSubtask) -> None:
         match message:
             case Trigger(number):
-                name = f"t{number}-{self._subtask}"
-                self.link.send(Ack(number, snapshot(self._subtask, name, *self._transactions, checkpoint_id=number)))
+                self.acknowledge(number)
             case Complete(number):
                 self.link.send(Committed(number))
             case Finish() | FencedOff():
                 self._ended.set()
             case _:
                 pass
+
+    def acknowledge(self, number: CheckpointId) -> None:
+        names = (f"t{number}-{self._subtask}", *self._transactions)
+        self.link.send(Ack(number, snapshot(self._subtask, *names, checkpoint_id=number)))
 
     @property
     def ended(self) -> bool:

@@ -279,7 +279,8 @@ def test_an_error_that_nobody_foresaw_tells_the_peer_nothing(
     "method",
     [
         *("SubtaskControl/Attach", "JobControl/StartAttempt", "JobControl/Confirm", "JobControl/Stop"),
-        *("JobControl/EndAttempt", "JobControl/Watch"),
+        *("JobControl/EndAttempt", "JobControl/Watch", "Admin/DescribeJob", "Admin/Subtasks"),
+        *("Admin/TriggerCheckpoint", "Admin/StopJob"),
     ],
 )
 def test_random_messages_are_refused_and_the_coordinator_serves_on(

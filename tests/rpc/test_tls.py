@@ -18,6 +18,7 @@ from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, eventually
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.messages import FencedOff
+from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.channel import open_channel
 from twopc.rpc.job_client import JobClient
 from twopc.rpc.tls import TlsFiles, channel_credentials, driver_tls, server_credentials, worker_tls
@@ -103,7 +104,16 @@ def test_the_certificate_of_a_task_may_not_do_what_an_admin_may(tmp_path: Path, 
             client.start_attempt(JOB, SETTINGS)
         with pytest.raises(ConfigurationError, match="urn:twopc:role:admin"):
             next(client.watch(JOB))
+        with AdminClient(address, tls=pki.task) as operator:
+            for call in (operator.jobs, lambda: operator.describe(JOB), lambda: operator.stop(JOB, timeout=10)):
+                with pytest.raises(ConfigurationError, match="urn:twopc:role:admin"):
+                    call()
     assert not (tmp_path / JOB).exists()
+
+
+def test_an_admin_is_answered_over_mutual_tls(tmp_path: Path, pki: Pki) -> None:
+    with serving(tmp_path, pki.server) as address, AdminClient(address, tls=pki.admin) as operator:
+        assert operator.jobs() == ()
 
 
 def test_a_certificate_without_a_role_may_ask_for_health_only(tmp_path: Path, pki: Pki) -> None:

@@ -83,7 +83,7 @@ def encode_from_subtask(message: ToCoordinator | Attach) -> pb.FromSubtask:
                 )
             )
         case Progress():
-            return pb.FromSubtask(progress=_encode_progress(message))
+            return pb.FromSubtask(progress=encode_progress(message))
         case _:
             assert_never(message)
 
@@ -114,7 +114,7 @@ def decode_from_subtask(wire: pb.FromSubtask) -> ToCoordinator | Attach:
         case "failed":
             return Failed(wire.failed.error_type, wire.failed.message, wire.failed.restartable)
         case "progress":
-            return _decode_progress(wire.progress)
+            return decode_progress(wire.progress)
         case other:
             raise ProtocolViolation(f"a subtask sent a message without a known body ({other})")
 
@@ -168,7 +168,7 @@ def encode_event(event: JobEvent) -> pb.JobEvent:
         time_ms=event.time_ms,
         duration_ms=event.duration_ms,
         pid=event.pid,
-        progress=None if event.progress is None else _encode_progress(event.progress),
+        progress=None if event.progress is None else encode_progress(event.progress),
         pause_ms=event.pause_ms,
         checkpoint_kind=event.checkpoint_kind or "",
         label=event.label,
@@ -190,7 +190,7 @@ def decode_event(wire: pb.JobEvent) -> JobEvent:
         error_type=wire.error_type,
         duration_ms=wire.duration_ms,
         pid=wire.pid,
-        progress=_decode_progress(wire.progress) if wire.HasField("progress") else None,
+        progress=decode_progress(wire.progress) if wire.HasField("progress") else None,
         pause_ms=wire.pause_ms,
         checkpoint_kind=_member(CheckpointKind, wire.checkpoint_kind),
         label=wire.label,
@@ -243,7 +243,7 @@ def _decode_snapshot(data: bytes) -> SubtaskSnapshot:
         raise ProtocolViolation("a subtask acknowledged with a snapshot that can't be read") from error
 
 
-def _encode_progress(progress: Progress) -> pb.Progress:
+def encode_progress(progress: Progress) -> pb.Progress:
     return pb.Progress(
         records_in=progress.records_in,
         records_out=progress.records_out,
@@ -253,7 +253,7 @@ def _encode_progress(progress: Progress) -> pb.Progress:
     )
 
 
-def _decode_progress(wire: pb.Progress) -> Progress:
+def decode_progress(wire: pb.Progress) -> Progress:
     return Progress(
         records_in=wire.records_in,
         records_out=wire.records_out,

@@ -1,0 +1,170 @@
+"""The operators' part of the gRPC edge: see jobs, take a checkpoint, stop a job.
+
+A call that waits for an outcome watches the job from the very step in which it asks, so that it can't miss it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import grpc
+
+from coordinator.answering import Asking, abort_with
+from coordinator.events import CheckpointAsked, StopAsked
+from coordinator.jobs import Jobs
+from coordinator.limits import Limits
+from coordinator.loop import Loop
+from coordinator.sessions import Channel, Sessions
+from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.ids import checked_name
+from twopc.protocol.job_description import JobDescription
+from twopc.protocol.job_events import NO_CHECKPOINT, JobEvent, JobEventKind
+from twopc.rpc import admin_pb2 as pb
+from twopc.rpc.admin_codec import encode_description, encode_subtask
+from twopc.rpc.admin_pb2_grpc import AdminServicer
+from twopc.rpc.wording import outward
+
+LONGEST_WAIT_SECONDS = 86_400.0
+
+_ASKED_FOR = {str(kind): kind for kind in (CheckpointKind.MANUAL, CheckpointKind.SAVEPOINT)}
+_THE_END = frozenset({JobEventKind.FINISHED, JobEventKind.FAILED, JobEventKind.FENCED})
+
+
+class AdminService(AdminServicer):
+    """What operators ask."""
+
+    def __init__(self, loop: Loop, sessions: Sessions, limits: Limits) -> None:
+        self._sessions = sessions
+        self._asking = Asking(loop, limits)
+
+    def ListJobs(self, request: pb.ListJobsRequest, context: grpc.ServicerContext) -> pb.ListJobsResponse:  # noqa: N802
+        try:
+            names = self._asking.ask(Jobs.names, context)
+            # One question a job: the first look at a job reads its ledger, and checkpoints go on in between.
+            return pb.ListJobsResponse(jobs=[self._summary(name, context) for name in names])
+        except Exception as error:  # noqa: BLE001
+            abort_with(context, error)
+
+    def DescribeJob(self, request: pb.DescribeJobRequest, context: grpc.ServicerContext) -> pb.JobDescription:  # noqa: N802
+        try:
+            return encode_description(self._asking.ask(lambda jobs: _described(jobs, request.job), context))
+        except Exception as error:  # noqa: BLE001
+            abort_with(context, error)
+
+    def Subtasks(self, request: pb.SubtasksRequest, context: grpc.ServicerContext) -> pb.SubtasksResponse:  # noqa: N802
+        try:
+            job = self._asking.ask(lambda jobs: _described(jobs, request.job), context)
+        except Exception as error:  # noqa: BLE001
+            abort_with(context, error)
+        return pb.SubtasksResponse(attempt=job.attempt, subtasks=[encode_subtask(each) for each in job.subtasks])
+
+    def TriggerCheckpoint(  # noqa: N802
+        self, request: pb.TriggerCheckpointRequest, context: grpc.ServicerContext
+    ) -> pb.TriggerCheckpointResponse:
+        try:
+            request_id = checked_name("request_id", request.request_id) if request.request_id else uuid.uuid4().hex
+            asked = _asked(request, request_id)
+            with self._outcomes(request.job, lambda jobs: jobs.request(request.job, asked), context) as events:
+                for event in events:
+                    if event.request_id == request_id and event.kind in (JobEventKind.COMPLETED, JobEventKind.ABORTED):
+                        return _answered(event)
+            raise Unavailable(f"request {request_id} was not answered in time: the checkpoint may still complete")
+        except Exception as error:  # noqa: BLE001
+            abort_with(context, error)
+
+    def StopJob(self, request: pb.StopJobRequest, context: grpc.ServicerContext) -> pb.StopJobResponse:  # noqa: N802
+        def stop(jobs: Jobs) -> None:
+            jobs.request(request.job, StopAsked(_running(jobs, request.job).attempt))
+
+        final = NO_CHECKPOINT
+        try:
+            with self._outcomes(request.job, stop, context) as events:
+                for event in events:
+                    if event.kind == JobEventKind.COMPLETED and event.final:
+                        final = event.checkpoint_id
+                    elif event.kind in _THE_END:
+                        finished = event.kind == JobEventKind.FINISHED
+                        return pb.StopJobResponse(
+                            finished=finished, checkpoint_id=final, message="" if finished else outward(event.message)
+                        )
+            raise Unavailable(f"job {request.job!r} has not ended in time: it may still end")
+        except Exception as error:  # noqa: BLE001
+            abort_with(context, error)
+
+    @contextmanager
+    def _outcomes(
+        self, job: str, action: Callable[[Jobs], None], context: grpc.ServicerContext
+    ) -> Iterator[Channel[JobEvent]]:
+        """Do the action, and give the events of the job that follow, until the caller's deadline."""
+        # gRPC tells of no deadline as of one in centuries.
+        remaining = context.time_remaining()
+        if remaining is None or remaining > LONGEST_WAIT_SECONDS:
+            raise ConfigurationError("the call needs a deadline of at most a day: say how long to wait for the outcome")
+        channel = Channel[JobEvent]()
+        context.add_callback(channel.close)
+
+        def act(jobs: Jobs) -> None:
+            _described(jobs, job)
+            self._sessions.watch(job, channel)
+            action(jobs)
+
+        try:
+            self._asking.ask(act, context)
+            yield channel
+        finally:
+            self._sessions.unwatch(channel)
+
+    def _summary(self, name: str, context: grpc.ServicerContext) -> pb.JobSummary:
+        try:
+            job = self._asking.ask(lambda jobs: jobs.describe(name), context)
+        except TwoPhaseCommitError as error:
+            return pb.JobSummary(job=name, phase="unreadable", problem=outward(str(error)))
+        newest = job.kept[-1] if job.kept else None
+        return pb.JobSummary(
+            job=job.job,
+            phase=job.phase,
+            problem=outward(job.problem),
+            attempt=job.attempt,
+            parallelism=job.parallelism,
+            attached=sum(subtask.attached for subtask in job.subtasks),
+            newest_checkpoint_id=newest.checkpoint_id if newest else NO_CHECKPOINT,
+            newest_completed_ms=newest.completed_ms if newest else 0,
+        )
+
+
+def _described(jobs: Jobs, name: str) -> JobDescription:
+    """The job, if there is one: looking at a name doesn't make a job of it."""
+    known = jobs.names()
+    if name not in known:
+        raise ConfigurationError(
+            f"there is no job {checked_name('job', name)!r} here; there are: {', '.join(known) or 'none'}"
+        )
+    return jobs.describe(name)
+
+
+def _running(jobs: Jobs, name: str) -> JobDescription:
+    job = _described(jobs, name)
+    if job.problem or not job.attempt:
+        raise ConfigurationError(f"job {name!r} can't be stopped: {job.problem or 'it has never been started'}")
+    return job
+
+
+def _asked(request: pb.TriggerCheckpointRequest, request_id: str) -> CheckpointAsked:
+    if request.kind not in _ASKED_FOR:
+        raise ConfigurationError(f"kind {request.kind!r} can't be asked for: give {' or '.join(sorted(_ASKED_FOR))}")
+    label = checked_name("label", request.label) if request.label else ""
+    return CheckpointAsked(_ASKED_FOR[request.kind], label, request_id)
+
+
+def _answered(event: JobEvent) -> pb.TriggerCheckpointResponse:
+    return pb.TriggerCheckpointResponse(
+        completed=event.kind == JobEventKind.COMPLETED,
+        checkpoint_id=event.checkpoint_id,
+        reason=event.reason or "",
+        message=outward(event.message),
+        duration_ms=event.duration_ms,
+        request_id=event.request_id,
+    )

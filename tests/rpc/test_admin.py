@@ -1,0 +1,249 @@
+"""What an operator can ask a real coordinator on loopback; the subtasks are scripted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+from coordinator.server import CoordinatorServer
+from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, Watcher, eventually
+from twopc.checkpoints import read_job
+from twopc.config import RunSettings
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.protocol.checkpoints import CheckpointKind, FailureReason
+from twopc.protocol.messages import Decline, Failed, Progress, Trigger
+from twopc.rpc import admin_pb2 as pb
+from twopc.rpc.admin_client import AdminClient
+from twopc.rpc.admin_pb2_grpc import AdminStub
+from twopc.rpc.job_client import JobClient
+
+RARELY = replace(SETTINGS, checkpoint_interval_ms=600_000)
+SECONDS = 20.0
+
+
+class Site:
+    """A coordinator, and a job on it whose subtasks do what they are told."""
+
+    def __init__(self, address: str, driver: JobClient, admin: AdminClient) -> None:
+        self.address = address
+        self.driver = driver
+        self.admin = admin
+        self.subtasks: list[ScriptedSubtask] = []
+
+    def run(self, settings: RunSettings = RARELY, job: str = JOB) -> None:
+        attempt = self.driver.start_attempt(job, settings).attempt
+        self.subtasks = [ScriptedSubtask(self.address, attempt, subtask) for subtask in range(settings.parallelism)]
+        eventually(lambda: all(each.attached for each in self.admin.subtasks(job)), "all subtasks are attached")
+
+    def close(self) -> None:
+        for subtask in self.subtasks:
+            subtask.close()
+
+
+@contextmanager
+def site_in(folder: Path) -> Iterator[Site]:
+    server = CoordinatorServer(folder)
+    address = server.start()
+    driver = JobClient(address, patience_seconds=5)
+    with AdminClient(address) as admin:
+        site = Site(address, driver, admin)
+        try:
+            yield site
+        finally:
+            site.close()
+            driver.close()
+            server.stop()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with site_in(tmp_path) as running:
+        yield running
+
+
+def test_a_savepoint_is_answered_when_it_is_completed(site: Site, tmp_path: Path) -> None:
+    site.run()
+    outcome = site.admin.checkpoint(JOB, CheckpointKind.SAVEPOINT, label="before-1.2", timeout=SECONDS)
+    assert (outcome.completed, outcome.reason, outcome.message) == (True, None, "")
+    (stored,) = read_job(tmp_path, JOB).completed
+    assert stored.metadata is not None
+    assert (stored.checkpoint_id, stored.metadata.kind, stored.metadata.label) == (
+        outcome.checkpoint_id,
+        CheckpointKind.SAVEPOINT,
+        "before-1.2",
+    )
+    (kept,) = site.admin.describe(JOB).kept
+    assert (kept.checkpoint_id, kept.kind, kept.label) == (outcome.checkpoint_id, "savepoint", "before-1.2")
+
+
+def test_a_checkpoint_that_a_subtask_declines_is_answered_with_the_reason(site: Site) -> None:
+    site.run()
+    other = site.subtasks[1]
+    other.answer = lambda message: (
+        other.link.send(Decline(message.checkpoint_id, "no room in /mnt/checkpoints/late/chk-1"))
+        if isinstance(message, Trigger)
+        else None
+    )
+    outcome = site.admin.checkpoint(JOB, CheckpointKind.MANUAL, timeout=SECONDS)
+    assert (outcome.completed, outcome.reason) == (False, FailureReason.CHECKPOINT_DECLINED)
+    assert "no room in .../chk-1" in outcome.message
+    (failure,) = site.admin.describe(JOB).failures
+    assert (failure.reason, failure.kind) == (FailureReason.CHECKPOINT_DECLINED, CheckpointKind.MANUAL)
+
+
+def test_an_outcome_is_waited_for_no_longer_than_the_caller_wants(site: Site) -> None:
+    site.run()
+    site.subtasks[1].answer = lambda message: None
+    with pytest.raises(Unavailable):
+        site.admin.checkpoint(JOB, CheckpointKind.MANUAL, request_id="mine", timeout=0.3)
+    (pending,) = site.admin.describe(JOB).in_flight
+    assert (pending.request_id, pending.kind, pending.acknowledged) == ("mine", CheckpointKind.MANUAL, (0,))
+
+
+def test_asking_again_with_the_same_request_joins_the_checkpoint_in_flight(site: Site) -> None:
+    site.run()
+    site.subtasks[1].answer = lambda message: None
+    with pytest.raises(Unavailable):
+        site.admin.checkpoint(JOB, CheckpointKind.MANUAL, request_id="mine", timeout=0.3)
+    (pending,) = site.admin.describe(JOB).in_flight
+    later = threading.Timer(0.2, lambda: site.subtasks[1].acknowledge(pending.checkpoint_id))
+    later.start()
+    outcome = site.admin.checkpoint(JOB, CheckpointKind.MANUAL, request_id="mine", timeout=SECONDS)
+    later.join()
+    assert (outcome.completed, outcome.checkpoint_id) == (True, pending.checkpoint_id)
+
+
+def test_a_call_that_waits_must_say_for_how_long(site: Site) -> None:
+    site.run()
+    with grpc.insecure_channel(site.address) as channel:
+        stub = AdminStub(channel)  # type: ignore[no-untyped-call]
+        for call in (
+            lambda: stub.TriggerCheckpoint(pb.TriggerCheckpointRequest(job=JOB, kind="manual")),
+            lambda: stub.StopJob(pb.StopJobRequest(job=JOB)),
+        ):
+            with pytest.raises(grpc.RpcError, match="deadline") as caught:
+                call()  # type: ignore[no-untyped-call]
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_job_is_stopped_with_a_final_checkpoint(site: Site, tmp_path: Path) -> None:
+    site.run()
+    outcome = site.admin.stop(JOB, timeout=SECONDS)
+    assert outcome.finished
+    newest = read_job(tmp_path, JOB).completed[-1]
+    assert newest.metadata is not None
+    assert (newest.checkpoint_id, newest.metadata.kind) == (outcome.checkpoint_id, CheckpointKind.FINAL)
+    with pytest.raises(ConfigurationError, match="can't be stopped"):
+        site.admin.stop(JOB, timeout=SECONDS)
+    with pytest.raises(ConfigurationError, match="no attempt"):
+        site.admin.checkpoint(JOB, CheckpointKind.MANUAL, timeout=SECONDS)
+
+
+def test_a_job_whose_attempt_fails_while_it_stops_is_not_called_finished(site: Site) -> None:
+    site.run()
+    site.subtasks[1].answer = lambda message: site.subtasks[1].link.send(Failed("Unavailable", "no broker", True))
+    outcome = site.admin.stop(JOB, timeout=SECONDS)
+    assert (outcome.finished, outcome.checkpoint_id) == (False, 0)
+    assert "no broker" in outcome.message
+
+
+def test_a_job_is_described_with_its_subtasks_and_how_far_they_are(site: Site) -> None:
+    site.run()
+    progress = Progress(10, 7, 3, "t-0", ("t-1",))
+    site.subtasks[0].link.send(progress)
+    eventually(lambda: site.admin.subtasks(JOB)[0].progress == progress, "the progress arrives")
+    job = site.admin.describe(JOB)
+    assert (job.job, job.attempt, job.parallelism, job.problem) == (JOB, 1, 2, "")
+    assert job.settings is not None
+    assert job.settings.interval_ms == RARELY.checkpoint_interval_ms
+    assert [(each.subtask, each.attached) for each in job.subtasks] == [(0, True), (1, True)]
+    assert job.subtasks == site.admin.subtasks(JOB)
+
+
+def test_all_jobs_are_listed_those_that_only_have_a_ledger_too(tmp_path: Path) -> None:
+    with site_in(tmp_path) as earlier:
+        earlier.driver.start_attempt("asleep", RARELY)
+    with site_in(tmp_path) as site:
+        site.run()
+        site.admin.checkpoint(JOB, CheckpointKind.MANUAL, timeout=SECONDS)
+        asleep, awake = site.admin.jobs()
+    assert (asleep.job, asleep.attempt, asleep.attached, asleep.newest_checkpoint_id) == ("asleep", 1, 0, 0)
+    assert (awake.job, awake.attempt, awake.attached, awake.newest_checkpoint_id) == (JOB, 1, 2, 1)
+
+
+def test_a_ledger_that_can_not_be_read_hides_no_other_job(tmp_path: Path) -> None:
+    with site_in(tmp_path) as earlier:
+        earlier.driver.start_attempt("broken", RARELY)
+    entry = next((tmp_path / "broken" / "ledger").iterdir())
+    entry.write_bytes(entry.read_bytes()[:-20])
+    with site_in(tmp_path) as site:
+        site.run()
+        broken, fine = site.admin.jobs()
+    assert (broken.job, broken.phase) == ("broken", "unreadable")
+    assert f"broken/ledger/{entry.name}" in broken.problem
+    assert str(tmp_path) not in broken.problem
+    assert (fine.job, fine.attached) == (JOB, 2)
+
+
+def test_looking_at_a_job_that_is_not_there_makes_none(site: Site, tmp_path: Path) -> None:
+    site.run()
+    for call in (
+        lambda: site.admin.describe("nobody"),
+        lambda: site.admin.subtasks("nobody"),
+        lambda: site.admin.checkpoint("nobody", CheckpointKind.MANUAL, timeout=SECONDS),
+        lambda: site.admin.stop("nobody", timeout=SECONDS),
+    ):
+        with pytest.raises(ConfigurationError, match=f"there are: {JOB}"):
+            call()
+    assert [each.job for each in site.admin.jobs()] == [JOB]
+    assert not (tmp_path / "nobody").exists()
+
+
+@pytest.mark.parametrize("label", ["../x", "a b", "a/b", "x" * 129, "a\nb", ".", "\u00e4"])
+def test_a_label_that_could_become_a_path_is_refused(site: Site, label: str) -> None:
+    site.run()
+    with pytest.raises(ConfigurationError, match="label"):
+        site.admin.checkpoint(JOB, CheckpointKind.SAVEPOINT, label=label, timeout=SECONDS)
+    with pytest.raises(ConfigurationError, match="request_id"):
+        site.admin.checkpoint(JOB, CheckpointKind.SAVEPOINT, request_id=label, timeout=SECONDS)
+
+
+@pytest.mark.parametrize("kind", [CheckpointKind.PERIODIC, CheckpointKind.FINAL])
+def test_only_a_manual_checkpoint_or_a_savepoint_can_be_asked_for(site: Site, kind: CheckpointKind) -> None:
+    site.run()
+    with pytest.raises(ConfigurationError, match="manual or savepoint"):
+        site.admin.checkpoint(JOB, kind, timeout=SECONDS)
+
+
+def test_a_coordinator_that_ends_leaves_nobody_waiting(tmp_path: Path) -> None:
+    server = CoordinatorServer(tmp_path)
+    address = server.start()
+    driver = JobClient(address, patience_seconds=5)
+    with AdminClient(address) as admin, Watcher(driver) as watcher:
+        attempt = driver.start_attempt(JOB, RARELY).attempt
+        subtasks = [ScriptedSubtask(address, attempt, subtask) for subtask in (0, 1)]
+        for subtask in subtasks:
+            subtask.answer = lambda message: None
+        eventually(lambda: len(watcher.told("attached")) == 2, "both are attached")
+        ending = threading.Timer(0.3, server.stop)
+        ending.start()
+        with pytest.raises(Unavailable):
+            admin.checkpoint(JOB, CheckpointKind.MANUAL, timeout=SECONDS)
+        ending.join()
+        for subtask in subtasks:
+            subtask.close()
+    driver.close()
+
+
+def test_the_service_is_found_by_reflection(site: Site) -> None:
+    with grpc.insecure_channel(site.address) as channel:
+        found = ProtoReflectionDescriptorDatabase(channel)
+        assert "twopc.rpc.Admin" in set(found.get_services())
+        assert found.FindFileContainingSymbol("twopc.rpc.Admin").package == "twopc.rpc"

@@ -1,0 +1,131 @@
+"""The operator's client of the coordinator: calls that return our values and raise our errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import grpc
+
+from twopc.errors import ProtocolViolation
+from twopc.protocol.checkpoints import CheckpointKind, FailureReason
+from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.job_description import JobDescription, SubtaskDescription
+from twopc.rpc import admin_pb2 as pb
+from twopc.rpc.admin_codec import decode_description, decode_subtask
+from twopc.rpc.admin_pb2_grpc import AdminStub
+from twopc.rpc.channel import credentials, open_channel
+from twopc.rpc.status import error_of
+from twopc.rpc.tls import TlsFiles
+
+CALL_SECONDS = 15.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """One job in a line. `attempt` and `newest_checkpoint_id` are 0 where there is none."""
+
+    job: str
+    phase: str
+    problem: str
+    attempt: AttemptId
+    parallelism: int
+    attached: int
+    newest_checkpoint_id: CheckpointId
+    newest_completed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointOutcome:
+    """What became of a checkpoint that was asked for; `reason` and `message` say why it was aborted."""
+
+    completed: bool
+    checkpoint_id: CheckpointId
+    reason: FailureReason | None
+    message: str
+    duration_ms: float
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopOutcome:
+    """How a job that was asked to stop ended; `message` says why it did not finish."""
+
+    finished: bool
+    checkpoint_id: CheckpointId
+    message: str
+
+
+class AdminClient:
+    """Talks to one coordinator; every call has a deadline, and none is repeated."""
+
+    def __init__(self, address: str, *, token: str | None = None, tls: TlsFiles | None = None) -> None:
+        self._address = address
+        self._metadata = credentials(token)
+        self._channel = open_channel(address, tls)
+        self._stub = AdminStub(self._channel)  # type: ignore[no-untyped-call]
+
+    def __enter__(self) -> AdminClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+
+    def jobs(self) -> tuple[JobSummary, ...]:
+        """All jobs of this coordinator, by name."""
+        answer = self._call(self._stub.ListJobs, pb.ListJobsRequest())
+        return tuple(
+            JobSummary(
+                job=each.job,
+                phase=each.phase,
+                problem=each.problem,
+                attempt=AttemptId(each.attempt),
+                parallelism=each.parallelism,
+                attached=each.attached,
+                newest_checkpoint_id=CheckpointId(each.newest_checkpoint_id),
+                newest_completed_ms=each.newest_completed_ms,
+            )
+            for each in answer.jobs
+        )
+
+    def describe(self, job: str) -> JobDescription:
+        """Where a job stands; raise ConfigurationError if there is none of this name."""
+        return decode_description(self._call(self._stub.DescribeJob, pb.DescribeJobRequest(job=job)))
+
+    def subtasks(self, job: str) -> tuple[SubtaskDescription, ...]:
+        """The subtasks of the job's current attempt."""
+        answer = self._call(self._stub.Subtasks, pb.SubtasksRequest(job=job))
+        return tuple(decode_subtask(each) for each in answer.subtasks)
+
+    def checkpoint(
+        self, job: str, kind: CheckpointKind, *, label: str = "", request_id: str = "", timeout: float
+    ) -> CheckpointOutcome:
+        """Take a manual checkpoint or a savepoint; raise Unavailable if its outcome is not known in time."""
+        request = pb.TriggerCheckpointRequest(job=job, kind=kind, label=label, request_id=request_id)
+        answer = self._call(self._stub.TriggerCheckpoint, request, timeout)
+        try:
+            reason = FailureReason(answer.reason) if answer.reason else None
+        except ValueError as error:
+            raise ProtocolViolation(f"the coordinator gave a reason that is not known here: {answer.reason}") from error
+        return CheckpointOutcome(
+            completed=answer.completed,
+            checkpoint_id=CheckpointId(answer.checkpoint_id),
+            reason=reason,
+            message=answer.message,
+            duration_ms=answer.duration_ms,
+            request_id=answer.request_id,
+        )
+
+    def stop(self, job: str, *, timeout: float) -> StopOutcome:
+        """Stop a job with a final checkpoint; raise Unavailable if it has not ended in time."""
+        answer = self._call(self._stub.StopJob, pb.StopJobRequest(job=job), timeout)
+        return StopOutcome(answer.finished, CheckpointId(answer.checkpoint_id), answer.message)
+
+    def _call(self, method: Callable[..., T], request: Any, timeout: float = CALL_SECONDS) -> T:
+        try:
+            return method(request, timeout=timeout, metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise error_of(error, self._address) from None

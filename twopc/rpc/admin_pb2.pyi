@@ -1,0 +1,224 @@
+from twopc.rpc import control_pb2 as _control_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ListJobsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListJobsResponse(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[JobSummary]
+    def __init__(self, jobs: _Optional[_Iterable[_Union[JobSummary, _Mapping]]] = ...) -> None: ...
+
+class JobSummary(_message.Message):
+    __slots__ = ("job", "phase", "problem", "attempt", "parallelism", "attached", "newest_checkpoint_id", "newest_completed_ms")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    PARALLELISM_FIELD_NUMBER: _ClassVar[int]
+    ATTACHED_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_COMPLETED_MS_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    phase: str
+    problem: str
+    attempt: int
+    parallelism: int
+    attached: int
+    newest_checkpoint_id: int
+    newest_completed_ms: int
+    def __init__(self, job: _Optional[str] = ..., phase: _Optional[str] = ..., problem: _Optional[str] = ..., attempt: _Optional[int] = ..., parallelism: _Optional[int] = ..., attached: _Optional[int] = ..., newest_checkpoint_id: _Optional[int] = ..., newest_completed_ms: _Optional[int] = ...) -> None: ...
+
+class DescribeJobRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    def __init__(self, job: _Optional[str] = ...) -> None: ...
+
+class JobDescription(_message.Message):
+    __slots__ = ("job", "phase", "problem", "attempt", "parallelism", "settings", "restored_checkpoint_id", "started_ms", "stop_requested", "subtasks", "in_flight", "queued", "kept", "failures", "completed_count", "failed_count")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    PARALLELISM_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    STARTED_MS_FIELD_NUMBER: _ClassVar[int]
+    STOP_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    SUBTASKS_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FAILED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    phase: str
+    problem: str
+    attempt: int
+    parallelism: int
+    settings: _control_pb2.CheckpointSettings
+    restored_checkpoint_id: int
+    started_ms: int
+    stop_requested: bool
+    subtasks: _containers.RepeatedCompositeFieldContainer[SubtaskDescription]
+    in_flight: _containers.RepeatedCompositeFieldContainer[CheckpointInFlight]
+    queued: _containers.RepeatedCompositeFieldContainer[QueuedRequest]
+    kept: _containers.RepeatedCompositeFieldContainer[KeptCheckpoint]
+    failures: _containers.RepeatedCompositeFieldContainer[FailedCheckpoint]
+    completed_count: int
+    failed_count: int
+    def __init__(self, job: _Optional[str] = ..., phase: _Optional[str] = ..., problem: _Optional[str] = ..., attempt: _Optional[int] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[_control_pb2.CheckpointSettings, _Mapping]] = ..., restored_checkpoint_id: _Optional[int] = ..., started_ms: _Optional[int] = ..., stop_requested: _Optional[bool] = ..., subtasks: _Optional[_Iterable[_Union[SubtaskDescription, _Mapping]]] = ..., in_flight: _Optional[_Iterable[_Union[CheckpointInFlight, _Mapping]]] = ..., queued: _Optional[_Iterable[_Union[QueuedRequest, _Mapping]]] = ..., kept: _Optional[_Iterable[_Union[KeptCheckpoint, _Mapping]]] = ..., failures: _Optional[_Iterable[_Union[FailedCheckpoint, _Mapping]]] = ..., completed_count: _Optional[int] = ..., failed_count: _Optional[int] = ...) -> None: ...
+
+class SubtaskDescription(_message.Message):
+    __slots__ = ("subtask", "attached", "at_end", "pid", "host", "progress", "committed_checkpoint_id")
+    SUBTASK_FIELD_NUMBER: _ClassVar[int]
+    ATTACHED_FIELD_NUMBER: _ClassVar[int]
+    AT_END_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    subtask: int
+    attached: bool
+    at_end: bool
+    pid: int
+    host: str
+    progress: _control_pb2.Progress
+    committed_checkpoint_id: int
+    def __init__(self, subtask: _Optional[int] = ..., attached: _Optional[bool] = ..., at_end: _Optional[bool] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., progress: _Optional[_Union[_control_pb2.Progress, _Mapping]] = ..., committed_checkpoint_id: _Optional[int] = ...) -> None: ...
+
+class CheckpointInFlight(_message.Message):
+    __slots__ = ("checkpoint_id", "kind", "label", "request_id", "triggered_ms", "acknowledged")
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    TRIGGERED_MS_FIELD_NUMBER: _ClassVar[int]
+    ACKNOWLEDGED_FIELD_NUMBER: _ClassVar[int]
+    checkpoint_id: int
+    kind: str
+    label: str
+    request_id: str
+    triggered_ms: int
+    acknowledged: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, checkpoint_id: _Optional[int] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., request_id: _Optional[str] = ..., triggered_ms: _Optional[int] = ..., acknowledged: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class QueuedRequest(_message.Message):
+    __slots__ = ("kind", "label", "request_id", "asked_ms")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ASKED_MS_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    label: str
+    request_id: str
+    asked_ms: int
+    def __init__(self, kind: _Optional[str] = ..., label: _Optional[str] = ..., request_id: _Optional[str] = ..., asked_ms: _Optional[int] = ...) -> None: ...
+
+class KeptCheckpoint(_message.Message):
+    __slots__ = ("checkpoint_id", "attempt", "kind", "label", "triggered_ms", "completed_ms", "size_bytes", "outstanding")
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    TRIGGERED_MS_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_MS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OUTSTANDING_FIELD_NUMBER: _ClassVar[int]
+    checkpoint_id: int
+    attempt: int
+    kind: str
+    label: str
+    triggered_ms: int
+    completed_ms: int
+    size_bytes: int
+    outstanding: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, checkpoint_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., triggered_ms: _Optional[int] = ..., completed_ms: _Optional[int] = ..., size_bytes: _Optional[int] = ..., outstanding: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class FailedCheckpoint(_message.Message):
+    __slots__ = ("checkpoint_id", "attempt", "kind", "label", "request_id", "reason", "message", "time_ms")
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    checkpoint_id: int
+    attempt: int
+    kind: str
+    label: str
+    request_id: str
+    reason: str
+    message: str
+    time_ms: int
+    def __init__(self, checkpoint_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., request_id: _Optional[str] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., time_ms: _Optional[int] = ...) -> None: ...
+
+class SubtasksRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    def __init__(self, job: _Optional[str] = ...) -> None: ...
+
+class SubtasksResponse(_message.Message):
+    __slots__ = ("attempt", "subtasks")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    SUBTASKS_FIELD_NUMBER: _ClassVar[int]
+    attempt: int
+    subtasks: _containers.RepeatedCompositeFieldContainer[SubtaskDescription]
+    def __init__(self, attempt: _Optional[int] = ..., subtasks: _Optional[_Iterable[_Union[SubtaskDescription, _Mapping]]] = ...) -> None: ...
+
+class TriggerCheckpointRequest(_message.Message):
+    __slots__ = ("job", "kind", "label", "request_id")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    kind: str
+    label: str
+    request_id: str
+    def __init__(self, job: _Optional[str] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class TriggerCheckpointResponse(_message.Message):
+    __slots__ = ("completed", "checkpoint_id", "reason", "message", "duration_ms", "request_id")
+    COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    completed: bool
+    checkpoint_id: int
+    reason: str
+    message: str
+    duration_ms: float
+    request_id: str
+    def __init__(self, completed: _Optional[bool] = ..., checkpoint_id: _Optional[int] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., duration_ms: _Optional[float] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class StopJobRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    def __init__(self, job: _Optional[str] = ...) -> None: ...
+
+class StopJobResponse(_message.Message):
+    __slots__ = ("finished", "checkpoint_id", "message")
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    finished: bool
+    checkpoint_id: int
+    message: str
+    def __init__(self, finished: _Optional[bool] = ..., checkpoint_id: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
