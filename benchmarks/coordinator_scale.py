@@ -108,9 +108,9 @@ def measure(count: int, checkpoints: int, folder: Path) -> Cost:
     jobs = Jobs(lambda job: FolderStorage(folder / job), clock, subtasks)
     tracemalloc.start()
     jobs.start_attempt(JOB, AttemptRequested(count, CheckpointSettings(INTERVAL_MS, 60_000), "none"))
+    attempt = jobs.describe(JOB).attempt
     for number in range(count):
         index = SubtaskIndex(number)
-        attempt = jobs.describe(JOB).attempt if number == 0 else attempt
         jobs.attach(JOB, Attached(SessionId(number), attempt, index, CheckpointId(0), False, number, "host"))
     memory = tracemalloc.get_traced_memory()[0] / 1e6
     tracemalloc.stop()

@@ -23,6 +23,7 @@ import statistics
 import tempfile
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from twopc.bench.load import PacedLoad, values_of
@@ -81,7 +82,7 @@ def one_kill(watch: Watch, reader: OutputReader) -> dict[str, float]:
     visible = _first_after(reader, killed)
     steps = [killed, first["attempt-started"], first.get("restored", first["attempt-started"]), first["attached"]]
     steps += [first["triggered"], first["confirmed"], max(visible, first["confirmed"])]
-    parts = [later - earlier for earlier, later in zip(steps, steps[1:], strict=False)]
+    parts = [later - earlier for earlier, later in pairwise(steps)]
     return dict(zip(PARTS, [*parts, visible - killed], strict=True))
 
 
