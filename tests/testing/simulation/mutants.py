@@ -30,6 +30,8 @@ from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
 from twopc.runtime.subtask import Subtask
 from twopc.sink import Outcome, Settled
+from twopc.testing.simulation.faults import draw
+from twopc.testing.simulation.shrink import Case
 
 Patch = Callable[[], AbstractContextManager[Any]]
 
@@ -43,6 +45,9 @@ class Mutant:
     faults: Mapping[str, Any] = field(default_factory=dict)
     seeds: int = 10_000
     timeouts: bool = False
+
+    def case(self, seed: int) -> Case:
+        return Case(seed, replace(draw(seed, timeouts=self.timeouts), **self.faults))
 
     def __str__(self) -> str:
         return self.what.replace(" ", "-")

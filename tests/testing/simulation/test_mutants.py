@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.testing.simulation.mutants import MUTANTS, Mutant
-from twopc.testing.simulation.faults import draw
-from twopc.testing.simulation.run import simulate
 
 pytestmark = pytest.mark.simulation
 
@@ -20,7 +16,7 @@ def test_a_break_of_the_protocol_is_caught(mutant: Mutant) -> None:
 
 def caught(mutant: Mutant, seed: int) -> bool:
     """Whether a seed that goes well goes wrong with the break."""
-    faults = replace(draw(seed, timeouts=mutant.timeouts), **mutant.faults)
+    case = mutant.case(seed)
     with mutant.apply():
-        violations = simulate(seed, faults=faults, keeps_trace=False).violations
-    return bool(violations) and not simulate(seed, faults=faults, keeps_trace=False).violations
+        violations = case.play().violations
+    return bool(violations) and not case.play().violations

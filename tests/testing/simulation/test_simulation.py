@@ -105,7 +105,7 @@ def test_the_command_shows_the_trace_of_one_seed(capsys: pytest.CaptureFixture[s
     output = capsys.readouterr().out
     assert "coordinator-1" in output
     assert "COMPLETION RECORD" in output
-    assert "again with: python -m twopc.testing.simulation --seed 0" in output
+    assert "again with: python -m twopc.testing.simulation --case" in output
 
 
 def reached() -> list[CrashPoint]:

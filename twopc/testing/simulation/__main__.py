@@ -1,4 +1,4 @@
-"""`python -m twopc.testing.simulation --seeds 1000 [--seed N]`: plays seeds, shows the trace of one that fails."""
+"""`python -m twopc.testing.simulation --seeds 1000 [--seed N]`: plays seeds, shows one that fails, made small."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 
 from twopc.testing.simulation.play import Rules, Tally, play
-from twopc.testing.simulation.run import Result
+from twopc.testing.simulation.shrink import Case, shrink
 
 INTERRUPTED = 130
 SAY_SECONDS = 5.0
@@ -18,17 +18,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m twopc.testing.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1_000, help="how many, from the first on")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seed", type=int, help="play this one only, and show its trace")
+    parser.add_argument("--seed", type=int, help="play this one only, and show its trace, made small if it fails")
+    parser.add_argument("--case", help="play what an earlier call printed as a case, and show its trace")
+    parser.add_argument("--whole", action="store_true", help="don't make a failing run small")
     parser.add_argument("--timeouts", action="store_true", help="let transactions expire: losses must then be loud")
     parser.add_argument("--processes", type=int, help="how many at once; one per core unless given")
     parser.add_argument("--keep-going", action="store_true", help="list every seed that fails, without traces")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="the form of the summary")
     wanted = parser.parse_args(arguments)
     rules = Rules(timeouts=wanted.timeouts)
+    if wanted.case is not None:
+        return _show(Case.from_json(wanted.case))
     if wanted.seed is not None:
-        result = rules.play(wanted.seed)
-        _show(result, rules)
-        return 1 if result.violations else 0
+        return _show_small(rules.case(wanted.seed), whole=wanted.whole)
     return _play(wanted, rules)
 
 
@@ -92,8 +94,7 @@ def _report(tally: Tally, progress: _Progress, rules: Rules) -> None:
     for seed, violation in sorted(tally.failed.items()):
         _say(f"seed {seed}: {violation[:200]}")
     if tally.failed:
-        first = min(tally.failed)
-        _show(rules.play(first), rules)
+        _show_small(rules.case(min(tally.failed)), whole=False)
     rate = tally.played / tally.cpu_seconds if tally.cpu_seconds else 0.0
     _say(
         f"{tally.played} seeds, {len(tally.failed)} failed, {tally.lost} with a loss said aloud; "
@@ -103,13 +104,23 @@ def _report(tally: Tally, progress: _Progress, rules: Rules) -> None:
         _say(f"  {count:>8}  {what}")
 
 
-def _show(result: Result, rules: Rules) -> None:
+def _show_small(case: Case, *, whole: bool) -> int:
+    smaller = case if whole else shrink(case)
+    if smaller != case:
+        _say(f"seed {case.seed} fails; made small, it goes:")
+    return _show(smaller)
+
+
+def _show(case: Case) -> int:
+    result = case.play(keeps_trace=True)
     for line in result.trace:
         _say(line)
-    _say(f"seed {result.seed}, faults: {result.faults}")
+    _say(f"seed {case.seed}, faults: {case.faults}")
+    _say(f"{len(result.strikes)} strikes: {', '.join(map(str, result.strikes))}")
     for violation in result.violations:
         _say(f"VIOLATED: {violation}")
-    _say(f"again with: python -m twopc.testing.simulation --seed {result.seed}{rules}")
+    _say(f"again with: python -m twopc.testing.simulation --case '{case.to_json()}'")
+    return 1 if result.violations else 0
 
 
 def _say(line: str) -> None:

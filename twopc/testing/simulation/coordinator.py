@@ -66,13 +66,13 @@ class SimCoordinator:
         if not self.process.alive or self.lane.busy or self.process.paused_until > world.now_ms:
             world.sleep(0.2)
             raise Unavailable("simulated: the coordinator does not answer")
-        if world.happens(world.faults.stream_breaks / 2):
+        if world.strikes("call lost", world.faults.stream_breaks / 2):
             raise Unavailable("simulated: the call was lost")
         try:
             answer = world.run_as(self.lane, lambda: self._answer(do))
         except Crashed:
             raise Unavailable("simulated: the coordinator died during the call") from None
-        if world.happens(world.faults.stream_breaks / 2):
+        if world.strikes("answer lost", world.faults.stream_breaks / 2):
             raise Unavailable("simulated: the answer was lost")
         return answer
 
@@ -123,7 +123,7 @@ class SimCoordinator:
         self.jobs.tick()
         deadline = self.jobs.deadline()
         if deadline is not None and deadline <= began:
-            self._world.violated(f"{self.process.name} is due at {deadline} after its tick: it would spin")
+            self._world.violated("a coordinator would spin", f"{self.process.name} is due at {deadline} after its tick")
         self._arm()
 
 

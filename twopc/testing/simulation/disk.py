@@ -31,7 +31,7 @@ class CheckpointFolder(MemoryStorage):
         self._ledger: dict[str, None] = {}
 
     def create_once(self, name: str, data: bytes) -> None:
-        if self.world.happens(self.world.faults.disk_full):
+        if self.world.strikes("disk full", self.world.faults.disk_full):
             self.world.note("disk", "FULL", name)
             raise OSError(errno.ENOSPC, "No space left on device")
         super().create_once(name, data)
@@ -119,7 +119,7 @@ class SimSnapshots:
         name = f"{path}/{STATE_FILE}"
         if name in self._folder.files:
             raise ProtocolViolation(f"{path} is there already: a checkpoint id is given out once, and taken once")
-        if self._world.happens(self._world.faults.snapshot_refused):
+        if self._world.strikes("snapshot refused", self._world.faults.snapshot_refused):
             raise CheckpointDeclined("simulated: the checkpoint folder is full")
         data = (local_folder / STATE_FILE).read_bytes()
         self._folder.files[name] = data

@@ -73,7 +73,7 @@ class SimDriver:
         world.after(world.delay(100), self._attempt, self._lane)
 
     def _attempt(self) -> None:
-        parallelism = self._world.between(1, 3)
+        parallelism = self._world.between(1, self._world.faults.most_subtasks)
         settings = RunSettings(
             parallelism=parallelism,
             checkpoint_interval_ms=SETTINGS.interval_ms,
@@ -182,7 +182,7 @@ class SimDriver:
             self._world.over = True
             return
         if isinstance(error, ProtocolViolation | CheckpointCorrupted | ConfigurationError):
-            self._world.violated(f"the driver met {type(error).__name__}: {error}")
+            self._world.violated(f"the driver met {type(error).__name__}", error)
             return
         if self._context is not None:
             try:

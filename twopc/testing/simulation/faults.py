@@ -11,7 +11,9 @@ from twopc.crashpoints import CrashPoint
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Rates are chances per occasion, `*_every_ms` mean times between two (0: never), other `*_ms` longest times.
+    """How big a run is, and how badly it is treated.
+
+    Rates are chances per occasion, `*_every_ms` mean times between two (0: never), other `*_ms` longest times.
 
     Besides what happens by chance, one process is killed (or paused) where it comes to `aimed_at` for the
     `aimed_occasion`-th time: so that few seeds reach every place. `pause_at_start` stops a subtask that was welcomed
@@ -42,6 +44,8 @@ class Faults:
     transaction_timeout_ms: int
     embedded: bool
     fault_phase_ms: int
+    sizes: tuple[int, ...]
+    most_subtasks: int
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -82,4 +86,6 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         transaction_timeout_ms=rng.choice((1_000, 3_000)) if timeouts else NO_TIMEOUT_MS,
         embedded=rng.random() < 0.5,
         fault_phase_ms=rng.choice((500, 500, 1_000, 1_000, 2_500)),
+        sizes=tuple(rng.randint(2, 12) for _ in range(rng.randint(1, 3))),
+        most_subtasks=3,
     )

@@ -16,6 +16,8 @@ from twopc.testing.simulation.broker import NONE, SimBroker
 
 OUTPUT = "output"
 OUTPUT_ID = "output-id"
+SLOW_SECONDS = (0.001, 0.02, 0.2)
+LATE_MS = (5, 50, 500, 5_000)
 
 T = TypeVar("T")
 
@@ -23,12 +25,13 @@ T = TypeVar("T")
 def _lossy(broker: SimBroker, ask: Callable[[], T]) -> T:
     """Send a request: it may take its time, be lost, or be applied while its answer is lost."""
     world = broker.world
-    if world.happens(0.1):
-        world.sleep(world.rng.choice((0.001, 0.02, 0.2)))
-    if world.happens(world.faults.broker_refuses):
+    slow = world.strikes("slow answer", 0.1)
+    if slow:
+        world.sleep(world.of(SLOW_SECONDS, slow))
+    if world.strikes("request lost", world.faults.broker_refuses):
         raise Unavailable("simulated: the request was lost")
     answer = ask()
-    if world.happens(world.faults.broker_reply_lost):
+    if world.strikes("reply lost", world.faults.broker_reply_lost):
         raise Unavailable("simulated: the answer was lost")
     return answer
 
@@ -122,7 +125,7 @@ class SimProducer:
 
     def send_offsets_to_transaction(self, offsets: Sequence[Any], group: object, timeout: float) -> None:
         world = self._broker.world
-        if world.happens(world.faults.broker_refuses):
+        if world.strikes("offsets lost", world.faults.broker_refuses):
             _raise(KafkaError._TIMED_OUT, retriable=True)
         witnesses = {TopicPartition(item.topic, item.partition): (item.offset, item.metadata) for item in offsets}
         self._failed = self._failed or self._broker.add_offsets(self._name, self.producer, witnesses)
@@ -131,15 +134,17 @@ class SimProducer:
 
     def commit_transaction(self, timeout: float) -> None:
         world = self._broker.world
-        if world.happens(0.2):
-            world.sleep(world.rng.choice((0.001, 0.02, 0.2)))
-        if world.happens(world.faults.end_txn_late):
-            world.after(world.rng.choice((5, 50, 500, 5_000)), lambda: _ignore(self._end()))
+        slow = world.strikes("slow EndTxn", 0.2)
+        if slow:
+            world.sleep(world.of(SLOW_SECONDS, slow))
+        late = world.strikes("EndTxn late", world.faults.end_txn_late)
+        if late:
+            world.after(world.of(LATE_MS, late), lambda: _ignore(self._end()))
             _raise(KafkaError._STATE)
-        if world.happens(world.faults.broker_refuses):
+        if world.strikes("EndTxn lost", world.faults.broker_refuses):
             _raise(KafkaError._TIMED_OUT, retriable=True)
         code = self._end()
-        if world.happens(world.faults.broker_reply_lost):
+        if world.strikes("EndTxn reply lost", world.faults.broker_reply_lost):
             _raise(KafkaError._TIMED_OUT, retriable=True)
         if code:
             _raise(code)

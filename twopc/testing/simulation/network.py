@@ -58,7 +58,7 @@ class Stream:
 
     def say(self, event: Attached | Said) -> None:
         self._up.append(event)
-        if isinstance(event, Said) and self._world.happens(self._world.faults.duplicates):
+        if isinstance(event, Said) and self._world.strikes("said twice", self._world.faults.duplicates):
             self._up.append(event)
         self._next_up = self._schedule(self._next_up, self._arrive_up, self._peer.lane)
 
@@ -73,7 +73,7 @@ class Stream:
         if self._hung_up:
             return
         self._hung_up = True
-        lost = 0 if whole else self._world.delay(len(self._up))
+        lost = 0 if whole else self._world.strikes("under way lost", 0.7) % (len(self._up) + 1)
         for _ in range(lost):
             self._up.pop()
         self._up.append(Detached(self.session))
@@ -106,7 +106,7 @@ class Stream:
         if self._hung_up or not self._down:
             return
         message = self._down.popleft()
-        if message is None or self._world.happens(self._world.faults.stream_breaks):
+        if message is None or self._world.strikes("breaks before hearing", self._world.faults.stream_breaks):
             self._link.broken(self)
         else:
             self._link.heard(message)
@@ -150,7 +150,7 @@ class SimLink:
         if stream is None:
             return
         stream.say(Said(stream.session, message))
-        if self._world.happens(self._world.faults.stream_breaks):
+        if self._world.strikes("breaks after saying", self._world.faults.stream_breaks):
             self.broken(stream)
 
     def receive(self, timeout: float) -> list[ToSubtask]:
@@ -178,8 +178,9 @@ class SimLink:
         if self._world.keeps_trace:
             self._world.note(self.lane.process.name, "hears", _short(message))
         self._put(message)
-        if self._world.happens(self._world.faults.duplicates):
-            self._world.after(self._world.pick(REPEAT_MS), lambda: self._put(message), self.lane)
+        twice = self._world.strikes("heard twice", self._world.faults.duplicates)
+        if twice:
+            self._world.after(self._world.of(REPEAT_MS, twice), lambda: self._put(message), self.lane)
         if isinstance(message, Finish | FencedOff):
             self._closed = True
 

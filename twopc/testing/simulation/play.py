@@ -12,8 +12,9 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from twopc.testing.simulation.faults import draw
-from twopc.testing.simulation.run import Result, simulate
+from twopc.testing.simulation.run import Result
 from twopc.testing.simulation.seams import replaced
+from twopc.testing.simulation.shrink import Case
 
 SHARE = 100
 GARBAGE_EVERY = 25
@@ -22,16 +23,15 @@ GARBAGE_EVERY = 25
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may happen in a run besides what its seed draws; `play` alone knows how a seed becomes a run.
+    """What may happen in a run besides what its seed draws.
 
     With `timeouts`, transactions expire: losses must then be said.
     """
 
     timeouts: bool = False
 
-    def play(self, seed: int, *, keeps_trace: bool = True) -> Result:
-        faults = draw(seed, timeouts=self.timeouts)
-        return simulate(seed, faults=faults, keeps_trace=keeps_trace)
+    def case(self, seed: int) -> Case:
+        return Case(seed, draw(seed, timeouts=self.timeouts))
 
     def __str__(self) -> str:
         return " --timeouts" * self.timeouts
@@ -72,7 +72,7 @@ def play_here(seeds: range, rules: Rules) -> Tally:
     started = time.process_time()
     with replaced():
         for number, seed in enumerate(seeds):
-            tally.count(rules.play(seed, keeps_trace=False))
+            tally.count(rules.case(seed).play())
             if number % GARBAGE_EVERY == 0:
                 gc.collect(0)
     tally.cpu_seconds = time.process_time() - started

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.runtime.spec import SubtaskSpec
 from twopc.testing.simulation.broker import SimBroker, TransactionalId
 from twopc.testing.simulation.coordinator import SimCoordinator, SimJobClient
+from twopc.testing.simulation.dice import Strike
 from twopc.testing.simulation.disk import CheckpointFolder, SimSnapshots
 from twopc.testing.simulation.driver import SimDriver
 from twopc.testing.simulation.faults import Faults, draw
@@ -37,6 +39,7 @@ class Result:
     trace: tuple[str, ...]
     coverage: Counter[str]
     faults: Faults
+    strikes: tuple[Strike, ...]
 
 
 class Simulation:
@@ -44,9 +47,8 @@ class Simulation:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        sizes = [world.between(2, 12) for _ in range(world.between(1, 3))]
-        self.source = SimSource(world, sizes)
-        self.broker = SimBroker(world, len(sizes))
+        self.source = SimSource(world, world.faults.sizes)
+        self.broker = SimBroker(world, len(world.faults.sizes))
         self.broker.on_commit = self._check_commit
         self.folder = CheckpointFolder(world)
         self.snapshots = SimSnapshots(world, self.folder)
@@ -71,7 +73,7 @@ class Simulation:
             world.kill(coordinator.process, "there is a later one")
         world.run_until(world.now_ms + CALM_MS, to_the_end=False)
         if not world.over:
-            world.violated(f"not finished after {CALM_MS} ms without faults")
+            world.violated("not finished", f"after {CALM_MS} ms without faults")
         world.run_until(world.now_ms + AFTERWARDS_MS)
         judge_run(self)
 
@@ -152,49 +154,45 @@ class Simulation:
                 world.after(world.pick(RESTART_MS) + 500, self._start_driver)
 
     def _plan_faults(self) -> None:
-        faults = self.world.faults
-        self._again_and_again(faults.kill_every_ms, self._kill_one)
-        self._again_and_again(faults.pause_every_ms, self._pause_one)
-        self._again_and_again(faults.kill_all_every_ms, self._kill_all)
-        self._again_and_again(faults.second_coordinator_every_ms, self._second_coordinator)
+        faults, plan = self.world.faults, self.world.dice.planned
+        for kind, every_ms, do in (
+            ("kill", faults.kill_every_ms, self._kill_one),
+            ("pause", faults.pause_every_ms, self._pause_one),
+            ("kill all", faults.kill_all_every_ms, self._kill_all),
+            ("second coordinator", faults.second_coordinator_every_ms, self._second_coordinator),
+        ):
+            for at, strike in plan(kind, every_ms, faults.fault_phase_ms):
+                self.world.after(at, partial(self._strike, do, strike))
 
-    def _again_and_again(self, every_ms: int, do: object) -> None:
-        if not every_ms:
-            return
-
-        def now() -> None:
-            if not self.world.calm and not self.world.over:
-                assert callable(do)
-                do()
-                self._again_and_again(every_ms, do)
-
-        self.world.after(self.world.between(1, 2 * every_ms), now)
+    def _strike(self, do: Callable[[int], None], strike: int) -> None:
+        if not self.world.calm and not self.world.over:
+            do(strike)
 
     def _living(self) -> list[Process]:
         everyone = [each.process for each in self.coordinators]
         everyone += [each.process for each in self.drivers] + [each.process for each in self.subtasks]
         return [process for process in everyone if process.alive]
 
-    def _kill_one(self) -> None:
+    def _kill_one(self, strike: int) -> None:
         living = self._living()
         if living:
-            victim = self.world.pick(living)
+            victim = self.world.of(living, strike)
             self.world.coverage[f"killed {victim.kind}"] += 1
             self.world.kill(victim, "by chance")
 
-    def _pause_one(self) -> None:
+    def _pause_one(self, strike: int) -> None:
         living = self._living()
         if living:
-            victim = self.world.pick(living)
+            victim = self.world.of(living, strike)
             self.world.coverage[f"paused {victim.kind}"] += 1
-            self.world.pause(victim, "by chance")
+            self.world.pause(victim, "by chance", strike // len(living))
 
-    def _kill_all(self) -> None:
+    def _kill_all(self, strike: int) -> None:
         self.world.coverage["killed everything"] += 1
         for process in self._living():
             self.world.kill(process, "with everything")
 
-    def _second_coordinator(self) -> None:
+    def _second_coordinator(self, strike: int) -> None:
         """Start another beside the one that lives: an operator's mistake, or a partition healed late."""
         if not self._embedded:
             self.world.coverage["second coordinator"] += 1
@@ -205,17 +203,27 @@ class Simulation:
         names = {f"{found.name}@{text.removeprefix('checkpoint=')}" for text in metadata}
         self.committed_names |= names
         if not names or not names <= self.folder.completed_names:
-            self.world.violated(f"{found.name} was committed without a completion record for {sorted(names)}")
+            self.world.violated("committed without a completion record", f"{found.name}, for {sorted(names)}")
 
 
-def simulate(seed: int, *, faults: Faults | None = None, timeouts: bool = False, keeps_trace: bool = True) -> Result:
-    """Play one seed and judge it; with the faults that are drawn from it, or others."""
-    faults = faults or draw(seed, timeouts=timeouts)
-    world = World(seed, faults, keeps_trace=keeps_trace)
+def simulate(
+    seed: int, *, faults: Faults | None = None, only: frozenset[Strike] | None = None, keeps_trace: bool = True
+) -> Result:
+    """Play one seed and judge it; with the faults that are drawn from it or others, or `only` these strikes of them."""
+    faults = faults or draw(seed)
+    world = World(seed, faults, only, keeps_trace=keeps_trace)
     simulation = Simulation(world)
     with playing(world):
         try:
             simulation.run()
         except Stuck as error:
-            world.violated(f"stuck: {error}")
-    return Result(seed, tuple(world.violations), simulation.lost, tuple(world.trace()), world.coverage, faults)
+            world.violated("stuck", error)
+    return Result(
+        seed,
+        tuple(world.violations),
+        simulation.lost,
+        tuple(world.trace()),
+        world.coverage,
+        faults,
+        tuple(world.dice.applied),
+    )

@@ -113,9 +113,10 @@ class SimSubtask:
             raise Unavailable("simulated: the coordinator never accepted this subtask")
 
     def _begin(self) -> None:
-        if self._world.happens(self._world.faults.pause_at_start):
+        strike = self._world.strikes("pause before opening the sink", self._world.faults.pause_at_start)
+        if strike:
             self._world.coverage["pause before opening the sink"] += 1
-            self._world.pause(self.process, "before it opens its sink")
+            self._world.pause(self.process, "before it opens its sink", strike)
             self._world.after(0, self._begin, self._lane)
             return
         self._guarded(self._assemble)
@@ -193,10 +194,10 @@ class SimSubtask:
         except TwoPhaseCommitError as error:
             bad = isinstance(error, ProtocolViolation | CheckpointCorrupted | ConfigurationError)
             if bad and not self.abandoned:
-                self._world.violated(f"{self.process.name} met {type(error).__name__}: {error}")
+                self._world.violated(f"a subtask met {type(error).__name__}", f"{self.process.name}: {error}")
             self._fails(Failed(type(error).__name__, str(error), error.restartable))
         except Exception as error:  # noqa: BLE001  whatever it is, the run's verdict names it
-            self._world.violated(f"{self.process.name} failed with {type(error).__name__}: {error}")
+            self._world.violated(f"a subtask failed with {type(error).__name__}", f"{self.process.name}: {error}")
             self._fails(Failed(type(error).__name__, str(error), restartable=True))
 
     def _fails(self, failed: Failed) -> None:

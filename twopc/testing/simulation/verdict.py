@@ -31,17 +31,17 @@ def judge_run(run: Simulation) -> None:
     for what, numbers in (("triggered", run.triggered), ("completed", run.completed)):
         # Not always in their order: a coordinator that was paused after storing one may be late to say so.
         if len(set(numbers)) != len(numbers):
-            world.violated(f"a checkpoint id was {what} twice: {numbers}")
+            world.violated(f"a checkpoint id was {what} twice", numbers)
     if run.lost:
         _judge_loss(run)
         return
     for partition, size in enumerate(run.source.sizes):
         expected, visible = expected_output(partition, size), run.broker.read_committed(partition)
         if visible != expected:
-            world.violated(f"output {partition} is not exactly once: {_difference(expected, visible)}")
+            world.violated("output is not exactly once", f"partition {partition}: {_difference(expected, visible)}")
     left = [name for name in run.broker.open_transactions() if not _opened_by_a_zombie_since(run, name)]
     if left:
-        world.violated(f"left open: {', '.join(left)}")
+        world.violated("left open", ", ".join(left))
     if run.driver.done and not world.violations:
         _judge_last_checkpoint(run)
 
@@ -59,13 +59,13 @@ def _judge_loss(run: Simulation) -> None:
     world = run.world
     alarms = sorted(set(re.findall(COMMITTABLE, run.lost)) & run.committed_names)
     if alarms:
-        world.violated(f"{FALSE_ALARM}: {', '.join(alarms)}: {run.lost}")
+        world.violated(FALSE_ALARM, f"{', '.join(alarms)}: {run.lost}")
     elif run.world.faults.transaction_timeout_ms == NO_TIMEOUT_MS:
-        world.violated(f"output was lost although no transaction expires: {run.lost}")
+        world.violated("output was lost although no transaction expires", run.lost)
     for partition, size in enumerate(run.source.sizes):
         visible = run.broker.read_committed(partition)
         if len(set(visible)) != len(visible) or not set(visible) <= set(expected_output(partition, size)):
-            world.violated(f"output {partition} holds more than the input made: {visible}")
+            world.violated("output holds more than the input made", f"partition {partition}: {visible}")
 
 
 def _judge_last_checkpoint(run: Simulation) -> None:
@@ -77,7 +77,7 @@ def _judge_last_checkpoint(run: Simulation) -> None:
     positions = {item.partition.partition: int(item.position) for item in metadata.positions}
     sizes = dict(enumerate(run.source.sizes))
     if positions != sizes:
-        run.world.violated(f"the last checkpoint stands at {positions}, the input ends at {sizes}")
+        run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
     counts: dict[tuple[int, bytes], int] = {}
     for snapshot in metadata.snapshots:
         body = json.loads(run.folder.files[f"{snapshot.state.path}/{STATE_FILE}"])["body"]
@@ -90,7 +90,7 @@ def _judge_last_checkpoint(run: Simulation) -> None:
         for key in range(KEYS)
     }
     if counts != {key: value for key, value in expected.items() if value}:
-        run.world.violated(f"the last checkpoint's state is {counts}, the input makes {expected}")
+        run.world.violated("the last checkpoint's state is wrong", f"{counts}, the input makes {expected}")
 
 
 def _difference(expected: list[str], visible: list[str]) -> str:

@@ -12,14 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from twopc.crashpoints import CrashPoint
 from twopc.protocol.instant import Instant
+from twopc.testing.simulation.dice import Dice, Strike
 from twopc.testing.simulation.faults import Faults
 
 EPOCH_MS = 1_700_000_000_000
 MOST_EVENTS = 300_000
+PAUSE_MS = (50, 300, 2_000, 8_000)
 
 T = TypeVar("T")
 
@@ -54,7 +56,17 @@ class Lane:
 
 _ITS_DEATH = suppress(Crashed)
 _START = Instant(0, EPOCH_MS)
-_REACHED = {point: f"reached {point.name}" for point in CrashPoint}
+
+
+class _Names(NamedTuple):
+    """How a point is called in the coverage, and in strikes."""
+
+    reached: str
+    crash: str
+    pause: str
+
+
+_NAMES = {point: _Names(f"reached {point.name}", f"crash {point.name}", f"pause {point.name}") for point in CrashPoint}
 
 
 @dataclass(slots=True)
@@ -63,6 +75,7 @@ class World:
 
     seed: int
     faults: Faults
+    only: frozenset[Strike] | None = None
     now_ms: int = 0
     calm: bool = False
     over: bool = False
@@ -71,6 +84,7 @@ class World:
     keeps_trace: bool = True
     lane: Lane | None = None
     on_crash: list[Callable[[Process], None]] = field(default_factory=list)
+    dice: Dice = field(init=False)
     rng: random.Random = field(init=False)
     _trace: list[tuple[int, str, str, tuple[object, ...]]] = field(default_factory=list)
     _queue: list[tuple[int, int, Lane | None, Callable[[], None]]] = field(default_factory=list)
@@ -79,6 +93,7 @@ class World:
     _events: int = 0
 
     def __post_init__(self) -> None:
+        self.dice = Dice(self.seed, self.only)
         self.rng = random.Random(f"run-{self.seed}")
 
     def now(self) -> Instant:
@@ -100,14 +115,19 @@ class World:
             for now, who, what, details in self._trace
         ]
 
-    def violated(self, what: str) -> None:
-        self.note("INVARIANT", what)
-        self.violations.append(what)
+    def violated(self, what: str, details: object = "") -> None:
+        """Enter a broken invariant: which one, and how it was broken here."""
+        self.violations.append(f"{what}: {details}" if details else what)
+        self.note("INVARIANT", self.violations[-1])
         self.over = True
 
-    def happens(self, rate: float) -> bool:
-        """Throw the dice for a fault; never in the calm phase."""
-        return rate > 0 and not self.calm and self.rng.random() < rate
+    def strikes(self, kind: str, rate: float, where: str = "") -> int:
+        """Whether a fault strikes here; never in the calm phase. The answer decides its details, see `of`."""
+        if rate <= 0 or self.calm:
+            return 0
+        if not where:
+            where = self.lane.process.name if self.lane is not None else "world"
+        return self.dice.throw(kind, where, rate)
 
     def delay(self, most_ms: int) -> int:
         return int(self.rng.random() * (most_ms + 1)) if most_ms > 0 else 0
@@ -117,6 +137,11 @@ class World:
 
     def pick(self, choices: Sequence[T]) -> T:
         return choices[int(self.rng.random() * len(choices))]
+
+    @staticmethod
+    def of(choices: Sequence[T], strike: int) -> T:
+        """What a strike chooses."""
+        return choices[strike % len(choices)]
 
     def after(self, delay_ms: int, do: Callable[[], None], lane: Lane | None = None) -> None:
         """Queue an event; one of a lane is dropped if its process is dead by then, and waits while that is paused."""
@@ -184,22 +209,25 @@ class World:
         for listen in self.on_crash:
             listen(process)
 
-    def pause(self, process: Process, why: str) -> None:
-        duration = self.pick((50, 300, 2_000, 8_000))
+    def pause(self, process: Process, why: str, strike: int) -> None:
+        duration = self.of(PAUSE_MS, strike)
         process.paused_until = self.now_ms + duration
         self.note(process.name, "PAUSED", why, f"for {duration} ms")
 
     def reached(self, process: Process, point: CrashPoint, checkpoint: int) -> None:
         """Production code has come to one of its named places: the process may die or stop here."""
-        counter = _REACHED[point]
-        self.coverage[counter] += 1
-        faults = self.faults
-        aimed = point is faults.aimed_at and not self.calm and self.coverage[counter] == faults.aimed_occasion
-        if self.happens(faults.crash_at_point) or (aimed and not faults.aimed_pauses):
-            self.coverage[f"crash {point.name}"] += 1
+        names = _NAMES[point]
+        self.coverage[names.reached] += 1
+        if self.calm:
+            return
+        faults, throw = self.faults, self.dice.throw
+        aimed = point is faults.aimed_at and self.coverage[names.reached] == faults.aimed_occasion
+        if throw(names.crash, process.name, 1.0 if aimed and not faults.aimed_pauses else faults.crash_at_point):
+            self.coverage[names.crash] += 1
             self.kill(process, f"at {point.name} of {checkpoint}")
             raise Crashed
-        if self.happens(faults.pause_at_point) or aimed:
-            self.coverage[f"pause {point.name}"] += 1
-            self.pause(process, f"at {point.name} of {checkpoint}")
+        strike = throw(names.pause, process.name, 1.0 if aimed else faults.pause_at_point)
+        if strike:
+            self.coverage[names.pause] += 1
+            self.pause(process, f"at {point.name} of {checkpoint}", strike)
             self.sleep(0.001)
