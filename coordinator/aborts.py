@@ -41,8 +41,9 @@ class Aborts:
         self._failures = ConsecutiveFailures(schedule.settings.tolerable_failures)
 
     def abort(self, pending: PendingCheckpoint, reason: FailureReason, message: str, out: Outbox) -> None:
-        """End this checkpoint without completing it."""
-        self._in_flight.remove(pending.checkpoint_id)
+        """End this checkpoint without completing it, unless it has ended already."""
+        if self._in_flight.remove(pending.checkpoint_id) is None:
+            return
         out.send_all(self._membership.sessions, Abort(pending.checkpoint_id, message))
         self.gone(pending.wanted, pending.checkpoint_id, reason, message, out)
 

@@ -96,10 +96,10 @@ class RunningAttempt:
             out.publish(JobEventKind.DETACHED, subtask=gone.subtask)
 
     def asked(self, event: CheckpointAsked, out: Outbox) -> None:
-        """Queue a request; raise Unavailable if too many are waiting. One that is known already is fine."""
-        pending = (each.wanted for each in self.in_flight.all)
-        if not any(each.request_id == event.request_id for each in (*self.requests.waiting, *pending)):
+        """Queue a request; raise Unavailable if too many are waiting. One that was made before is fine."""
+        if event.request_id not in self._history.requests:
             self.requests.put(Wanted(event.kind, out.now, event.label, event.request_id))
+            self._history.requests.append(event.request_id)
 
     def said(self, event: Said, state: LedgerState, out: Outbox) -> None:
         """Take in what a subtask says; a stream that is no member's counts for nothing."""

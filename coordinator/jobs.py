@@ -173,6 +173,9 @@ class Jobs:
 
     def _request(self, job: _Job, request: Request) -> None:
         match self._drive(job, request):
+            case NotStored() if isinstance(request, CheckpointAsked):
+                # It was queued; what could not be stored is told by events.
+                pass
             case NotStored(reason=reason, outrun=outrun):
                 raise Fenced(reason) if outrun else Unavailable(reason)
             case LedgerLost(reason=reason):

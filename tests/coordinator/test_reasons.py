@@ -70,6 +70,16 @@ def test_too_many_failures_fail_the_job_and_what_else_is_in_flight() -> None:
     assert reasons == [FailureReason.CHECKPOINT_DECLINED, FailureReason.JOB_FAILURE]
 
 
+def test_of_two_that_expire_together_the_second_ends_with_the_job_that_the_first_one_failed() -> None:
+    scene = Scene(settings=replace(SETTINGS, max_concurrent=2, tolerable_failures=0))
+    scene.run()
+    scene.wait(INTERVAL)
+    scene.ask(CheckpointKind.MANUAL)
+    scene.wait(TIMEOUT)
+    aborted = [(event.checkpoint_id, event.reason) for event in scene.outlet.events if event.kind == "aborted"]
+    assert aborted == [(1, FailureReason.CHECKPOINT_EXPIRED), (2, FailureReason.JOB_FAILURE)]
+
+
 def test_a_new_attempt() -> None:
     scene = Scene()
     scene.run()

@@ -47,6 +47,7 @@ def test_a_request_that_is_repeated_is_the_same_request() -> None:
     scene.ack(0, 1)
     scene.ack(1, 1)
     assert scene.told().count("triggered 1") == 1
+    scene.ask(MANUAL, "", "r1")
     assert "triggered 2" not in scene.told()
 
 

@@ -1,0 +1,99 @@
+"""Checks each message and event of a coordinator against the disk, at the moment when it goes out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from coordinator.events import SessionId
+from coordinator.jobs import Jobs
+from coordinator.ledger import Ledger
+from tests.coordinator.kit import JOB, FaultyStorage, Recorder
+from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.job_events import JobEvent
+from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, ToSubtask, Trigger, Welcome
+
+EXCLUSIVE = (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL)
+
+
+class Judge(Recorder):
+    """The outlet of one coordinator. `history` is the judge of the one that was killed before this one started."""
+
+    def __init__(self, disk: FaultyStorage, settings: CheckpointSettings, history: Judge | None) -> None:
+        super().__init__()
+        self.jobs: Jobs | None = None
+        self.asked: set[str] = set()
+        self.answers: Counter[str] = Counter()
+        self._disk = disk
+        self._settings = settings
+        self._in_flight: dict[int, CheckpointKind | None] = {}
+        self.triggered: set[int] = history.triggered if history else set()
+        self.completed: set[int] = history.completed if history else set()
+        self.aborted: set[int] = history.aborted if history else set()
+        self.savepoints: set[int] = history.savepoints if history else set()
+
+    def send(self, session: SessionId, message: ToSubtask) -> None:
+        ledger = Ledger(JOB, self._disk)
+        match message:
+            case Trigger(number):
+                assert ledger.state.last_reserved >= number, "triggered before the id was durable"
+                self.triggered.add(number)
+            case Complete(number):
+                completed = ledger.state.find(number)
+                assert completed is not None, "notified before the completion record was durable"
+                snapshots = ledger.metadata(number).snapshots
+                assert [each.subtask for each in snapshots] == list(range(len(snapshots)))
+                assert all(each.state.path.startswith(f"chk-{number}/") for each in snapshots), "a stale snapshot"
+                self.completed.add(number)
+            case Abort(number, _):
+                self.aborted.add(number)
+            case Finish():
+                assert ledger.state.ended is not None, "finished before the end was durable"
+            case FencedOff() | Welcome():
+                pass
+        assert not self.aborted & self.completed, "one checkpoint was both aborted and completed"
+        super().send(session, message)
+
+    def publish(self, event: JobEvent) -> None:
+        match event.kind:
+            case "attempt-started":
+                self._in_flight.clear()
+            case "triggered":
+                self._check_trigger(event)
+                self._in_flight[event.checkpoint_id] = event.checkpoint_kind
+            case "completed" | "aborted":
+                self._ended(event)
+            case "confirmed":
+                completed = Ledger(JOB, self._disk).state.find(event.checkpoint_id)
+                assert completed is not None
+                assert not completed.outstanding, "confirmed before the confirmations were durable"
+        super().publish(event)
+
+    def _check_trigger(self, event: JobEvent) -> None:
+        assert event.checkpoint_id > max(self.triggered, default=0), "ids must grow"
+        assert len(self._in_flight) < self._settings.concurrent, "too many in flight"
+        assert not any(kind in EXCLUSIVE for kind in self._in_flight.values()), "triggered beside it"
+        assert self.jobs is not None
+        waiting = {each.kind for each in self.jobs.describe(JOB).queued}
+        if event.checkpoint_kind is not CheckpointKind.SAVEPOINT:
+            assert CheckpointKind.SAVEPOINT not in waiting, "a savepoint goes first"
+        if event.checkpoint_kind is CheckpointKind.PERIODIC:
+            assert not waiting, "what people ask for goes before the periodic one"
+
+    def _ended(self, event: JobEvent) -> None:
+        if event.checkpoint_id:
+            self._in_flight.pop(event.checkpoint_id, None)
+        if event.request_id:
+            self.answers[event.request_id] += 1
+        if event.kind == "aborted":
+            assert event.reason is not None, "aborted without a reason"
+        elif event.checkpoint_kind is CheckpointKind.SAVEPOINT:
+            self.savepoints.add(event.checkpoint_id)
+
+    def check_what_is_kept(self) -> None:
+        """Every savepoint is there, and every checkpoint that the ledger names can be read."""
+        ledger = Ledger(JOB, self._disk)
+        kept = {each.checkpoint_id for each in ledger.state.completed}
+        assert self.savepoints <= kept, "a savepoint was forgotten"
+        for checkpoint_id in kept:
+            ledger.metadata(checkpoint_id)
