@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import os
 import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from twopc.driver.announcement import FOLDER_VARIABLE
 from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _announcements(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let runs say where they are in a folder of the tests, in processes that tests start too."""
+    with pytest.MonkeyPatch.context() as patch:
+        if FOLDER_VARIABLE not in os.environ:
+            patch.setenv(FOLDER_VARIABLE, str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture(scope="session")

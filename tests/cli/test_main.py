@@ -74,7 +74,20 @@ def test_what_does_not_exist_is_a_usage_error(command: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["run"], ["coordinator", "start"], ["broker", "start"], ["broker", "status"], ["broker", "stop"], ["version"]],
+    [
+        [],
+        ["run"],
+        ["coordinator", "start"],
+        ["jobs", "list"],
+        ["jobs", "show"],
+        ["jobs", "checkpoint"],
+        ["savepoint"],
+        ["stop"],
+        ["broker", "start"],
+        ["broker", "status"],
+        ["broker", "stop"],
+        ["version"],
+    ],
 )
 def test_help_shows_how_a_command_is_used(command: list[str]) -> None:
     answer = CliRunner().invoke(cli.app, [*command, "--help"], prog_name="twopc")
@@ -87,8 +100,12 @@ def test_help_lists_every_command() -> None:
     listed = CliRunner().invoke(cli.app, ["--help"]).stdout.partition("Commands:")[2]
     assert [line.split()[0] for line in listed.splitlines() if line.strip()] == [
         "run",
+        "jobs",
+        "savepoint",
+        "stop",
         "checkpoints",
         "coordinator",
+        "bench",
         "broker",
         "version",
     ]

@@ -22,6 +22,9 @@ DEBUG_VARIABLE = "TWOPC_DEBUG"
 #: Command and the module that defines it, as a function of the same name or as an `app` of subcommands.
 _COMMANDS = {
     "run": "twopc.cli.run",
+    "jobs": "twopc.cli.jobs",
+    "savepoint": "twopc.cli.savepoint",
+    "stop": "twopc.cli.stop",
     "checkpoints": "twopc.cli.checkpoints",
     "coordinator": "twopc.cli.coordinator",
     "bench": "twopc.cli.bench",

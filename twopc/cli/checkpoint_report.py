@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from twopc.checkpoints import CheckpointEntry
+from twopc.cli.tables import moment, size_text, table
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 
-_WIDTH_WITHOUT_TERMINAL = 160
 _FROM_METADATA = (
     *("kind", "triggered_ms", "completed_ms", "duration_ms", "parallelism"),
     *("size_bytes", "key_count", "committables", "outstanding"),
@@ -80,7 +77,7 @@ def _snapshot(snapshot: SubtaskSnapshot, confirmed: frozenset[str]) -> dict[str,
 
 def summary_table(summaries: Iterable[dict[str, Any]]) -> Table:
     heads = ("job", "id", "kind", "completed at", "duration", "size", "keys", "subtasks", "transactions")
-    return _table(None, heads, [_damaged_row(each) if each["damage"] else _summary_row(each) for each in summaries])
+    return table(None, heads, [_damaged_row(each) if each["damage"] else _summary_row(each) for each in summaries])
 
 
 def _damaged_row(summary: dict[str, Any]) -> tuple[str, ...]:
@@ -88,15 +85,14 @@ def _damaged_row(summary: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _summary_row(summary: dict[str, Any]) -> tuple[str, ...]:
-    completed = datetime.fromtimestamp(summary["completed_ms"] / 1000).astimezone()
     outstanding = summary["outstanding"]
     return (
         summary["job"],
         str(summary["checkpoint_id"]),
         summary["kind"],
-        completed.isoformat(" ", "milliseconds"),
+        moment(summary["completed_ms"]),
         f"{summary['duration_ms']:,} ms",
-        _size(summary["size_bytes"]),
+        size_text(summary["size_bytes"]),
         f"{summary['key_count']:,}",
         str(summary["parallelism"]),
         f"{outstanding} of {summary['committables']} outstanding" if outstanding else "committed",
@@ -105,7 +101,7 @@ def _summary_row(summary: dict[str, Any]) -> tuple[str, ...]:
 
 def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:
     rows = list(snapshots)
-    yield _table(
+    yield table(
         "Positions: the next offset to read",
         ("subtask", "topic", "partition", "position", "input"),
         [
@@ -120,7 +116,7 @@ def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:
             for position in each["positions"]
         ],
     )
-    yield _table(
+    yield table(
         "Transactions",
         ("subtask", "name", "of checkpoint", "state"),
         [
@@ -129,38 +125,12 @@ def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:
             for committable in each["committables"]
         ],
     )
-    yield _table(
+    yield table(
         "State",
         ("subtask", "folder", "size", "keys (about)"),
         [
-            (str(each["subtask"]), state["path"], _size(state["size_bytes"]), f"{state['key_count']:,}")
+            (str(each["subtask"]), state["path"], size_text(state["size_bytes"]), f"{state['key_count']:,}")
             for each in rows
             for state in [each["state"]]
         ],
     )
-
-
-def _table(title: str | None, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _size(size_bytes: int) -> str:
-    size = float(size_bytes)
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
-
-
-def print_tables(tables: Iterable[Table]) -> None:
-    """Write tables to standard output, wide enough to be searched where that is no terminal."""
-    width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
-    console = Console(width=width, markup=False, highlight=False)
-    for table in tables:
-        console.print(table)

@@ -10,7 +10,8 @@ from typing import Annotated, NamedTuple
 import typer
 
 from twopc.checkpoints import CheckpointEntry, JobCheckpoints, find_checkpoint, jobs, read_job
-from twopc.cli.checkpoint_report import describe, detail_tables, print_tables, summarise, summary_table
+from twopc.cli.checkpoint_report import describe, detail_tables, summarise, summary_table
+from twopc.cli.tables import print_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import checkpoint_of_folder

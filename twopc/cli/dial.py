@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from twopc.driver.announcement import Announcement, find
+from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
+from twopc.protocol.ids import checked_name
+from twopc.rpc.admin_client import AdminClient
+from twopc.rpc.tls import TlsFiles
 
 TOKEN_VARIABLE = "TWOPC_COORDINATOR_TOKEN"
 
@@ -34,6 +40,58 @@ CoordinatorKey = Annotated[
     str | None,
     typer.Option("--coordinator-key", envvar="TWOPC_COORDINATOR_KEY", help="The key of that certificate, PEM."),
 ]
+CheckpointDir = Annotated[
+    Path,
+    typer.Option(
+        "--checkpoint-dir",
+        envvar="TWOPC_CHECKPOINT_DIR",
+        help="The checkpoint folder of a job that runs on this machine, with a coordinator of its own.",
+    ),
+]
+Coordinator = Annotated[
+    str | None,
+    typer.Option("--coordinator", envvar="TWOPC_COORDINATOR", help="HOST:PORT of the coordinator, if it is a service."),
+]
+Job = Annotated[str, typer.Argument(help="The name of the job.")]
+Timeout = Annotated[str, typer.Option(help="How long to wait for the outcome, as 30s, 5m.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What a command was told of the coordinator that it is to ask: where it is, and how to get in.
+
+    Without a `coordinator` it asks the one inside the driver of a run on this machine.
+    """
+
+    coordinator: str | None
+    checkpoint_dir: Path
+    token_file: Path | None
+    ca: str | None
+    cert: str | None
+    key: str | None
+
+    def open(self) -> AdminClient:
+        """Dial the coordinator that has an address."""
+        assert self.coordinator is not None
+        tls = TlsFiles(self.ca, self.cert or "", self.key or "") if self.ca else None
+        return AdminClient(self.coordinator, token=read_token(self.token_file), tls=tls)
+
+    def open_for(self, job: str) -> AdminClient:
+        """Dial the coordinator of a job; raise ConfigurationError if it isn't known where that is."""
+        return self.open() if self.coordinator else dial(find(self.checkpoint_dir, checked_name("job", job)))
+
+
+def dial(announcement: Announcement) -> AdminClient:
+    """Dial the coordinator inside a driver on this machine."""
+    return AdminClient(announcement.address, token=announcement.token)
+
+
+def wait_seconds(timeout: str) -> float:
+    """Return the seconds of a duration; raise ConfigurationError if it is none."""
+    try:
+        return duration_ms(timeout) / 1000
+    except ValueError as error:
+        raise ConfigurationError(f"--timeout: {error}") from error
 
 
 def read_token(file: Path | None) -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from coordinator.server import CoordinatorServer
 from twopc.config import RunSettings
+from twopc.driver.announcement import announced
 from twopc.rpc.tls import TlsFiles, driver_tls, worker_tls
 
 
@@ -23,16 +24,18 @@ class CoordinatorAddress:
 
 
 @contextmanager
-def coordinator_for(settings: RunSettings, bind_host: str) -> Iterator[CoordinatorAddress]:
+def coordinator_for(settings: RunSettings, bind_host: str, job: str) -> Iterator[CoordinatorAddress]:
     """Give the coordinator that the settings name, or run one of our own for as long as the context lasts."""
     if settings.coordinator is not None:
         worker_tls(settings)
         yield CoordinatorAddress(settings.coordinator, settings.coordinator_token, driver_tls(settings))
         return
     token = secrets.token_urlsafe(24)
-    server = CoordinatorServer(Path(settings.checkpoint_dir), address=f"{bind_host}:0", token=token)
+    folder = Path(settings.checkpoint_dir)
+    server = CoordinatorServer(folder, address=f"{bind_host}:0", token=token)
     address = server.start()
     try:
-        yield CoordinatorAddress(address, token)
+        with announced(job, folder, address, token):
+            yield CoordinatorAddress(address, token)
     finally:
         server.stop()

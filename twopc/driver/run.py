@@ -61,7 +61,7 @@ def run(
     settings = replace(settings, checkpoint_dir=str(Path(settings.checkpoint_dir).resolve()))
     restore_from = checkpoint_to_restore(settings, definition.name)
     with ExitStack() as closing:
-        coordinator = closing.enter_context(coordinator_for(settings, _bind_host(settings)))
+        coordinator = closing.enter_context(coordinator_for(settings, _bind_host(settings), definition.name))
         client = JobClient(coordinator.address, token=coordinator.token, tls=coordinator.tls)
         closing.callback(client.close)
         client.wait_ready(timeout=30)

@@ -1,0 +1,151 @@
+"""`twopc jobs`, `twopc savepoint` and `twopc stop`, against a real coordinator with scripted subtasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from coordinator.server import CoordinatorServer
+from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, eventually
+from twopc import cli
+from twopc.driver.announcement import announced
+from twopc.errors import CheckpointDeclined, ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.protocol.messages import Decline, Failed, Progress, Trigger
+from twopc.rpc.admin_client import AdminClient
+from twopc.rpc.job_client import JobClient
+
+TOKEN = "canary-token"
+RARELY = replace(SETTINGS, checkpoint_interval_ms=600_000)
+
+
+class Site:
+    """A job on a coordinator, and how a command is told where that is."""
+
+    def __init__(self, root: Path, address: str, token_file: Path, subtasks: list[ScriptedSubtask]) -> None:
+        self.root = root
+        self.service = ["--coordinator", address, "--token-file", str(token_file)]
+        self.embedded = ["--checkpoint-dir", str(root)]
+        self.address = address
+        self.subtasks = subtasks
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    for name in ("TWOPC_COORDINATOR", "TWOPC_CHECKPOINT_DIR", "TWOPC_COORDINATOR_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    root, token_file = tmp_path / "checkpoints", tmp_path / "token"
+    token_file.write_text(f"{TOKEN}\n")
+    server = CoordinatorServer(root, token=TOKEN)
+    address = server.start()
+    driver = JobClient(address, token=TOKEN, patience_seconds=5)
+    attempt = driver.start_attempt(JOB, RARELY).attempt
+    subtasks = [ScriptedSubtask(address, attempt, subtask, token=TOKEN) for subtask in (0, 1)]
+    with announced(JOB, root, address, TOKEN), AdminClient(address, token=TOKEN) as admin:
+        eventually(lambda: all(each.attached for each in admin.subtasks(JOB)), "both are attached")
+        yield Site(root, address, token_file, subtasks)
+    for subtask in subtasks:
+        subtask.close()
+    driver.close()
+    server.stop()
+
+
+def say(*arguments: str) -> str:
+    """Run a command; what it wrote to standard output."""
+    answer = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
+    assert answer.exit_code == 0
+    return answer.stdout
+
+
+def ask(*arguments: str) -> Any:
+    return json.loads(say(*arguments, "-o", "json"))
+
+
+@pytest.fixture(params=["service", "embedded"])
+def door(site: Site, request: pytest.FixtureRequest) -> list[str]:
+    """Both ways to say which coordinator is meant."""
+    return list(getattr(site, request.param))
+
+
+def test_a_job_is_listed_and_shown(site: Site, door: list[str]) -> None:
+    (listed,) = ask("jobs", "list", *door)
+    assert (listed["job"], listed["attempt"], listed["attached"], listed["parallelism"]) == (JOB, 1, 2, 2)
+    shown = ask("jobs", "show", JOB, *door)
+    assert [each["attached"] for each in shown["subtasks"]] == [True, True]
+    assert shown["settings"]["interval_ms"] == RARELY.checkpoint_interval_ms
+
+
+def test_a_savepoint_is_taken_and_says_where_it_is(site: Site, door: list[str]) -> None:
+    taken = ask("savepoint", JOB, "--label", "before-1.2", *door)
+    assert (taken["completed"], taken["kind"], taken["label"]) == (True, "savepoint", "before-1.2")
+    assert (site.root / taken["folder"] / "metadata.json").exists()
+
+
+def test_a_job_is_stopped_with_a_last_checkpoint(site: Site, door: list[str]) -> None:
+    stopped = ask("stop", JOB, *door)
+    assert stopped["finished"]
+    assert (site.root / JOB / f"chk-{stopped['checkpoint_id']}").is_dir()
+
+
+def test_people_get_sentences_and_tables(site: Site) -> None:
+    site.subtasks[0].link.send(Progress(12_345, 7, None, "late-1-0-0", ("late-1-0-1",)))
+    assert "checkpoint 1 completed in" in say("jobs", "checkpoint", JOB, *site.embedded)
+    assert f"{JOB}/chk-2" in say("savepoint", JOB, "--label", "v1", *site.embedded)
+    site.subtasks[0].answer = _decline(site.subtasks[0])
+    with pytest.raises(CheckpointDeclined):
+        say("jobs", "checkpoint", JOB, *site.embedded)
+    listed, shown = say("jobs", "list", *site.embedded), say("jobs", "show", JOB, *site.embedded)
+    assert "2 of 2" in listed
+    for text in ("12,345", "late-1-0-0", "savepoint", "v1", "manual", "CHECKPOINT_DECLINED", "no room", "unknown"):
+        assert text in shown
+
+
+def test_a_checkpoint_that_is_aborted_is_an_error_with_its_reason(site: Site) -> None:
+    site.subtasks[0].answer = _decline(site.subtasks[0])
+    with pytest.raises(CheckpointDeclined, match=r"CHECKPOINT_DECLINED \(a subtask could not take its part\).*no room"):
+        say("savepoint", JOB, *site.embedded)
+    answer = CliRunner().invoke(cli.app, ["savepoint", JOB, *site.embedded, "-o", "json"])
+    assert answer.exit_code == 1
+    assert json.loads(answer.stdout)["reason"] == "CHECKPOINT_DECLINED"
+
+
+def test_a_job_that_fails_instead_of_stopping_is_an_error(site: Site) -> None:
+    site.subtasks[0].answer = lambda message: site.subtasks[0].link.send(Failed("Unavailable", "no broker", True))
+    with pytest.raises(TwoPhaseCommitError, match=r"did not stop in order: .*no broker"):
+        say("stop", JOB, *site.embedded)
+
+
+def test_an_outcome_is_waited_for_as_long_as_was_said(site: Site) -> None:
+    site.subtasks[0].answer = lambda message: None
+    with pytest.raises(Unavailable):
+        say("savepoint", JOB, "--timeout", "300ms", *site.embedded)
+    with pytest.raises(ConfigurationError, match="--timeout"):
+        say("savepoint", JOB, "--timeout", "soon", *site.embedded)
+
+
+def test_what_can_not_be_found_is_said_so_with_what_to_do(site: Site, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="--coordinator"):
+        say("stop", "nobody", *site.embedded)
+    with pytest.raises(ConfigurationError, match=f"there are: {JOB}"):
+        say("stop", "nobody", *site.service)
+    with pytest.raises(ConfigurationError, match="can't be used"):
+        say("jobs", "show", "../nobody", *site.embedded)
+    with pytest.raises(ConfigurationError, match="refused the token"):
+        say("jobs", "list", "--coordinator", site.address)
+    (tmp_path / "empty").touch()
+    with pytest.raises(ConfigurationError, match="is empty"):
+        say("jobs", "list", "--coordinator", site.address, "--token-file", str(tmp_path / "empty"))
+    assert "no job" in say("jobs", "list", "--checkpoint-dir", str(tmp_path))
+
+
+def _decline(subtask: ScriptedSubtask) -> Callable[[Any], None]:
+    def answer(message: Any) -> None:
+        if isinstance(message, Trigger):
+            subtask.link.send(Decline(message.checkpoint_id, "no room"))
+
+    return answer

@@ -1,0 +1,141 @@
+"""How a command finds the coordinator inside a running driver: a file in the user's own folder says where it is.
+
+Invariants: only its owner can read the file, which holds the token of the run; it is never below a checkpoint folder;
+one whose process is gone is not believed, and is removed. A run goes on without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import platformdirs
+import psutil
+
+from twopc.errors import ConfigurationError
+
+FOLDER_VARIABLE = "TWOPC_STATE_DIR"
+_SAME_START_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """A coordinator that serves one job, in the process `pid` that began at `started` (Unix seconds)."""
+
+    job: str
+    checkpoint_dir: str
+    address: str
+    token: str = field(repr=False)
+    host: str
+    pid: int
+    started: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the process is still there, and no other that got its number."""
+        try:
+            return abs(psutil.Process(self.pid).create_time() - self.started) < _SAME_START_SECONDS
+        except psutil.Error:
+            return False
+
+
+@contextmanager
+def announced(job: str, checkpoint_dir: Path, address: str, token: str) -> Iterator[None]:
+    """Let commands of this user on this machine find the coordinator, for as long as the context lasts."""
+    here = psutil.Process()
+    announcement = Announcement(
+        job=job,
+        checkpoint_dir=str(checkpoint_dir.resolve()),
+        address=address,
+        token=token,
+        host=socket.gethostname(),
+        pid=here.pid,
+        started=here.create_time(),
+    )
+    path = _path(announcement.checkpoint_dir, job)
+    try:
+        _write(path, announcement)
+    except OSError as error:
+        log.warning("`twopc stop` and `twopc jobs` won't find this job: %s can't be written: %s", path, error.strerror)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            # A run that started later may have taken the name over.
+            if _read(path) == announcement:
+                path.unlink()
+
+
+def find(checkpoint_dir: Path, job: str) -> Announcement:
+    """Return where the job's coordinator is; raise ConfigurationError if none was announced on this machine."""
+    found = _believed(_path(str(checkpoint_dir.resolve()), job))
+    if found is None:
+        raise ConfigurationError(
+            f"no run of job {job!r} with checkpoints in {checkpoint_dir} is found on this machine: name its folder "
+            "with --checkpoint-dir, or its coordinator with --coordinator"
+        )
+    return found
+
+
+def find_all(checkpoint_dir: Path) -> list[Announcement]:
+    """Every coordinator that was announced on this machine for this folder, by job."""
+    root = str(checkpoint_dir.resolve())
+    believed = [_believed(path) for path in _folder().glob("*.json")]
+    return sorted((each for each in believed if each and each.checkpoint_dir == root), key=lambda each: each.job)
+
+
+def _folder() -> Path:
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    return (Path(chosen).absolute() if chosen else platformdirs.user_state_path("twopc")) / "coordinators"
+
+
+def _path(root: str, job: str) -> Path:
+    digest = hashlib.sha256(f"{root}\0{job}".encode()).hexdigest()
+    return _folder() / f"{digest[:32]}.json"
+
+
+def _write(path: Path, announcement: Announcement) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.with_name(f".{uuid.uuid4().hex}")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(asdict(announcement), file)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _believed(path: Path) -> Announcement | None:
+    try:
+        found = _read(path)
+        if found is None or found.host != socket.gethostname():
+            return None
+        if found.holds:
+            return found
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.debug("%s can't be read: %s", path, error.strerror)
+    return None
+
+
+def _read(path: Path) -> Announcement | None:
+    """The announcement in a file that is this user's own; None if there is none, or it isn't one."""
+    try:
+        with path.open() as file:
+            if os.fstat(file.fileno()).st_uid != os.getuid():
+                return None
+            return Announcement(**json.load(file))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
