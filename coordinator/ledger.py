@@ -3,6 +3,7 @@
 Invariants:
 - one writer: whoever finds the next number taken, or a greater one there, has been fenced by another coordinator;
 - `state` is what the entries say, no more: a fact that could not be stored changes nothing;
+- each entry names its job, its number and the entry before: one that was exchanged, moved or lost is refused by name;
 - a checkpoint's metadata is stored before its completion record, which names its SHA-256;
 - entries are deleted only when a summary of them is durable, oldest first, so what is left always replays.
 """
@@ -12,19 +13,22 @@ from __future__ import annotations
 import logging
 
 from coordinator.storage import Storage
-from twopc.checkpoints import check_metadata
+from twopc.checkpoints import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
 from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.protocol.facts import CheckpointMetadata, encode_fact
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
     LEDGER,
+    TWINS,
     checkpoint_folder,
     checkpoint_of_folder,
     entry_name,
-    entry_sequence,
+    entry_sequences,
+    lost_entries,
     metadata_path,
 )
 from twopc.protocol.ledger_facts import METADATA_KIND, AttemptStarted, Entry, Fact
+from twopc.protocol.ledger_place import NOTHING_BEFORE, Place, digest_of_entry
 from twopc.protocol.ledger_state import LedgerState, encode_entry, replay
 
 SUMMARY_EVERY = 1_000
@@ -40,11 +44,18 @@ class Ledger:
         self._job = job
         self._storage = storage
         self._summary_every = summary_every
+        # Before the entries: whoever makes a checkpoint's folder does so after its id is stored.
+        folders = storage.list("")
+        twins = storage.list(TWINS)
         numbers = self._numbers()
+        refuse_lost_entries(lost_entries(map(entry_name, numbers), twins), job)
         entries = {number: storage.read(_path(number)) for number in numbers}
-        self.state: LedgerState = replay(entries, f"{job}/{LEDGER}")
+        self.state: LedgerState = replay(entries, job, f"{job}/{LEDGER}")
+        refuse_unknown_checkpoints(self.state, folders, job)
         self._next = max(numbers, default=0) + 1
+        self._previous = digest_of_entry(entries[self._next - 1]) if entries else NOTHING_BEFORE
         self._unsummarised = len(numbers)
+        self._doubtful: bytes | None = None
 
     def store(self, fact: Fact) -> None:
         """Store one fact durably. Raises Fenced, or OSError if storing failed; then nothing has changed."""
@@ -91,22 +102,36 @@ class Ledger:
 
     def _append(self, entry: Entry | LedgerState) -> None:
         number = self._next
+        data = encode_entry(entry, Place(self._job, number, self._previous))
         try:
-            self._storage.create_once(_path(number), encode_entry(entry))
+            self._take_back_doubtful(number)
+            self._storage.create_once(_path(number), data)
         except FileExistsError as error:
             raise self._fenced(f"ledger entry {number}") from error
+        except OSError:
+            self._doubtful = data
+            raise
+        self._doubtful = None
         if max(self._numbers(), default=number) > number:
             # The name was free again only because another coordinator has summed up and deleted what stood there.
             self._storage.delete(_path(number))
             raise self._fenced(f"a ledger entry after {number}")
         self._next = number + 1
+        self._previous = digest_of_entry(data)
         self._unsummarised += 1
+
+    def _take_back_doubtful(self, number: int) -> None:
+        """Delete an entry of ours that could not be stored whole, nor be taken back when that was noticed."""
+        if self._doubtful is None or max(self._numbers(), default=0) != number:
+            return
+        if self._storage.read(_path(number)) == self._doubtful:
+            self._storage.delete(_path(number))
 
     def _summarise(self) -> None:
         number = self._next
         try:
             self._append(self.state)
-            for older in sorted(self._numbers()):
+            for older in self._numbers():
                 if older < number:
                     self._storage.delete(_path(older))
         except OSError as error:
@@ -116,8 +141,7 @@ class Ledger:
         self._unsummarised = 1
 
     def _numbers(self) -> list[int]:
-        numbers = (entry_sequence(name) for name in self._storage.list(LEDGER))
-        return [number for number in numbers if number is not None]
+        return entry_sequences(self._storage.list(LEDGER))
 
     def _fenced(self, found: str) -> Fenced:
         return Fenced(

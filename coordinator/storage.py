@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from twopc import files
-from twopc.protocol.layout import LEDGER, checkpoint_of_folder
+from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_folder, entry_sequence, lost_entries
+from twopc.stored import read_fact
 
 
 class Storage(Protocol):
@@ -45,14 +46,18 @@ class FolderStorage:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._durable: set[Path] = set()
 
     def create_once(self, name: str, data: bytes) -> None:
-        path = self._root / name
-        files.make_folder(path.parent)
-        files.create_once(path, data, checkpoint=checkpoint_of_folder(path.parent.name) or 0)
+        path, twin = self._root / name, self._twin(name)
+        for folder in (path.parent, *((twin.parent,) if twin else ())):
+            if folder not in self._durable:
+                files.make_folder(folder)
+                self._durable.add(folder)
+        files.create_once(path, data, twin=twin, checkpoint=checkpoint_of_folder(path.parent.name) or 0)
 
     def read(self, name: str) -> bytes:
-        return (self._root / name).read_bytes()
+        return read_fact(self._root, name, f"{self._root.name}/{name}")
 
     def list(self, folder: str) -> list[str]:
         try:
@@ -61,14 +66,37 @@ class FolderStorage:
             return []
 
     def delete(self, name: str) -> None:
-        (self._root / name).unlink(missing_ok=True)
+        # In this order: a second name without the first says that the entry was lost.
+        twin = self._twin(name)
+        if twin is not None:
+            files.delete(twin)
+        files.delete(self._root / name)
 
     def remove_folder(self, folder: str) -> None:
+        self._durable.discard(self._root / folder)
         files.remove_folder(self._root / folder)
 
     def sweep(self) -> None:
         files.sweep_removed(self._root)
         files.sweep_unfinished(self._root / LEDGER)
+        for name in self.list(""):
+            if checkpoint_of_folder(name) is not None:
+                files.sweep_unfinished(self._root / name)
+        self._mend_twins()
+
+    def _twin(self, name: str) -> Path | None:
+        folder, _, file = name.partition("/")
+        return self._root / TWINS / file if folder == LEDGER and entry_sequence(file) is not None else None
+
+    def _mend_twins(self) -> None:
+        """Give entries the second names that a crash kept from them, and take away those that it left alone."""
+        names, twins = frozenset(self.list(LEDGER)), frozenset(self.list(TWINS))
+        for name in names - twins:
+            files.link_again(self._root / LEDGER / name, self._root / TWINS / name)
+        lost = lost_entries(names, twins)
+        for name in twins - names:
+            if entry_sequence(name) not in lost:
+                files.delete(self._root / TWINS / name)
 
 
 class MemoryStorage:

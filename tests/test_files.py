@@ -11,7 +11,7 @@ import pytest
 from twopc import files
 
 
-def fail(*_: object) -> None:
+def fail(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -39,7 +39,7 @@ def test_a_failing_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_name_that_could_not_be_made_durable_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "fsync_folder", fail)
+    monkeypatch.setattr(files.disk, "sync_folder", fail)
     with pytest.raises(OSError, match="No space"):
         files.create_once(tmp_path / "a", b"data")
     assert list(tmp_path.iterdir()) == []
@@ -59,7 +59,7 @@ def test_removing_a_folder_that_fails_in_the_middle_leaves_only_a_name_to_sweep(
     folder.mkdir()
     (folder / "data").write_bytes(b"x")
     with monkeypatch.context() as broken:
-        broken.setattr("shutil.rmtree", fail)
+        broken.setattr(files.disk, "delete", fail)
         with pytest.raises(OSError, match="No space"):
             files.remove_folder(folder)
     assert not folder.exists()
@@ -71,3 +71,24 @@ def test_folders_are_made_with_their_parents(tmp_path: Path) -> None:
     files.make_folder(tmp_path / "a" / "b" / "c")
     files.make_folder(tmp_path / "a" / "b" / "c")
     assert (tmp_path / "a" / "b" / "c").is_dir()
+
+
+def test_a_folder_that_a_crash_left_unsynced_is_synced_when_it_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    synced: list[Path] = []
+    monkeypatch.setattr(files.disk, "sync_folder", synced.append)
+    files.make_folder(tmp_path / "a")
+    assert synced == [tmp_path]
+
+
+def test_a_tree_is_removed_without_following_its_links(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_bytes(b"x")
+    (tmp_path / "doomed" / "inner").mkdir(parents=True)
+    (tmp_path / "doomed" / "inner" / "file").write_bytes(b"x")
+    (tmp_path / "doomed" / "link").symlink_to(tmp_path / "kept")
+    files.remove_tree(tmp_path / "doomed")
+    files.remove_tree(tmp_path / "doomed")
+    assert [path.name for path in tmp_path.rglob("*")] == ["kept", "file"]

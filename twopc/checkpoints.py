@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.protocol.facts import CheckpointMetadata, decode_fact
+from twopc.protocol.facts import NOT_OF_THIS_SHAPE, CheckpointMetadata, decode_fact
 from twopc.protocol.ids import AttemptId, CheckpointId, checked_name
-from twopc.protocol.layout import LEDGER, entry_sequence, metadata_path
+from twopc.protocol.layout import (
+    LEDGER,
+    TWINS,
+    checkpoint_folder,
+    checkpoint_of_folder,
+    entry_name,
+    entry_sequences,
+    lost_entries,
+    metadata_path,
+)
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted
 from twopc.protocol.ledger_state import CompletedCheckpoint, LedgerState, replay
+from twopc.stored import read_fact
 
 _READS = 5
 
@@ -50,9 +61,34 @@ def check_metadata(job: str, record: CheckpointCompleted, data: bytes) -> Checkp
         )
     body = decode_fact(METADATA_KIND, data, source)
     try:
-        return CheckpointMetadata.from_json(body)
-    except (ValueError, TypeError, KeyError) as error:
+        metadata = CheckpointMetadata.from_json(body)
+    except NOT_OF_THIS_SHAPE as error:
         raise CheckpointCorrupted(f"{source} lacks what a checkpoint holds") from error
+    if (metadata.job, metadata.checkpoint_id) != (job, record.checkpoint_id):
+        raise CheckpointCorrupted(
+            f"{source} is checkpoint {metadata.checkpoint_id} of job {metadata.job!r}: it was put here from elsewhere"
+        )
+    return metadata
+
+
+def refuse_lost_entries(lost: Iterable[int], job: str) -> None:
+    """Raise CheckpointCorrupted if there are ledger entries of which only the second name is left."""
+    for number in lost:
+        raise CheckpointCorrupted(
+            f"{job}/{LEDGER}/{entry_name(number)} is missing, and what it says was acted upon: copy it back from its "
+            f"second name, {job}/{TWINS}/{entry_name(number)}"
+        )
+
+
+def refuse_unknown_checkpoints(state: LedgerState, folders: Iterable[str], job: str) -> None:
+    """Raise CheckpointCorrupted if there are folders of checkpoints whose id the ledger has never reserved."""
+    known = (checkpoint_of_folder(name) for name in folders)
+    unknown = sorted(each for each in known if each is not None and each > state.last_reserved)
+    if unknown:
+        raise CheckpointCorrupted(
+            f"{job}/{LEDGER} lacks entries: {job}/{checkpoint_folder(unknown[-1])} is there, and no checkpoint after "
+            f"{state.last_reserved} was ever reserved. To give the job's past up, remove its whole folder"
+        )
 
 
 def jobs(checkpoint_dir: Path) -> list[str]:
@@ -85,26 +121,39 @@ def _read(folder: Path, job: str) -> JobCheckpoints:
 
 
 def _entry(folder: Path, job: str, completed: CompletedCheckpoint) -> CheckpointEntry:
-    file = folder / metadata_path(completed.checkpoint_id)
+    name = metadata_path(completed.checkpoint_id)
     metadata, damage = None, ""
     try:
-        metadata = check_metadata(job, completed.record, file.read_bytes())
+        metadata = check_metadata(job, completed.record, read_fact(folder, name, f"{job}/{name}"))
     except FileNotFoundError:
-        damage = f"{job}/{metadata_path(completed.checkpoint_id)} is missing, while the ledger names it"
+        damage = f"{job}/{name} is missing, while the ledger names it"
     except CheckpointCorrupted as error:
         damage = str(error)
     return CheckpointEntry(
-        completed.checkpoint_id, completed.record.attempt, metadata, completed.confirmed, file.parent, damage
+        completed.checkpoint_id,
+        completed.record.attempt,
+        metadata,
+        completed.confirmed,
+        folder / checkpoint_folder(completed.checkpoint_id),
+        damage,
     )
 
 
 def _replay(folder: Path, job: str) -> LedgerState:
-    entries = {}
-    for file in (folder / LEDGER).iterdir():
-        sequence = entry_sequence(file.name)
-        if sequence is not None:
-            entries[sequence] = file.read_bytes()
-    return replay(entries, f"{job}/{LEDGER}")
+    # Before the entries: whoever makes a checkpoint's folder does so after its id is stored.
+    folders = _names(folder)
+    twins, names = _names(folder / TWINS), _names(folder / LEDGER)
+    refuse_lost_entries(lost_entries(names, twins), job)
+    numbers = entry_sequences(names)
+    paths = {number: f"{LEDGER}/{entry_name(number)}" for number in numbers}
+    entries = {number: read_fact(folder, path, f"{job}/{path}") for number, path in paths.items()}
+    state = replay(entries, job, f"{job}/{LEDGER}")
+    refuse_unknown_checkpoints(state, folders, job)
+    return state
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 
 
 def find_checkpoint(found: JobCheckpoints, checkpoint_id: CheckpointId) -> CheckpointEntry:

@@ -3,7 +3,9 @@
 Invariants:
 - a name that `create_once` made holds all of its bytes, for good, or it does not exist: never a part of them;
 - of two writers of one name, one succeeds and the other gets FileExistsError;
-- a folder that is being removed is never seen half-empty under its own name.
+- a folder that is being removed is never seen half-empty under its own name;
+- a folder exists only if the name of the folder that it is in is durable;
+- what could not be synced is deleted and written anew, never synced again.
 
 A file or folder whose name starts with TEMPORARY or DELETED is nobody's data: what a crash left behind, to be swept.
 """
@@ -12,54 +14,60 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import uuid
 from pathlib import Path
 
 from twopc.crashpoints import CrashPoint, reached
+from twopc.disk import Disk
 
 TEMPORARY = ".tmp-"
 DELETED = ".deleted-"
 
-
-def fsync_folder(path: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+disk = Disk()
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its parents durably; one that exists is fine."""
+    """Create a folder and its parents durably; one that exists is made durable too, as a crash may have left it."""
     if path.is_dir():
+        # Whoever may not open the folder above did not make this one.
+        with contextlib.suppress(PermissionError):
+            disk.sync_folder(path.parent)
         return
     make_folder(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-    fsync_folder(path.parent)
+    with contextlib.suppress(FileExistsError):
+        disk.make_folder(path)
+    disk.sync_folder(path.parent)
 
 
-def create_once(path: Path, data: bytes, *, checkpoint: int = 0) -> None:
+def create_once(path: Path, data: bytes, *, twin: Path | None = None, checkpoint: int = 0) -> None:
     """Create a file that does not exist yet, durably; its folder must exist.
 
-    Raises FileExistsError if the name is taken, OSError if storing fails; then the name is not there. `checkpoint` is
+    Raises FileExistsError if the name is taken, OSError if storing fails; then the name is not there. `twin` is a
+    second name for the same file, by which its loss is noticed later; that it is there is not promised. `checkpoint` is
     the one whose metadata this is, if it is that.
     """
     temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
-        _write_new(temporary, data, checkpoint)
+        write_new(temporary, data, checkpoint=checkpoint)
         _passed(CrashPoint.COORDINATOR_METADATA_UNNAMED, checkpoint)
-        os.link(temporary, path)
+        disk.link(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        _delete(temporary)
     try:
         _passed(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint)
-        fsync_folder(path.parent)
+        disk.sync_folder(path.parent)
     except OSError:
         # Whether the name is durable is unknown now; the caller will act as if it were not there, so it must not be.
-        path.unlink(missing_ok=True)
+        _delete(path)
         raise
+    if twin is not None:
+        link_again(path, twin)
+
+
+def link_again(path: Path, twin: Path) -> None:
+    """Give a file a second name, as far as that is possible now."""
+    with contextlib.suppress(OSError):
+        disk.link(path, twin)
 
 
 def _passed(point: CrashPoint, checkpoint: int) -> None:
@@ -67,38 +75,82 @@ def _passed(point: CrashPoint, checkpoint: int) -> None:
         reached(point, checkpoint=checkpoint)
 
 
-def _write_new(path: Path, data: bytes, checkpoint: int) -> None:
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+def write_new(path: Path, data: bytes, *, checkpoint: int = 0) -> None:
+    """Write a new, durable file, private to this user."""
+    descriptor = disk.create(path)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
+        write_whole(descriptor, data)
         _passed(CrashPoint.COORDINATOR_METADATA_UNSYNCED, checkpoint)
-        os.fsync(descriptor)
+        disk.sync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_whole(descriptor: int, data: bytes) -> None:
+    """Write all of the data, in as many calls as that takes."""
+    view = memoryview(data)
+    while view:
+        view = view[disk.write(descriptor, view) :]
+
+
+def publish_folder(unfinished: Path, target: Path) -> None:
+    """Give a folder, whose files are all durable, its name, durably."""
+    disk.sync_folder(unfinished)
+    disk.rename(unfinished, target)
+    disk.sync_folder(target.parent)
 
 
 def remove_folder(path: Path) -> None:
     """Remove a folder with all that it holds; a crash in the middle leaves only a name to sweep."""
     doomed = path.with_name(f"{DELETED}{uuid.uuid4().hex}")
     try:
-        path.rename(doomed)
+        disk.rename(path, doomed)
     except FileNotFoundError:
         return
-    fsync_folder(path.parent)
+    disk.sync_folder(path.parent)
     reached(CrashPoint.COORDINATOR_IN_PRUNE)
-    shutil.rmtree(doomed)
+    remove_tree(doomed)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder of nobody's data, following no link; one that is gone is fine."""
+    try:
+        with os.scandir(path) as entries:
+            found = [(Path(entry.path), entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for inner, is_folder in found:
+            if is_folder:
+                remove_tree(inner)
+            else:
+                disk.delete(inner)
+        disk.delete_folder(path)
+    except FileNotFoundError:
+        return
+
+
+def delete(path: Path) -> None:
+    """Delete one file; one that is gone already is fine."""
+    with contextlib.suppress(FileNotFoundError):
+        disk.delete(path)
+
+
+def discard(path: Path) -> None:
+    """Remove what a failed write left, as far as that is possible now: it is swept later otherwise."""
+    with contextlib.suppress(OSError):
+        remove_tree(path)
+
+
+def _delete(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        disk.delete(path)
 
 
 def sweep_removed(folder: Path) -> None:
     """Delete what interrupted removals left in this folder."""
     for leftover in folder.glob(f"{DELETED}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        discard(leftover)
 
 
 def sweep_unfinished(folder: Path) -> None:
     """Delete what interrupted writes left in this folder; only its one writer may do so."""
     for leftover in folder.glob(f"{TEMPORARY}*"):
-        with contextlib.suppress(OSError):
-            leftover.unlink()
+        _delete(leftover)

@@ -44,7 +44,7 @@ def test_confirmations_that_arrive_together_are_one_entry() -> None:
     scene.complete(1, commit=False)
     scene.say(0, Committed(checkpoint(1)), Committed(checkpoint(1)))
     names = scene.storage.list("ledger")
-    entries = [decode_entry(scene.storage.read(f"ledger/{name}"), name) for name in names]
+    entries = [decode_entry(scene.storage.read(f"ledger/{name}"), name)[1] for name in names]
     assert len([entry for entry in entries if isinstance(entry, CommittablesConfirmed)]) == 1
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -151,46 +150,6 @@ def test_one_checkpoint_takes_one_snapshot_of_a_subtask(subtask: Subtask) -> Non
     assert (subtask.root / handle.path / "manifest.json").exists()
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-@pytest.mark.parametrize("call", ["write", "fsync", "mkdir", "rename"])
-@pytest.mark.parametrize("nth", [1, 2, 3, 5, 8, 13])
-def test_a_disk_that_refuses_declines_the_checkpoint_and_nothing_of_it_stays(
-    subtask: Subtask, monkeypatch: pytest.MonkeyPatch, call: str, nth: int, number: int
-) -> None:
-    subtask.checkpoint(1)
-    subtask.backend.put_many(Family.KEYED, [(b"new", b"1")])
-    subtask.backend.snapshot(subtask.local / "snapshot-2")
-    with monkeypatch.context() as patched:
-        calls = fail_at(patched, call, nth, number)
-        declined: CheckpointDeclined | None = None
-        try:
-            subtask.storage.put(CheckpointId(2), SUBTASK, subtask.local / "snapshot-2", 0)
-        except CheckpointDeclined as error:
-            declined = error
-    stored = [path.name for path in subtask.root.glob("chk-2/*")]
-    if len(calls) < nth:
-        assert stored == ["subtask-0"], "nothing failed, so it must be there"
-    else:
-        assert str(subtask.root / "chk-2") in str(declined)
-        assert stored == []
-    subtask.checkpoint(3)
-
-
-def fail_at(patched: pytest.MonkeyPatch, call: str, nth: int, number: int) -> list[int]:
-    """Let the nth call of this os function fail; return the list that counts the calls."""
-    calls: list[int] = []
-    real: Callable[..., Any] = getattr(os, call)
-
-    def failing(*arguments: Any, **options: Any) -> Any:
-        calls.append(1)
-        if len(calls) == nth:
-            raise OSError(number, os.strerror(number))
-        return real(*arguments, **options)
-
-    patched.setattr(os, call, failing)
-    return calls
-
-
 def test_a_file_whose_fsync_failed_is_copied_from_then_on(subtask: Subtask, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
@@ -204,29 +163,3 @@ def test_a_file_whose_fsync_failed_is_copied_from_then_on(subtask: Subtask, monk
     second, third = subtask.root / subtask.checkpoint(2).path, subtask.root / subtask.checkpoint(3).path
     assert ssts(second)[first_named] != unsynced
     assert ssts(third)[first_named] == ssts(second)[first_named]
-
-
-class PowerCut(BaseException):
-    """Ends the process where it stands: no handler may tidy up."""
-
-
-@pytest.mark.parametrize("nth", range(1, 9))
-def test_a_crash_in_the_middle_leaves_no_snapshot_that_can_be_seen(
-    subtask: Subtask, monkeypatch: pytest.MonkeyPatch, nth: int
-) -> None:
-    subtask.backend.snapshot(subtask.local / "snapshot-2")
-    calls: list[int] = []
-    real = os.fsync
-
-    def dying(descriptor: int) -> None:
-        calls.append(1)
-        if len(calls) >= nth:
-            raise PowerCut
-        real(descriptor)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", dying)
-        patched.setattr(shutil, "rmtree", lambda *_, **__: None)
-        with pytest.raises(PowerCut):
-            subtask.storage.put(CheckpointId(2), SUBTASK, subtask.local / "snapshot-2", 0)
-    assert not (subtask.root / "chk-2" / "subtask-0").exists()

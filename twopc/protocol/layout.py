@@ -1,6 +1,7 @@
 """The names in a job's checkpoint folder; nowhere else are they put together or taken apart.
 
 <checkpoint-dir>/<job>/ledger/000000000001.json     the coordinator's facts, numbered
+<checkpoint-dir>/<job>/ledger/.twins/...            a second name for each of them
 <checkpoint-dir>/<job>/chk-7/metadata.json          all that a restore of checkpoint 7 needs
 <checkpoint-dir>/<job>/chk-7/subtask-0/             what subtask 0 stored for it
 """
@@ -8,10 +9,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 LEDGER = "ledger"
+TWINS = f"{LEDGER}/.twins"
+"""A second name for each ledger entry: where only that is left, the entry was lost, and is not merely not there yet."""
 
 _ENTRY = re.compile(r"([0-9]{12})\.json")
 _CHECKPOINT = re.compile(r"chk-([1-9][0-9]*)")
@@ -26,6 +30,17 @@ def entry_sequence(name: str) -> int | None:
     """The number of the ledger entry with this file name; None if it is not one."""
     match = _ENTRY.fullmatch(name)
     return int(match[1]) if match else None
+
+
+def entry_sequences(names: Iterable[str]) -> list[int]:
+    """The numbers of the ledger entries among these file names, ascending."""
+    return sorted(number for number in map(entry_sequence, names) if number is not None)
+
+
+def lost_entries(names: Iterable[str], twins: Iterable[str]) -> list[int]:
+    """The entries after the last of a ledger, of which there is a second name only."""
+    newest = max(entry_sequences(names), default=0)
+    return [number for number in entry_sequences(twins) if number > newest]
 
 
 def checkpoint_folder(checkpoint_id: CheckpointId) -> str:

@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 from twopc.errors import CheckpointCorrupted, ProtocolViolation
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import encode_fact, open_fact
+from twopc.protocol.facts import NOT_OF_THIS_SHAPE, encode_fact, open_fact
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import entry_name
 from twopc.protocol.ledger_facts import (
@@ -27,6 +27,7 @@ from twopc.protocol.ledger_facts import (
     Entry,
     StopRequested,
 )
+from twopc.protocol.ledger_place import Place
 
 SUMMARY_KIND = "summary"
 NO_CHECKPOINT = CheckpointId(0)
@@ -168,31 +169,36 @@ def _require(holds: bool, what: str) -> None:
         raise ProtocolViolation(f"the ledger contradicts itself: {what}")
 
 
-def encode_entry(entry: Entry | LedgerState) -> bytes:
+def encode_entry(entry: Entry | LedgerState, place: Place) -> bytes:
     """The stored form of an entry; a whole state is stored as a summary of all entries before it."""
     kind = SUMMARY_KIND if isinstance(entry, LedgerState) else entry.KIND
-    return encode_fact(kind, entry.to_json())
+    return encode_fact(kind, {"place": place.to_json(), "fact": entry.to_json()})
 
 
-def decode_entry(data: bytes, source: str) -> Entry | LedgerState:
+def decode_entry(data: bytes, source: str) -> tuple[Place, Entry | LedgerState]:
     """Read an entry back; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
     kind, body = open_fact(data, source)
     reader = _READERS.get(kind)
     if reader is None:
-        raise CheckpointCorrupted(f"{source} is not a ledger entry of this program, or it was damaged")
+        raise CheckpointCorrupted(f"{source} is a {kind!r}, not a ledger entry of this program")
     try:
-        return reader.from_json(body)
-    except (ValueError, TypeError, KeyError) as error:
+        return Place.from_json(body["place"]), reader.from_json(body["fact"])
+    except NOT_OF_THIS_SHAPE as error:
         raise CheckpointCorrupted(f"{source} lacks what a {kind!r} holds, or it was damaged") from error
 
 
-def replay(entries: Mapping[int, bytes], source: str) -> LedgerState:
-    """Derive the state from the entries of a ledger, by number; `source` is where they are, for messages.
+def replay(entries: Mapping[int, bytes], job: str, source: str) -> LedgerState:
+    """Derive the state from the entries of a job's ledger, by number; `source` is where they are, for messages.
 
-    Entries before the newest summary are only checked to be readable: it holds what they said. Raises
-    CheckpointCorrupted if an entry is damaged, missing, or contradicts those before it.
+    Entries before the newest summary are only checked to be whole and in their place: it holds what they said. Raises
+    CheckpointCorrupted if an entry is damaged, missing, not of this ledger, or contradicts those before it.
     """
-    decoded = [(number, decode_entry(entries[number], f"{source}/{entry_name(number)}")) for number in sorted(entries)]
+    decoded = []
+    for number in sorted(entries):
+        name = f"{source}/{entry_name(number)}"
+        place, entry = decode_entry(entries[number], name)
+        place.check(job, number, entries.get(number - 1), name)
+        decoded.append((number, entry))
     start = max((index for index, (_, entry) in enumerate(decoded) if isinstance(entry, LedgerState)), default=0)
     state = LedgerState()
     expected = decoded[start][0] if decoded and isinstance(decoded[start][1], LedgerState) else 1

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
+
+from twopc import files
+from twopc.stored import open_regular
 
 _CHUNK_BYTES = 1024 * 1024
 _CANNOT_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.ENOENT})
@@ -32,7 +34,7 @@ class FileIdentity:
 def link_file(source: Path, target: Path) -> bool:
     """Hard-link `source` as `target`; return False where that can't be done but a copy could."""
     try:
-        os.link(source, target, follow_symlinks=False)
+        files.disk.link(source, target)
     except OSError as error:
         if error.errno in _CANNOT_LINK:
             return False
@@ -42,10 +44,10 @@ def link_file(source: Path, target: Path) -> bool:
 
 def seal_file(path: Path) -> None:
     """Make a file, and what another program wrote to it, private to this user and durable."""
-    descriptor = _open_regular(path)
+    descriptor = open_regular(path)
     try:
-        os.fchmod(descriptor, 0o600)
-        os.fsync(descriptor)
+        files.disk.make_private(descriptor)
+        files.disk.sync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -53,47 +55,16 @@ def seal_file(path: Path) -> None:
 def copy_file(source: Path, target: Path) -> tuple[int, str]:
     """Copy to a new, durable file; return the size and SHA-256 of what was copied."""
     size, digest = 0, hashlib.sha256()
-    with os.fdopen(_open_regular(source), "rb", 0) as reading, os.fdopen(_create(target), "wb", 0) as writing:
+    with os.fdopen(open_regular(source), "rb", 0) as reading, os.fdopen(files.disk.create(target), "wb", 0) as writing:
         while chunk := reading.read(_CHUNK_BYTES):
             digest.update(chunk)
-            _write_whole(writing.fileno(), chunk)
+            files.write_whole(writing.fileno(), chunk)
             size += len(chunk)
-        os.fsync(writing.fileno())
+        files.disk.sync(writing.fileno())
     return size, digest.hexdigest()
 
 
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file's contents."""
-    with os.fdopen(_open_regular(path), "rb", 0) as reading:
+    with os.fdopen(open_regular(path), "rb", 0) as reading:
         return hashlib.file_digest(reading, "sha256").hexdigest()
-
-
-def read_file(path: Path) -> bytes:
-    """Return a file's contents."""
-    with os.fdopen(_open_regular(path), "rb", 0) as reading:
-        return reading.readall()
-
-
-def write_new(path: Path, data: bytes) -> None:
-    """Write a new, durable file."""
-    with os.fdopen(_create(path), "wb", 0) as writing:
-        _write_whole(writing.fileno(), data)
-        os.fsync(writing.fileno())
-
-
-def _write_whole(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _create(path: Path) -> int:
-    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-
-
-def _open_regular(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return descriptor

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import decode_fact, encode_fact
+from twopc.protocol.facts import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
 from twopc.state.layout import is_file_name
 
 FILE_NAME = "manifest.json"
@@ -66,7 +66,7 @@ class Manifest:
         try:
             files = [StoredFile(str(name), int(size), str(digest)) for name, size, digest in body["files"]]
             return cls.of(files, int(body["key_count"]))
-        except (ValueError, TypeError, KeyError) as error:
+        except NOT_OF_THIS_SHAPE as error:
             raise CheckpointCorrupted(f"{source} is not a manifest of a snapshot: {error!r}") from error
         except CheckpointCorrupted as error:
             raise CheckpointCorrupted(f"{source} is refused: {error}") from error

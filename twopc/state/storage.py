@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from twopc import files
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation, Unavailable
-from twopc.files import fsync_folder, make_folder
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import subtask_folder
 from twopc.state import layout, manifest
-from twopc.state.filecopy import FileIdentity, copy_file, digest_of, link_file, read_file, seal_file, write_new
+from twopc.state.filecopy import FileIdentity, copy_file, digest_of, link_file, seal_file
 from twopc.state.manifest import Manifest, StoredFile
+from twopc.stored import read_fact
 
 _IMMUTABLE_SUFFIX = ".sst"
 
@@ -47,7 +47,7 @@ class CheckpointStorage:
         self._root = root
         self._digests: dict[SubtaskIndex, dict[FileIdentity, str]] = {}
         self._previous: dict[SubtaskIndex, _Stored] = {}
-        self._unsynced: set[FileIdentity] = set()
+        self._unsynced: dict[FileIdentity, str] = {}
 
     def put(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
@@ -60,24 +60,20 @@ class CheckpointStorage:
         if target.exists():
             raise ProtocolViolation(f"{target} is there already: a checkpoint id is given out once, and taken once")
         try:
-            make_folder(self._root)
-            parent.mkdir(mode=0o700, exist_ok=True)
-            unfinished.mkdir(mode=0o700)
+            files.make_folder(parent)
+            files.disk.make_folder(unfinished)
             contents = self._fill(unfinished, checkpoint_id, subtask, local_folder, key_count)
             reached(CrashPoint.BEFORE_SEAL, checkpoint=checkpoint_id, subtask=subtask)
-            fsync_folder(unfinished)
-            unfinished.rename(target)
-            fsync_folder(parent)
-            fsync_folder(self._root)
+            files.publish_folder(unfinished, target)
         except OSError as error:
             for leftover in (unfinished, target):
-                shutil.rmtree(leftover, ignore_errors=True)
+                files.discard(leftover)
             raise CheckpointDeclined(
                 f"the snapshot of subtask {subtask} can't be stored in {target}: {error}; "
                 "the job goes on, but no checkpoint completes until the checkpoint folder can be written to"
             ) from error
         except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            files.discard(unfinished)
             raise
         self._previous[subtask] = _Stored(target, {file.name: file.sha256 for file in contents.files})
         return StateHandle(
@@ -91,7 +87,7 @@ class CheckpointStorage:
         """Bring a snapshot to the new folder `into`, verified; raise CheckpointCorrupted naming what is wrong."""
         checkpoint_id, subtask = layout.parse_snapshot_path(handle.path)
         folder = self._root / handle.path
-        contents = _verified_manifest(folder, handle)
+        contents = _verified_manifest(self._root, handle)
         reached(CrashPoint.IN_RESTORE_AFTER_MANIFEST, checkpoint=checkpoint_id, subtask=subtask)
         try:
             _refuse_strangers(folder, contents)
@@ -112,20 +108,20 @@ class CheckpointStorage:
     ) -> Manifest:
         known = self._digests.get(subtask, {})
         digests: dict[FileIdentity, str] = {}
-        files = []
+        stored = []
         for source in sorted(local_folder.iterdir()):
             target = unfinished / source.name
             if source.suffix == _IMMUTABLE_SUFFIX:
                 identity = FileIdentity.of(source)
-                digest = known.get(identity) or digest_of(source)
+                digest = known.get(identity) or self._unsynced.get(identity) or digest_of(source)
                 self._place(source, target, subtask, identity, digest)
                 digests[identity] = digest
-                files.append(StoredFile(source.name, identity.size_bytes, digest))
+                stored.append(StoredFile(source.name, identity.size_bytes, digest))
             else:
-                files.append(StoredFile(source.name, *copy_file(source, target)))
+                stored.append(StoredFile(source.name, *copy_file(source, target)))
             reached(CrashPoint.IN_STORE, checkpoint=checkpoint_id, subtask=subtask)
-        contents = Manifest.of(files, key_count)
-        write_new(unfinished / manifest.FILE_NAME, contents.encode())
+        contents = Manifest.of(stored, key_count)
+        files.write_new(unfinished / manifest.FILE_NAME, contents.encode())
         self._digests[subtask] = digests
         return contents
 
@@ -133,7 +129,7 @@ class CheckpointStorage:
         """Have the immutable `source` at `target`: linked from itself, else from the snapshot before, else copied."""
         if identity not in self._unsynced and link_file(source, target):
             if identity not in self._digests.get(subtask, {}):
-                self._seal(target, identity)
+                self._seal(target, identity, digest)
             return
         previous = self._previous.get(subtask)
         same = previous is not None and previous.digests.get(source.name) == digest
@@ -143,23 +139,23 @@ class CheckpointStorage:
         if copied != digest:
             raise OSError(f"{source} changed while it was stored, or the disk returned other bytes")
 
-    def _seal(self, target: Path, identity: FileIdentity) -> None:
+    def _seal(self, target: Path, identity: FileIdentity, digest: str) -> None:
         try:
             seal_file(target)
         except OSError:
-            self._unsynced.add(identity)
+            # What is read of it from now on may be less than was written: a copy must still have this digest.
+            self._unsynced[identity] = digest
             raise
 
 
-def _verified_manifest(folder: Path, handle: StateHandle) -> Manifest:
-    path = folder / manifest.FILE_NAME
-    for place in (folder.parent, folder, path):
-        if place.is_symlink():
-            raise CheckpointCorrupted(f"{place} is a symbolic link, which this program never writes")
+def _verified_manifest(root: Path, handle: StateHandle) -> Manifest:
+    path = root / handle.path / manifest.FILE_NAME
     try:
-        data = read_file(path)
+        data = read_fact(root, f"{handle.path}/{manifest.FILE_NAME}", str(path))
+    except FileNotFoundError as error:
+        raise CheckpointCorrupted(f"{path} is missing, and with it the list of the snapshot's files") from error
     except OSError as error:
-        raise CheckpointCorrupted(f"{path} can't be read: {error}") from error
+        raise Unavailable(f"{path} can't be read now: {error.strerror}") from error
     if hashlib.sha256(data).hexdigest() != handle.manifest_sha256:
         raise CheckpointCorrupted(f"{path} is not the manifest that the subtask acknowledged: its SHA-256 differs")
     return Manifest.decode(data, str(path))
@@ -175,13 +171,13 @@ def _refuse_strangers(folder: Path, contents: Manifest) -> None:
 
 def _fetch_files(handle: StateHandle, folder: Path, into: Path, contents: Manifest) -> None:
     checkpoint_id, subtask = layout.parse_snapshot_path(handle.path)
-    into.mkdir(mode=0o700)
+    files.disk.make_folder(into)
     try:
         for file in contents.files:
             _fetch_file(folder / file.name, into / file.name, file)
             reached(CrashPoint.IN_RESTORE, checkpoint=checkpoint_id, subtask=subtask)
     except BaseException:
-        shutil.rmtree(into, ignore_errors=True)
+        files.discard(into)
         raise
 
 

@@ -12,6 +12,7 @@ from twopc.testing.outsider.findings import Finding, Place, Problem
 
 _LOCKS = Path("/proc/locks")
 _ROCKSDB_LOCK = "LOCK"
+_UNFINISHED = (".tmp-", ".deleted-", ".subtask-")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -35,7 +36,7 @@ def _work_folders(place: Place) -> list[Path]:
 
 def _in_checkpoints(folder: Path) -> Iterator[Finding]:
     for path in sorted(folder.rglob("*")):
-        if path.name.startswith("."):
+        if path.name.startswith(_UNFINISHED):
             yield Finding(Problem.TEMPORARY_FILE, str(path), "its name is that of something unfinished")
         with suppress(FileNotFoundError):
             mode = path.lstat().st_mode

@@ -49,7 +49,8 @@ class CheckpointFolder(MemoryStorage):
         self._ledger[name.removeprefix(_IN_LEDGER)] = None
         if _COMPLETION not in data:
             return
-        match decode_entry(data, name):
+        _, entry = decode_entry(data, name)
+        match entry:
             case CheckpointCompleted(checkpoint_id=checkpoint_id, committables=committables):
                 self.world.note("disk", "COMPLETION RECORD", checkpoint_id)
                 self.completed_names.update(name for names in committables for name in names)

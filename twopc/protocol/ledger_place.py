@@ -1,0 +1,46 @@
+"""Where a ledger entry stands: of which job, with which number, after which entry. Pure.
+
+An entry that is whole, but of another job, of another number, or of another history than its neighbours, would replay
+as facts that nobody stored. So each says where it belongs, and names the digest of the one before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.errors import CheckpointCorrupted
+
+NOTHING_BEFORE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`previous` is the SHA-256 of the entry before, as it is stored; NOTHING_BEFORE in a job's first."""
+
+    job: str
+    number: int
+    previous: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"job": self.job, "number": self.number, "previous": self.previous}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Place:
+        return cls(str(body["job"]), int(body["number"]), str(body["previous"]))
+
+    def check(self, job: str, number: int, before: bytes | None, source: str) -> None:
+        """Raise CheckpointCorrupted unless this is the place of that entry; `before` is the entry before, if kept."""
+        if self.job != job:
+            raise CheckpointCorrupted(f"{source} belongs to job {self.job!r}: it was put here from elsewhere")
+        if self.number != number:
+            raise CheckpointCorrupted(f"{source} was stored as entry {self.number}: it was moved or copied")
+        if before is not None and self.previous != digest_of_entry(before):
+            raise CheckpointCorrupted(f"{source} does not follow the entry before it: one of the two was exchanged")
+
+
+def digest_of_entry(data: bytes) -> str:
+    """What the next entry's place names."""
+    return hashlib.sha256(data).hexdigest()
