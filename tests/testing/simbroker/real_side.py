@@ -1,0 +1,218 @@
+"""A real broker, asked as `play` asks: each request as it stands, in the very version that the step names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kafka.protocol.admin import DescribeTransactionsRequest
+from kafka.protocol.consumer import FetchRequest, OffsetFetchRequest
+from kafka.protocol.producer import ProduceRequest
+from kafka.protocol.producer.transaction import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+)
+from kafka.record import MemoryRecords, MemoryRecordsBuilder
+
+from tests.testing.simbroker.connection import Connection
+from tests.testing.simbroker.observed import Answer, Description, Seen
+from tests.testing.simbroker.steps import (
+    NAMES,
+    AddOffsets,
+    AddPartition,
+    CommitOffsets,
+    End,
+    FetchOffset,
+    Init,
+    Produce,
+)
+from twopc.testing.simulation.broker_model import OFFSETS
+from twopc.testing.simulation.transaction_coordinator import NOBODY, Producer
+from twopc.testing.simulation.transaction_tables import Code
+
+SETTLE_S = 20.0
+LAPSE_S = 30.0
+_FETCH = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 10_000_000}
+
+
+class RealSide:
+    """One sequence: its names begin with `prefix`, its partitions are two of a topic."""
+
+    def __init__(self, connection: Connection, prefix: str, topic: str, partitions: Sequence[int]) -> None:
+        self._connection = connection
+        self._prefix = prefix
+        self._topic = topic
+        self._partitions = tuple(partitions)
+        self.lapsed_s = 0.0
+        self._starts = [self._fetch(partition, 0, 0).high_watermark for partition in self._partitions]
+
+    def init(self, step: Init, expected: Producer | None) -> Answer:
+        producer_id, producer_epoch = expected or NOBODY
+        request = InitProducerIdRequest(
+            transactional_id=self._id(step.name),
+            transaction_timeout_ms=step.timeout_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+        )
+        answer = self._connection.ask(request, step.version)
+        return Answer(Code(answer.error_code), (answer.producer_id, answer.producer_epoch))
+
+    def add_partition(self, step: AddPartition, producer: Producer) -> Answer:
+        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
+            name=self._topic, partitions=[self._partitions[step.partition]]
+        )
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self._id(step.name),
+            v3_and_below_producer_id=producer[0],
+            v3_and_below_producer_epoch=producer[1],
+            v3_and_below_topics=[topic],
+        )
+        answer = self._connection.ask(request, step.version)
+        (result,) = answer.results_by_topic_v3_and_below
+        return Answer(Code(result.results_by_partition[0].partition_error_code))
+
+    def produce(self, step: Produce, producer: Producer, sequence: int, value: str) -> Answer:
+        builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1_000)
+        builder.append(timestamp=1, key=None, value=value.encode())
+        builder.set_producer_state(*producer, sequence, True)
+        builder.close()
+        topics = ProduceRequest.TopicProduceData
+        partition = topics.PartitionProduceData(index=self._partitions[step.partition], records=builder.buffer())
+        request = ProduceRequest(
+            transactional_id=self._id(step.name),
+            acks=-1,
+            timeout_ms=10_000,
+            topic_data=[topics(name=self._topic, partition_data=[partition])],
+        )
+        answer = self._connection.ask(request, step.version)
+        return Answer(Code(answer.responses[0].partition_responses[0].error_code))
+
+    def add_offsets(self, step: AddOffsets, producer: Producer) -> Answer:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self._id(step.name),
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            group_id=self._prefix,
+        )
+        return Answer(Code(self._connection.ask(request, step.version).error_code))
+
+    def commit_offsets(self, step: CommitOffsets, producer: Producer) -> Answer:
+        topics = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+        partition = topics.TxnOffsetCommitRequestPartition(
+            partition_index=self._partitions[0],
+            committed_offset=step.offset,
+            committed_metadata=f"checkpoint={step.offset}",
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=self._id(step.name),
+            group_id=self._prefix,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            topics=[topics(name=self._topic, partitions=[partition])],
+        )
+        answer = self._connection.ask(request, step.version)
+        return Answer(Code(answer.topics[0].partitions[0].error_code))
+
+    def fetch_offset(self, step: FetchOffset) -> Answer:
+        topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=self._topic, partition_indexes=[self._partitions[0]])
+        request = OffsetFetchRequest(group_id=self._prefix, topics=[topic], require_stable=step.stable)
+        (found,) = self._connection.ask(request, 7).topics[0].partitions
+        held = None if found.committed_offset < 0 else (found.committed_offset, found.metadata)
+        return Answer(Code(found.error_code), offset=held)
+
+    def end(self, step: End, producer: Producer) -> Answer:
+        request = EndTxnRequest(
+            transactional_id=self._id(step.name),
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            committed=step.commit,
+        )
+        answer = self._connection.ask(request, step.version)
+        successor = (answer.producer_id, answer.producer_epoch) if step.version >= 5 else NOBODY
+        return Answer(Code(answer.error_code), successor)
+
+    def settle(self, name: str) -> Description | None:
+        return self._until(name, lambda state: not state.startswith("Prepare"), SETTLE_S)
+
+    def lapse(self) -> None:
+        began = time.monotonic()
+        for name in NAMES:
+            self._until(name, lambda state: state not in ("Ongoing", "PrepareAbort"), LAPSE_S)
+        self.lapsed_s += time.monotonic() - began
+
+    def seen(self, partition: int) -> Seen:
+        start = self._starts[partition]
+        stable = self._fetch(self._partitions[partition], start, 1)
+        every = self._fetch(self._partitions[partition], start, 0)
+        aborted = {(each.producer_id, each.first_offset) for each in stable.aborted_transactions or ()}
+        return Seen(
+            stable.high_watermark - start,
+            stable.last_stable_offset - start,
+            tuple(_values(stable.records, aborted)),
+            tuple(_values(every.records, set())),
+        )
+
+    def _until(self, name: str, done: Callable[[str], bool], seconds: float) -> Description | None:
+        deadline = time.monotonic() + seconds
+        description = self._describe(name)
+        while description is not None and not done(description.state):
+            assert time.monotonic() < deadline, f"{description} does not come to an end"
+            time.sleep(0.001)
+            description = self._describe(name)
+        return description
+
+    def _describe(self, name: str) -> Description | None:
+        answer = self._connection.ask(DescribeTransactionsRequest(transactional_ids=[self._id(name)]), 0)
+        (found,) = answer.transaction_states
+        if Code(found.error_code) is Code.TRANSACTIONAL_ID_NOT_FOUND:
+            return None
+        assert found.error_code == 0, f"DescribeTransactions answered {found.error_code}"
+        return Description(
+            found.transaction_state,
+            (found.producer_id, found.producer_epoch),
+            found.transaction_timeout_ms,
+            tuple(sorted(self._numbers(found.topics))),
+            found.transaction_start_time_ms,
+        )
+
+    def _numbers(self, topics: Sequence[Any]) -> list[int]:
+        ours = [self._partitions.index(each) for row in topics if row.topic == self._topic for each in row.partitions]
+        return ours + [OFFSETS for row in topics if row.topic != self._topic for _ in row.partitions]
+
+    def _fetch(self, partition: int, offset: int, isolation: int) -> Any:
+        topics = FetchRequest.FetchTopic
+        wanted = topics.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1_000_000)
+        request = FetchRequest(
+            **_FETCH, isolation_level=isolation, topics=[topics(topic=self._topic, partitions=[wanted])]
+        )
+        deadline = time.monotonic() + SETTLE_S
+        while True:
+            found = self._connection.ask(request, 11).responses[0].partitions[0]
+            if found.error_code == 0:
+                return found
+            # A topic that was made a moment ago may not have its leader yet.
+            assert time.monotonic() < deadline, f"Fetch answered {found.error_code}"
+            time.sleep(0.01)
+
+    def _id(self, name: str) -> str:
+        return f"{self._prefix}-{name}"
+
+
+def _values(records: bytes | None, aborted: set[tuple[int, int]]) -> list[str]:
+    """The values of a fetched log, without those of aborted transactions, which are named by their first offset."""
+    found: list[str] = []
+    hidden: set[int] = set()
+    for batch in MemoryRecords(bytes(records or b"")):
+        if batch.is_control_batch:
+            hidden.discard(batch.producer_id)
+            continue
+        begun = {each for each in aborted if each[0] == batch.producer_id and each[1] <= batch.base_offset}
+        hidden |= {producer_id for producer_id, _ in begun}
+        aborted = aborted - begun
+        if batch.producer_id not in hidden:
+            found += [record.value.decode() for record in batch]
+    return found
