@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tests.testing.simbroker.documented import table, written
 from tests.testing.simbroker.observed import Description
 from tests.testing.simbroker.play import Note, Play, difference
 from tests.testing.simbroker.simulated_side import SimulatedSide
@@ -29,6 +30,10 @@ def test_they_meet_every_error_code_that_can_be_met() -> None:
 
 def test_they_tell_a_broker_of_one_protocol_from_that_of_the_other() -> None:
     assert any(difference(play(draw(seed), protocol=1), play(draw(seed), protocol=2)) for seed in SEEDS)
+
+
+def test_the_answers_stand_in_the_documentation() -> None:
+    assert written() == table()
 
 
 def test_a_sequence_that_fails_is_cut_down_to_the_steps_that_make_it_fail() -> None:
