@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kafka.protocol.admin import DescribeTransactionsRequest
-from kafka.protocol.consumer import FetchRequest, OffsetFetchRequest
+from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.producer import ProduceRequest
 from kafka.protocol.producer.transaction import (
     AddOffsetsToTxnRequest,
@@ -16,10 +16,11 @@ from kafka.protocol.producer.transaction import (
     InitProducerIdRequest,
     TxnOffsetCommitRequest,
 )
-from kafka.record import MemoryRecords, MemoryRecordsBuilder
+from kafka.record import MemoryRecordsBuilder
 
 from tests.testing.simbroker.connection import Connection
 from tests.testing.simbroker.observed import Answer, Description, Seen
+from tests.testing.simbroker.real_reader import RealReader
 from tests.testing.simbroker.steps import (
     NAMES,
     AddOffsets,
@@ -36,7 +37,6 @@ from twopc.testing.simulation.transaction_tables import Code
 
 SETTLE_S = 20.0
 LAPSE_S = 30.0
-_FETCH = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 10_000_000}
 
 
 class RealSide:
@@ -48,7 +48,7 @@ class RealSide:
         self._topic = topic
         self._partitions = tuple(partitions)
         self.lapsed_s = 0.0
-        self._starts = [self._fetch(partition, 0, 0).high_watermark for partition in self._partitions]
+        self._readers = [RealReader(connection, topic, partition) for partition in self._partitions]
 
     def init(self, step: Init, expected: Producer | None) -> Answer:
         producer_id, producer_epoch = expected or NOBODY
@@ -145,16 +145,7 @@ class RealSide:
         self.lapsed_s += time.monotonic() - began
 
     def seen(self, partition: int) -> Seen:
-        start = self._starts[partition]
-        stable = self._fetch(self._partitions[partition], start, 1)
-        every = self._fetch(self._partitions[partition], start, 0)
-        aborted = {(each.producer_id, each.first_offset) for each in stable.aborted_transactions or ()}
-        return Seen(
-            stable.high_watermark - start,
-            stable.last_stable_offset - start,
-            tuple(_values(stable.records, aborted)),
-            tuple(_values(every.records, set())),
-        )
+        return self._readers[partition].seen()
 
     def _until(self, name: str, done: Callable[[str], bool], seconds: float) -> Description | None:
         deadline = time.monotonic() + seconds
@@ -183,36 +174,5 @@ class RealSide:
         ours = [self._partitions.index(each) for row in topics if row.topic == self._topic for each in row.partitions]
         return ours + [OFFSETS for row in topics if row.topic != self._topic for _ in row.partitions]
 
-    def _fetch(self, partition: int, offset: int, isolation: int) -> Any:
-        topics = FetchRequest.FetchTopic
-        wanted = topics.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1_000_000)
-        request = FetchRequest(
-            **_FETCH, isolation_level=isolation, topics=[topics(topic=self._topic, partitions=[wanted])]
-        )
-        deadline = time.monotonic() + SETTLE_S
-        while True:
-            found = self._connection.ask(request, 11).responses[0].partitions[0]
-            if found.error_code == 0:
-                return found
-            # A topic that was made a moment ago may not have its leader yet.
-            assert time.monotonic() < deadline, f"Fetch answered {found.error_code}"
-            time.sleep(0.01)
-
     def _id(self, name: str) -> str:
         return f"{self._prefix}-{name}"
-
-
-def _values(records: bytes | None, aborted: set[tuple[int, int]]) -> list[str]:
-    """The values of a fetched log, without those of aborted transactions, which are named by their first offset."""
-    found: list[str] = []
-    hidden: set[int] = set()
-    for batch in MemoryRecords(bytes(records or b"")):
-        if batch.is_control_batch:
-            hidden.discard(batch.producer_id)
-            continue
-        begun = {each for each in aborted if each[0] == batch.producer_id and each[1] <= batch.base_offset}
-        hidden |= {producer_id for producer_id, _ in begun}
-        aborted = aborted - begun
-        if batch.producer_id not in hidden:
-            found += [record.value.decode() for record in batch]
-    return found
