@@ -148,6 +148,16 @@ def test_the_end_of_all_inputs_triggers_a_final_checkpoint_at_once() -> None:
     assert scene.heard(1) == [Trigger(checkpoint(1), final=True)]
 
 
+def test_periodic_checkpoints_go_on_while_some_subtasks_are_at_the_end_of_their_input() -> None:
+    scene = Scene()
+    scene.run()
+    scene.end_of_input(0)
+    scene.complete(1)
+    scene.complete(2)
+    scene.end_of_input(1)
+    assert scene.last_event("triggered").final
+
+
 def test_the_final_checkpoint_waits_for_the_one_in_flight() -> None:
     scene = Scene()
     scene.run(parallelism=1)

@@ -44,6 +44,7 @@ class Drill:
     records: int = 4_000
     host: str = "process"
     environment: dict[str, str] = field(default_factory=dict)
+    parallelism: int = PARTITIONS
 
     @property
     def input(self) -> str:
@@ -91,7 +92,7 @@ class Drill:
             environment[VARIABLE] = f"{crash},once={self.once}"
         command = [
             *(sys.executable, "-m", "twopc", "run", str(JOB_FILE), "--bootstrap-servers", self.bootstrap_servers),
-            *("--checkpoint-dir", str(self.checkpoint_dir), "--parallelism", str(PARTITIONS)),
+            *("--checkpoint-dir", str(self.checkpoint_dir), "--parallelism", str(self.parallelism)),
             *("--checkpoint-interval", "150ms", "--host", self.host, "--master", f"local[{PARTITIONS}]"),
             *("--until-end", "--output", "json"),
         ]

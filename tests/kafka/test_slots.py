@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from twopc.errors import CheckpointDeclined, Unavailable
 from twopc.kafka import slots
 from twopc.kafka.output import Channel
-from twopc.kafka.slots import SlotPool, SlotState, may_be_taken_again
+from twopc.kafka.slots import MOST_SLOTS, Slot, SlotPool, SlotState, may_be_taken_again
+from twopc.protocol.attempts import MOST_CONCURRENT
 from twopc.protocol.ids import CheckpointId
 
 FIRST = 3
@@ -96,6 +97,26 @@ def test_three_slots_are_enough_while_every_checkpoint_completes(pool: SlotPool,
         through(pool, checkpoint)
         pool.release(CheckpointId(checkpoint))
     assert maker.made == [0, 1, 2]
+
+
+@pytest.mark.parametrize("in_flight", [1, 2, 3, MOST_CONCURRENT])
+def test_with_several_checkpoints_in_flight_two_slots_for_each_and_an_open_one_are_enough(
+    maker: Maker, in_flight: int
+) -> None:
+    pool = SlotPool(maker, FIRST, spare_after_seconds=60)
+    pending: list[Slot] = []
+    slot = pool.take(5)
+    for checkpoint in range(1, 50):
+        pool.taken(CheckpointId(checkpoint))
+        pool.pre_committed(slot, CheckpointId(checkpoint))
+        pending.append(slot)
+        slot = pool.take(5)
+        if len(pending) == in_flight:
+            completed = pending.pop(0)
+            pool.settled(completed, doubtful=False)
+            pool.release(completed.checkpoint)
+    pool.close()
+    assert len(maker.made) <= max(FIRST, 2 * in_flight + 1) <= MOST_SLOTS
 
 
 def test_the_pool_grows_while_checkpoints_abort(pool: SlotPool) -> None:

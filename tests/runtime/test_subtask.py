@@ -293,6 +293,42 @@ def test_the_end_of_the_input_is_said_once(make: Callable[..., Stage]) -> None:
     assert stage.sent(EndOfInput) == [EndOfInput()]
 
 
+def test_a_subtask_at_its_end_takes_part_in_every_later_checkpoint(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"]], endless=False)
+    stage.steps(2)
+    for number in (1, 2):
+        trigger(stage, number)
+        complete(stage, number)
+        stage.steps(2)
+    assert [ack.snapshot.finished for ack in stage.sent(Ack)] == [True, True]
+    assert stage.sent(Committed) == [Committed(CheckpointId(1)), Committed(CheckpointId(2))]
+
+
+def test_a_subtask_that_was_restored_at_its_end_reads_nothing_and_takes_part(make: Callable[..., Stage]) -> None:
+    stage = make([], endless=False)
+    trigger(stage, 1)
+    stage.steps(2)
+    assert stage.sent(EndOfInput) == [EndOfInput()]
+    assert [ack.snapshot.finished for ack in stage.sent(Ack)] == [True]
+    assert stage.reader.read == 0
+
+
+def test_of_two_checkpoints_in_flight_the_first_completion_commits_the_first_transaction_only(
+    make: Callable[..., Stage],
+) -> None:
+    stage = make([[b"a"], [b"b"]])
+    stage.steps(1)
+    trigger(stage, 1)
+    stage.steps(1)
+    trigger(stage, 2)
+    stage.steps(1)
+    complete(stage, 1)
+    stage.steps(1)
+    assert [line for line in stage.sink.log if line.startswith("commit")] == ["commit t@1 by 1"]
+    second = stage.sent(Ack)[1]
+    assert [committable.name for committable in second.snapshot.committables] == ["t@1", "t@2"]
+
+
 def test_after_a_final_trigger_nothing_more_is_read(make: Callable[..., Stage]) -> None:
     stage = make([[b"a"], [b"b"], [b"c"]])
     stage.steps(1)
