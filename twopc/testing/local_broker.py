@@ -157,4 +157,7 @@ def _free_ports(count: int, avoid: Sequence[int] = ()) -> list[int]:
 
 
 def _new_cluster_id() -> str:
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """As Kafka makes its own: one that began with a dash would be taken for an option."""
+    while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return made
