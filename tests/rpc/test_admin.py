@@ -83,6 +83,15 @@ def test_a_savepoint_is_answered_when_it_is_completed(site: Site, tmp_path: Path
     assert (kept.checkpoint_id, kept.kind, kept.label) == (outcome.checkpoint_id, "savepoint", "before-1.2")
 
 
+def test_what_becomes_of_other_checkpoints_is_no_answer(site: Site) -> None:
+    site.run(SETTINGS)
+    eventually(lambda: site.admin.describe(JOB).completed > 2, "periodic checkpoints complete")
+    for request_id in ("one", "two", "three"):
+        outcome = site.admin.checkpoint(JOB, CheckpointKind.SAVEPOINT, request_id=request_id, timeout=SECONDS)
+        kept = {each.checkpoint_id: each.kind for each in site.admin.describe(JOB).kept}
+        assert (outcome.request_id, kept[outcome.checkpoint_id]) == (request_id, CheckpointKind.SAVEPOINT)
+
+
 def test_a_checkpoint_that_a_subtask_declines_is_answered_with_the_reason(site: Site) -> None:
     site.run()
     other = site.subtasks[1]

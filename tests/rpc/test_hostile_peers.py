@@ -32,6 +32,7 @@ from twopc.rpc.job_client import JobClient
 
 SEED = 20_261_121
 FRAMES = 10_000
+STREAM_SECONDS = 30.0
 ONE = replace(SETTINGS, parallelism=1)
 RARELY = replace(ONE, checkpoint_interval_ms=600_000)
 UNKNOWN_FIELD = b"\xba\x3e\x05hello"
@@ -73,7 +74,7 @@ class RawStream:
         self._channel = grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         method = self._channel.stream_stream("/twopc.rpc.SubtaskControl/Attach", *AS_THEY_ARE)
-        self.call: Any = method(iter(self._outgoing.get, None))
+        self.call: Any = method(iter(self._outgoing.get, None), timeout=STREAM_SECONDS)
 
     def __enter__(self) -> RawStream:
         return self
@@ -223,6 +224,17 @@ def test_a_subtask_that_floods_is_cut_off_and_another_is_not(tmp_path: Path) -> 
             with Watcher(client) as watcher:
                 eventually(lambda: "1 of 2 attached" in watcher.events[0].message, "the other stays attached")
         other.close()
+
+
+def test_a_subtask_that_says_much_but_not_at_once_is_not_cut_off(tmp_path: Path) -> None:
+    limits = Limits(events_in_flight=5)
+    with serving(tmp_path, limits=limits) as (address, client), Watcher(client) as watcher:
+        subtask = ScriptedSubtask(address, client.start_attempt(JOB, RARELY).attempt, 0)
+        for number in range(20):
+            subtask.link.send(Progress(number, number, None, None))
+            eventually(lambda number=number: len(watcher.told("progress")) > number, "it arrives")  # type: ignore[misc]
+        subtask.close()
+    assert len(watcher.told("attached")) == 1
 
 
 @pytest.mark.parametrize(
