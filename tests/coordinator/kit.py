@@ -92,7 +92,8 @@ class Recorder:
 class Scene:
     """One job of one coordinator, and everything around it."""
 
-    def __init__(self, storage: Storage | None = None, settings: CheckpointSettings = SETTINGS) -> None:
+    def __init__(self, storage: Storage | None = None, settings: CheckpointSettings = SETTINGS, job: str = JOB) -> None:
+        self.job = job
         self.storage: Storage = MemoryStorage() if storage is None else storage
         self.clock = ManualClock()
         self.attempt = AttemptId(0)
@@ -112,7 +113,7 @@ class Scene:
         self.jobs = Jobs(lambda job: self.storage, self.clock, outlet, lambda: ["stored"])
 
     def start(self, parallelism: int = 2, restore_from: str = "latest") -> StartedAttempt:
-        started = self.jobs.start_attempt(JOB, AttemptRequested(parallelism, self.settings, restore_from))
+        started = self.jobs.start_attempt(self.job, AttemptRequested(parallelism, self.settings, restore_from))
         self.attempt = started.attempt
         return started
 
@@ -129,7 +130,7 @@ class Scene:
         session = SessionId(self._sessions)
         self.session_of[subtask] = session
         self.jobs.attach(
-            JOB,
+            self.job,
             Attached(
                 session=session,
                 attempt=self.attempt if attempt is None else AttemptId(attempt),
@@ -143,11 +144,11 @@ class Scene:
         return session
 
     def detach(self, subtask: int) -> None:
-        self.jobs.take(JOB, (Detached(self.session_of[subtask]),))
+        self.jobs.take(self.job, (Detached(self.session_of[subtask]),))
 
     def say(self, subtask: int, *messages: ToCoordinator) -> None:
         session = self.session_of[subtask]
-        self.jobs.take(JOB, tuple(Said(session, message) for message in messages))
+        self.jobs.take(self.job, tuple(Said(session, message) for message in messages))
 
     def ack(self, subtask: int, number: int, *transactions: str) -> None:
         self.say(subtask, Ack(CheckpointId(number), snapshot(subtask, *transactions, checkpoint_id=number)))
@@ -166,16 +167,16 @@ class Scene:
         self.jobs.tick()
 
     def stop(self) -> None:
-        self.jobs.request(JOB, StopAsked(self.attempt))
+        self.jobs.request(self.job, StopAsked(self.attempt))
 
     def ask(self, kind: CheckpointKind, label: str = "", request_id: str = "r1") -> None:
-        self.jobs.request(JOB, CheckpointAsked(kind, label, request_id))
+        self.jobs.request(self.job, CheckpointAsked(kind, label, request_id))
 
     def end(self, reason: str = "enough") -> None:
-        self.jobs.request(JOB, EndAsked(self.attempt, reason))
+        self.jobs.request(self.job, EndAsked(self.attempt, reason))
 
     def confirm(self, number: int, *names: str) -> None:
-        self.jobs.request(JOB, ConfirmRequested(self.attempt, CheckpointId(number), names))
+        self.jobs.request(self.job, ConfirmRequested(self.attempt, CheckpointId(number), names))
 
     def complete(self, number: int, *, parallelism: int = 2, commit: bool = True) -> None:
         """Let the next periodic checkpoint, which must have this number, complete; each subtask has one transaction."""

@@ -2,70 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+import tracemalloc
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from tests.damages import DAMAGES, Damage, cut_tail
 from tests.state.stored import Subtask
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.protocol.facts import StateHandle, encode_fact
 from twopc.state.manifest import Manifest, StoredFile
 
 ROLES = ["*.sst", "MANIFEST-*", "CURRENT", "OPTIONS-*", "rocksdict-config.json", "manifest.json"]
-
-
-def cut_tail(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def cut_half(path: Path) -> None:
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2])
-
-
-def flip_bit(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-
-
-def delete(path: Path) -> None:
-    path.unlink()
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def append(path: Path) -> None:
-    path.write_bytes(path.read_bytes() + b"\x00")
-
-
-def replace_by_link(path: Path) -> None:
-    """The contents are right: it is the link that is refused."""
-    twin = path.parent.parent / f"twin-{path.name}"
-    twin.write_bytes(path.read_bytes())
-    path.unlink()
-    path.symlink_to(twin)
-
-
-def replace_by_pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def replace_by_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-DAMAGES: list[Callable[[Path], None]] = [
-    cut_tail, cut_half, flip_bit, delete, empty, append, replace_by_link, replace_by_pipe, replace_by_folder
-]  # fmt: skip
 
 
 def refused(subtask: Subtask, handle: StateHandle, into: Path) -> str:
@@ -77,9 +27,7 @@ def refused(subtask: Subtask, handle: StateHandle, into: Path) -> str:
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("role", ROLES)
-def test_damage_to_any_file_is_refused_by_name(
-    subtask: Subtask, tmp_path: Path, role: str, damage: Callable[[Path], None]
-) -> None:
+def test_damage_to_any_file_is_refused_by_name(subtask: Subtask, tmp_path: Path, role: str, damage: Damage) -> None:
     handle = subtask.checkpoint(1)
     for path in sorted((subtask.root / handle.path).glob(role)):
         kept = path.read_bytes()
@@ -176,6 +124,35 @@ def test_a_manifest_with_a_name_that_leads_elsewhere_is_refused(subtask: Subtask
     message = refused(subtask, replace(handle, manifest_sha256=sha256(data).hexdigest()), tmp_path / "fetched")
     assert str(path) in message
     assert repr(name) in message
+
+
+def test_a_manifest_that_speaks_of_a_huge_file_is_refused_without_reading_that_much(
+    subtask: Subtask, tmp_path: Path
+) -> None:
+    handle = subtask.checkpoint(1)
+    path = subtask.root / handle.path / "manifest.json"
+    listed = Manifest.decode(path.read_bytes(), "here")
+    huge = [replace(file, size_bytes=1 << 62) for file in listed.files]
+    data = Manifest.of(huge, 1 << 62).encode()
+    path.write_bytes(data)
+    tracemalloc.start()
+    message = refused(subtask, replace(handle, manifest_sha256=sha256(data).hexdigest()), tmp_path / "fetched")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert f"should have {1 << 62}" in message
+    assert peak < 10_000_000
+
+
+def test_a_file_with_another_name_elsewhere_is_fine_as_long_as_its_contents_are(
+    subtask: Subtask, tmp_path: Path
+) -> None:
+    handle = subtask.checkpoint(1)
+    path = subtask.root / handle.path / "CURRENT"
+    (tmp_path / "elsewhere").hardlink_to(path)
+    subtask.storage.fetch(handle, tmp_path / "fetched")
+    assert not (tmp_path / "fetched" / "CURRENT").samefile(path)
+    path.write_bytes(b"MANIFEST-9999999\n")
+    assert str(path) in refused(subtask, handle, tmp_path / "again")
 
 
 @pytest.mark.parametrize(

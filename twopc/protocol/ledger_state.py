@@ -204,7 +204,7 @@ def replay(entries: Mapping[int, bytes], job: str, source: str) -> LedgerState:
     expected = decoded[start][0] if decoded and isinstance(decoded[start][1], LedgerState) else 1
     for number, entry in decoded[start:]:
         if number != expected:
-            raise CheckpointCorrupted(f"{source}/{entry_name(expected)} is missing, while a later entry is there")
+            raise CheckpointCorrupted(f"{source}/{entry_name(number - 1)} is missing, while a later entry is there")
         if isinstance(entry, LedgerState):
             state = entry
         else:
