@@ -102,8 +102,9 @@ class Core:
 
     @property
     def serves(self) -> bool:
-        """Whether any subtask is attached."""
-        return self._running is not None and self._running.membership.attached > 0
+        """Whether any subtask is attached, or anybody waits for a checkpoint."""
+        running = self._running
+        return running is not None and bool(running.membership.attached or running.in_flight or running.requests)
 
     def step(self, event: Event, now: Instant) -> Decision:
         """Take in one event and decide. A request that is refused raises, and changes nothing."""

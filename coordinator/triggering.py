@@ -53,8 +53,8 @@ class Triggering:
                 return self._schedule.ready
 
     def reserve(self, state: LedgerState, out: Outbox) -> None:
-        """Ask for the id of what is due to be stored."""
-        wanted = self._take_next(state, out.now)
+        """Ask for the id of what is due to be stored; a request waits in the queue until that is known."""
+        wanted = self._next(state, out.now)
         self._reserving = wanted
         checkpoint_id = CheckpointId(max(state.last_reserved, self._burnt) + 1)
         forgotten = to_forget(state.completed, self._settings.retained)
@@ -79,13 +79,12 @@ class Triggering:
             return CheckpointKind.FINAL
         return CheckpointKind.PERIODIC if asked is None else asked.kind
 
-    def _take_next(self, state: LedgerState, now: Instant) -> Wanted:
+    def _next(self, state: LedgerState, now: Instant) -> Wanted:
         kind, asked = self._next_kind(state), self.requests.first
-        if asked is None or asked.kind is not kind:
-            return Wanted(kind, now)
-        self.requests.remove(asked)
-        return asked
+        return asked if asked is not None and asked.kind is kind else Wanted(kind, now)
 
     def _reserved_for(self, fact: CheckpointReserved, now: Instant) -> Wanted:
-        wanted, self._reserving = self._reserving, None
-        return wanted or Wanted(fact.kind, now)
+        wanted, self._reserving = self._reserving or Wanted(fact.kind, now), None
+        if wanted.request_id:
+            self.requests.remove(wanted)
+        return wanted

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.request_queue import MOST_REQUESTS
 from tests.coordinator.kit import INTERVAL, JOB, TIMEOUT, Scene, checkpoint
-from twopc.errors import ConfigurationError, Unavailable
+from twopc.errors import ConfigurationError, Fenced, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.messages import Complete, Trigger
 
@@ -156,3 +156,27 @@ def test_a_savepoint_is_completed_like_any_other() -> None:
     scene.ack(0, 1, "t0")
     scene.ack(1, 1, "t1")
     assert scene.heard(0)[-1] == Complete(checkpoint(1))
+
+
+def test_whoever_waits_is_answered_when_another_coordinator_has_taken_the_job_over() -> None:
+    scene, rival = Scene(), Scene()
+    rival.storage = scene.storage
+    scene.start()
+    scene.ask(SAVEPOINT, "", "r1")
+    rival.restart()
+    rival.start()
+    scene.start()
+    event = scene.last_event("aborted")
+    assert (event.request_id, event.reason) == ("r1", FailureReason.CHECKPOINT_COORDINATOR_SUSPEND)
+
+
+def test_whoever_waits_is_answered_when_storing_the_id_shows_that_another_coordinator_owns_the_job() -> None:
+    scene, rival = Scene(), Scene()
+    rival.storage = scene.storage
+    scene.run()
+    rival.restart()
+    rival.start()
+    with pytest.raises(Fenced):
+        scene.ask(SAVEPOINT, "", "r1")
+    event = scene.last_event("aborted")
+    assert (event.request_id, event.reason) == ("r1", FailureReason.CHECKPOINT_COORDINATOR_SUSPEND)

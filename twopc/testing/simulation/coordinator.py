@@ -13,11 +13,11 @@ from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import FencedOff, ToSubtask
 from twopc.testing.simulation.disk import CheckpointFolder
+from twopc.testing.simulation.faults import Faults
 from twopc.testing.simulation.network import Stream
 from twopc.testing.simulation.world import Crashed, Lane, Process, World
 
 JOB = "job"
-SETTINGS = CheckpointSettings(interval_ms=200, timeout_ms=2_000)
 TOLD = (
     JobEventKind.ATTEMPT_STARTED,
     JobEventKind.TRIGGERED,
@@ -27,6 +27,18 @@ TOLD = (
 )
 
 T = TypeVar("T")
+
+
+def settings_of(faults: Faults) -> CheckpointSettings:
+    """The settings of every attempt of a run."""
+    return CheckpointSettings(
+        interval_ms=200,
+        timeout_ms=2_000,
+        min_pause_ms=faults.min_pause_ms,
+        max_concurrent=faults.max_concurrent,
+        tolerable_failures=faults.tolerable_failures,
+        retained=faults.retained,
+    )
 
 
 class SimCoordinator:
@@ -133,8 +145,8 @@ class SimJobClient:
     def __init__(self, find: Callable[[], SimCoordinator | None]) -> None:
         self._find = find
 
-    def start_attempt(self, job: str, parallelism: int) -> StartedAttempt:
-        request = AttemptRequested(parallelism, SETTINGS, "latest")
+    def start_attempt(self, job: str, parallelism: int, settings: CheckpointSettings) -> StartedAttempt:
+        request = AttemptRequested(parallelism, settings, "latest")
         return self._ask(lambda jobs: jobs.start_attempt(job, request))
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: list[str]) -> None:

@@ -9,16 +9,17 @@ from typing import Any, cast
 
 from coordinator.storage import MemoryStorage
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.layout import LEDGER, subtask_folder
-from twopc.protocol.ledger_facts import CheckpointCompleted
+from twopc.protocol.layout import LEDGER, metadata_path, subtask_folder
+from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed
 from twopc.protocol.ledger_state import decode_entry
 from twopc.testing.simulation.world import World
 
 STATE_FILE = "state.json"
 _IN_LEDGER = f"{LEDGER}/"
-_COMPLETION = f'"kind":"{CheckpointCompleted.KIND}"'.encode()
+_FOLLOWED = tuple(f'"kind":"{each.KIND}"'.encode() for each in (CheckpointCompleted, CommittablesConfirmed))
 
 
 class CheckpointFolder(MemoryStorage):
@@ -28,6 +29,8 @@ class CheckpointFolder(MemoryStorage):
         super().__init__()
         self.world = world
         self.completed_names: set[str] = set()
+        self.savepoints: set[CheckpointId] = set()
+        self._outstanding: dict[CheckpointId, set[str]] = {}
         self._ledger: dict[str, None] = {}
 
     def create_once(self, name: str, data: bytes) -> None:
@@ -47,15 +50,32 @@ class CheckpointFolder(MemoryStorage):
 
     def _ledger_entry(self, name: str, data: bytes) -> None:
         self._ledger[name.removeprefix(_IN_LEDGER)] = None
-        if _COMPLETION not in data:
+        if not any(kind in data for kind in _FOLLOWED):
             return
         _, entry = decode_entry(data, name)
         match entry:
             case CheckpointCompleted(checkpoint_id=checkpoint_id, committables=committables):
                 self.world.note("disk", "COMPLETION RECORD", checkpoint_id)
-                self.completed_names.update(name for names in committables for name in names)
+                names = {name for each in committables for name in each}
+                self.completed_names |= names
+                self._outstanding[checkpoint_id] = names
+                if entry.kind is CheckpointKind.SAVEPOINT:
+                    self.savepoints.add(checkpoint_id)
+            case CommittablesConfirmed():
+                for outstanding in self._outstanding.values():
+                    outstanding.difference_update(entry.names)
             case _:
                 pass
+
+    def missing(self) -> tuple[CheckpointId, ...]:
+        """Completed checkpoints that may be needed, and are gone.
+
+        Needed are savepoints, and the newest checkpoint with nothing outstanding, with all after it: a subtask whose
+        transaction was lost replays from one of these.
+        """
+        confirmed = max((each for each, outstanding in self._outstanding.items() if not outstanding), default=0)
+        needed = self.savepoints.union(each for each in self._outstanding if each >= confirmed)
+        return tuple(each for each in sorted(needed) if metadata_path(each) not in self.files)
 
 
 class LocalPath:

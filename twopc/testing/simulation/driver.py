@@ -23,7 +23,7 @@ from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.job_events import JobEventKind
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import JobContext
-from twopc.testing.simulation.coordinator import JOB, SETTINGS, SimJobClient
+from twopc.testing.simulation.coordinator import JOB, SimJobClient, settings_of
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.source import SimSource
 from twopc.testing.simulation.subtask import SimSubtask
@@ -74,16 +74,17 @@ class SimDriver:
 
     def _attempt(self) -> None:
         parallelism = self._world.between(1, self._world.faults.most_subtasks)
+        checkpoints = settings_of(self._world.faults)
         settings = RunSettings(
             parallelism=parallelism,
-            checkpoint_interval_ms=SETTINGS.interval_ms,
-            checkpoint_timeout_ms=SETTINGS.timeout_ms,
+            checkpoint_interval_ms=checkpoints.interval_ms,
+            checkpoint_timeout_ms=checkpoints.timeout_ms,
             until_end=True,
             host="process",
         )
         self._context = None
         try:
-            started = self._client.start_attempt(JOB, parallelism)
+            started = self._client.start_attempt(JOB, parallelism, checkpoints)
             context = self._context = JobContext(JOB, started.attempt, parallelism, settings)
             self._sweep_at = 0
             self._restored = 0 if started.restored is None else started.restored.checkpoint_id

@@ -17,7 +17,8 @@ class Faults:
 
     Besides what happens by chance, one process is killed (or paused) where it comes to `aimed_at` for the
     `aimed_occasion`-th time: so that few seeds reach every place. `pause_at_start` stops a subtask that was welcomed
-    before it opens its sink; it may wake when its attempt is long over.
+    before it opens its sink; it may wake when its attempt is long over. What is drawn last are no faults: the settings
+    of checkpoints, and how often people ask for one.
     """
 
     aimed_at: CrashPoint
@@ -46,6 +47,11 @@ class Faults:
     fault_phase_ms: int
     sizes: tuple[int, ...]
     most_subtasks: int
+    max_concurrent: int
+    tolerable_failures: int
+    retained: int
+    min_pause_ms: int
+    asked_every_ms: int
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -88,4 +94,9 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         fault_phase_ms=rng.choice((500, 500, 1_000, 1_000, 2_500)),
         sizes=tuple(rng.randint(2, 12) for _ in range(rng.randint(1, 3))),
         most_subtasks=3,
+        max_concurrent=rng.choice((1, 2, 3)),
+        tolerable_failures=rng.choice((0, 1, 3, 3)),
+        retained=rng.choice((1, 3)),
+        min_pause_ms=rng.choice((0, 0, 0, 100)),
+        asked_every_ms=every(100, 300, 800),
     )

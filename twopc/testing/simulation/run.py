@@ -16,6 +16,7 @@ from twopc.testing.simulation.dice import Strike
 from twopc.testing.simulation.disk import CheckpointFolder, SimSnapshots
 from twopc.testing.simulation.driver import SimDriver
 from twopc.testing.simulation.faults import Faults, draw
+from twopc.testing.simulation.people import People
 from twopc.testing.simulation.seams import playing
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.source import SimSource
@@ -52,6 +53,7 @@ class Simulation:
         self.broker.on_commit = self._check_commit
         self.folder = CheckpointFolder(world)
         self.snapshots = SimSnapshots(world, self.folder)
+        self.people = People(world, self.folder, self._coordinator)
         self.committed_names: set[str] = set()
         self.triggered: list[CheckpointId] = []
         self.completed: list[CheckpointId] = []
@@ -93,6 +95,7 @@ class Simulation:
         self.coordinators.append(SimCoordinator(self.world, len(self.coordinators) + 1, self.folder, self._told))
 
     def _told(self, event: JobEvent) -> None:
+        self.people.told(event)
         if event.kind == JobEventKind.TRIGGERED:
             self.triggered.append(event.checkpoint_id)
         elif event.kind == JobEventKind.COMPLETED:
@@ -160,6 +163,7 @@ class Simulation:
             ("pause", faults.pause_every_ms, self._pause_one),
             ("kill all", faults.kill_all_every_ms, self._kill_all),
             ("second coordinator", faults.second_coordinator_every_ms, self._second_coordinator),
+            ("ask", faults.asked_every_ms, self.people.ask),
         ):
             for at, strike in plan(kind, every_ms, faults.fault_phase_ms):
                 self.world.after(at, partial(self._strike, do, strike))

@@ -32,6 +32,7 @@ def judge_run(run: Simulation) -> None:
         # Not always in their order: a coordinator that was paused after storing one may be late to say so.
         if len(set(numbers)) != len(numbers):
             world.violated(f"a checkpoint id was {what} twice", numbers)
+    run.people.judge()
     if run.lost:
         _judge_loss(run)
         return
