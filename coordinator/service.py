@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import grpc
 
+from coordinator.admission import admitted
 from coordinator.answering import Asking, abort_with
 from coordinator.events import (
     Attached,
@@ -27,7 +28,7 @@ from coordinator.sessions import Channel, Sessions
 from twopc.errors import ConfigurationError, ProtocolViolation, TwoPhaseCommitError
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent
-from twopc.protocol.messages import Decline, Failed, ToCoordinator, ToSubtask
+from twopc.protocol.messages import ToSubtask
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.codec import (
     Attach,
@@ -96,7 +97,7 @@ class SubtaskService(SubtaskControlServicer):
                     raise ProtocolViolation("a subtask attached twice on one stream")
                 if not in_flight.acquire(blocking=False):
                     raise Overloaded(f"more than {self._limits.events_in_flight} messages of one subtask were waiting")
-                self._loop.post(job, Said(session, _bounded(message)), handled=in_flight.release)
+                self._loop.post(job, Said(session, admitted(message)), handled=in_flight.release)
             channel.close()
         except TwoPhaseCommitError as error:
             channel.close(error)
@@ -121,17 +122,6 @@ def _first(requests: Iterator[pb.FromSubtask], context: grpc.ServicerContext, pa
         abort_with(context, error)
     finally:
         silence.cancel()
-
-
-def _bounded(message: ToCoordinator) -> ToCoordinator:
-    """The message with such text as may be kept and passed on."""
-    match message:
-        case Decline():
-            return replace(message, reason=outward(message.reason))
-        case Failed():
-            return replace(message, error_type=outward(message.error_type), message=outward(message.message))
-        case _:
-            return message
 
 
 class JobService(JobControlServicer):

@@ -1,0 +1,53 @@
+"""What a subtask may say, and in which words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from coordinator.admission import PENDING_MAX, admitted
+from tests.coordinator.kit import checkpoint, snapshot
+from twopc.errors import ProtocolViolation
+from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Failed, Progress, ToCoordinator
+from twopc.rpc.wording import TEXT_MAX
+
+HONEST = Ack(checkpoint(7), snapshot(1, "t", checkpoint_id=7))
+
+
+@pytest.mark.parametrize("message", [HONEST, Committed(checkpoint(7)), EndOfInput(), Decline(checkpoint(7), "no room")])
+def test_what_is_in_order_is_taken_as_it_is(message: ToCoordinator) -> None:
+    assert admitted(message) == message
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc",
+        "../chk-7/subtask-1",
+        "chk-7/../chk-7/subtask-1",
+        "chk-6/subtask-1",
+        "chk-7/subtask-0",
+        "chk-7",
+        "",
+        "x\0",
+    ],
+)
+def test_state_that_is_not_in_its_own_place_is_refused_without_naming_the_other(path: str) -> None:
+    handle = replace(HONEST.snapshot.state, path=path)
+    with pytest.raises(ProtocolViolation, match=r"elsewhere than in chk-7/subtask-1$"):
+        admitted(replace(HONEST, snapshot=replace(HONEST.snapshot, state=handle)))
+
+
+def test_text_is_bounded_and_names_no_place_of_a_machine() -> None:
+    long = "x" * 10 * TEXT_MAX
+    declined = admitted(Decline(checkpoint(7), "no room in /mnt/deep/folder"))
+    assert declined == Decline(checkpoint(7), "no room in .../folder")
+    failed = admitted(Failed(long, "sasl.password=hunter2", True))
+    assert isinstance(failed, Failed)
+    assert (len(failed.error_type), failed.message) == (TEXT_MAX, "sasl.password=***")
+    progress = admitted(Progress(1, 1, None, long, (long,) * 2 * PENDING_MAX))
+    assert isinstance(progress, Progress)
+    assert progress.open_transaction is not None
+    assert len(progress.open_transaction) == TEXT_MAX
+    assert [len(name) for name in progress.pending_transactions] == [TEXT_MAX] * PENDING_MAX
