@@ -42,6 +42,7 @@ from twopc.protocol.ids import checked_name
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
+    AttemptEnded,
     AttemptStarted,
     CheckpointCompleted,
     CheckpointReserved,
@@ -221,7 +222,7 @@ class Jobs:
             reason = f"the coordinator could not store it: {error.strerror or type(error).__name__}"
             log.error("job %s: %s (%s)", job.name, reason, type(facts[-1]).__name__)
             return NotStored(facts, reason)
-        if any(isinstance(fact, AttemptStarted) or getattr(fact, "forgotten", ()) for fact in facts):
+        if any(isinstance(fact, AttemptStarted | AttemptEnded) or getattr(fact, "forgotten", ()) for fact in facts):
             reached(CrashPoint.COORDINATOR_BEFORE_PRUNE, checkpoint=getattr(facts[-1], "checkpoint_id", 0))
             _prune(job)
         return Stored(facts)

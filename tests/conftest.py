@@ -26,7 +26,7 @@ def _announcements(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A running broker; a test that stops or kills it starts it again."""
-    with LocalBroker(tmp_path_factory.mktemp("broker")) as running:
+    with LocalBroker(tmp_path_factory.mktemp("broker"), light=True) as running:
         yield running
 
 

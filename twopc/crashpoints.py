@@ -25,7 +25,7 @@ from pathlib import Path
 from twopc.crashtable import CrashPoint
 from twopc.errors import ConfigurationError
 
-__all__ = ["REACHED_VARIABLE", "VARIABLE", "CrashPoint", "points_reached", "reached"]
+__all__ = ["REACHED_VARIABLE", "VARIABLE", "CrashPoint", "note_reached", "points_reached", "reached"]
 
 VARIABLE = "TWOPC_CRASH_POINT"
 REACHED_VARIABLE = "TWOPC_CRASH_POINTS_REACHED"
@@ -88,11 +88,15 @@ class _Counter:
         self._seen: set[CrashPoint] = set()
 
     def note(self, point: CrashPoint) -> None:
-        if point in self._seen:
-            return
-        self._seen.add(point)
-        with (self._folder / str(os.getpid())).open("a") as file:
-            file.write(f"{point.name}\n")
+        if point not in self._seen:
+            self._seen.add(point)
+            note_reached(self._folder, point)
+
+
+def note_reached(folder: Path, point: CrashPoint) -> None:
+    """Say for a place that is no line of ours that it was reached."""
+    with (folder / str(os.getpid())).open("a") as file:
+        file.write(f"{point.name}\n")
 
 
 def points_reached(folder: Path) -> set[CrashPoint]:

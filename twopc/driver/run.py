@@ -48,13 +48,15 @@ def run(
     on_event: Callable[[JobEvent], None] | None = None,
     job_file: str | None = None,
     stop: threading.Event | None = None,
+    host: Host | None = None,
 ) -> RunReport:
     """Run a job until its bounded input is read, or it is stopped, and return the report.
 
     SIGTERM, the first Ctrl-C, and `stop` being set ask for a last checkpoint.
 
     `on_event` is called with every event of the job, on a thread of its own. `job_file` is how a host that starts fresh
-    processes finds the job. Raises the error that ended the job, after the restart strategy has given up on it.
+    processes finds the job; `host` is where the subtasks run, in place of what the settings name. Raises the error that
+    ended the job, after the restart strategy has given up on it.
     """
     started = time.monotonic()
     # Workers don't share the driver's working directory.
@@ -69,7 +71,7 @@ def run(
         signals = closing.enter_context(StopSignals(stop))
         planner = Planner(definition.source, bounded=settings.until_end)
         restarts = RestartStrategy.of(settings)
-        host = _host(settings, job_file)
+        host = host or _host(settings, job_file)
         closing.callback(host.close)
         ever_submitted = False
         while True:

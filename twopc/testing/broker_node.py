@@ -47,11 +47,12 @@ class BrokerNode:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._properties.write_text(properties)
 
-    def format(self, java: Sequence[str], cluster_id: str) -> None:
+    def format(self, java: Sequence[str], cluster_id: str, transaction_version: int) -> None:
         """Prepare the data folder for its first start; nothing changes where that was done."""
         if (self.data / "meta.properties").exists():
             return
-        command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties)]
+        tool = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties)]
+        command = [*tool, "--feature", f"transaction.version={transaction_version}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_TIMEOUT_S, check=False)
         if done.returncode != 0:
             reason = (done.stderr or done.stdout).strip().splitlines()

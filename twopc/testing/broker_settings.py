@@ -14,11 +14,20 @@ INTERNAL_TOPIC_PARTITIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
+class ProxiedPort:
+    """A port of the node, and the one that it tells its clients, and other brokers, to use in its place."""
+
+    listens: int
+    advertised: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodePorts:
-    """Where one node listens: for clients and brokers, and for controllers."""
+    """Where one node listens: for clients and brokers, for controllers, and behind a proxy if there is to be one."""
 
     clients: int
     controller: int
+    proxied: ProxiedPort | None = None
 
 
 def server_properties(node_id: int, ports: Sequence[NodePorts], log_dir: Path) -> str:
@@ -39,14 +48,20 @@ def _identity(node_id: int, ports: Sequence[NodePorts], log_dir: Path) -> dict[s
     voting = ports[:MAX_REPLICATION] if len(ports) >= MAX_REPLICATION else ports[:1]
     voters = [f"{index}@{LOOPBACK}:{port.controller}" for index, port in enumerate(voting, start=1)]
     is_voter = node_id <= len(voters)
-    clients = f"CLIENTS://{LOOPBACK}:{own.clients}"
+    listening = advertised = [f"CLIENTS://{LOOPBACK}:{own.clients}"]
+    if own.proxied is not None:
+        listening = [*listening, f"PROXIED://{LOOPBACK}:{own.proxied.listens}"]
+        advertised = [*advertised, f"PROXIED://{LOOPBACK}:{own.proxied.advertised}"]
+    if is_voter:
+        listening = [*listening, f"CONTROLLER://{LOOPBACK}:{own.controller}"]
     return {
         "node.id": node_id,
         "process.roles": "broker,controller" if is_voter else "broker",
-        "listeners": f"{clients},CONTROLLER://{LOOPBACK}:{own.controller}" if is_voter else clients,
-        "advertised.listeners": clients,
-        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "inter.broker.listener.name": "CLIENTS",
+        "listeners": ",".join(listening),
+        "advertised.listeners": ",".join(advertised),
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        # Through the proxy too: a broker sends transaction markers as a client of brokers, itself included.
+        "inter.broker.listener.name": "CLIENTS" if own.proxied is None else "PROXIED",
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": ",".join(voters),
         "log.dirs": log_dir,
@@ -66,9 +81,9 @@ def _replication(brokers: int) -> dict[str, object]:
     }
 
 
-#: After `kill -9` these decide how soon the broker serves again: 3 s in place of 12.
+#: After `kill -9` these decide how soon the broker serves again: 2 s in place of 12.
 _QUICK: dict[str, object] = {
-    # A shorter one makes a machine that is busy with other things look like a dead broker.
+    # A shorter one makes a machine that is busy with other things look like a dead broker, and leaders move.
     "broker.session.timeout.ms": 2000,
     "broker.heartbeat.interval.ms": 200,
     "controlled.shutdown.retry.backoff.ms": 200,
@@ -76,8 +91,9 @@ _QUICK: dict[str, object] = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
 }
 
-#: Where one node votes, nobody disputes its election. Several need the patience that Kafka sets by default.
+#: Where one node votes, nobody disputes its election, and no leader can move. Several need Kafka's own patience.
 _LONE_VOTER: dict[str, object] = {
+    "broker.session.timeout.ms": 1000,
     "controller.quorum.election.timeout.ms": 300,
     "controller.quorum.fetch.timeout.ms": 400,
 }

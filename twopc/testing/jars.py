@@ -47,9 +47,14 @@ def cache_dir() -> Path:
     return Path(chosen).absolute() if chosen else platformdirs.user_cache_path("twopc")
 
 
+def jars_folder() -> Path:
+    """Where Kafka's jars are, or will be."""
+    return cache_dir() / f"kafka-{KAFKA_VERSION}"
+
+
 def ensure_jars() -> Path:
     """The folder of Kafka's verified jars, fetched first where they are missing or damaged."""
-    folder = cache_dir() / f"kafka-{KAFKA_VERSION}"
+    folder = jars_folder()
     expected = expected_digests()
     if differences(folder, expected) is None:
         return folder

@@ -19,26 +19,46 @@ from twopc.errors import ConfigurationError, Unavailable
 from twopc.java import find_java
 from twopc.testing.broker import Broker
 from twopc.testing.broker_node import BrokerNode
-from twopc.testing.broker_settings import LOOPBACK, NodePorts, server_properties
-from twopc.testing.jars import ensure_jars
+from twopc.testing.broker_settings import LOOPBACK, NodePorts, ProxiedPort, server_properties
+from twopc.testing.class_archive import ClassArchive
+from twopc.testing.jars import ensure_jars, jars_folder
 from twopc.testing.ports import free_port, is_free
 from twopc.testing.readiness import is_ready
 
 READY_TIMEOUT_S = 90
 _POLL_S = 0.05
+_LIGHT_JVM_OPTIONS = ("-XX:TieredStopAtLevel=1",)
 _JVM_OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "--enable-native-access=ALL-UNNAMED")
 
 
 class LocalBroker(Broker):
-    """Kafka nodes on loopback; node i listens on `port + i`, or each on a free port where none is asked for."""
+    """Kafka nodes on loopback; node i listens on `port + i`, or each on a free port where none is asked for.
 
-    def __init__(self, data_dir: Path, *, port: int | None = None, brokers: int = 1) -> None:
+    `transaction_version` is the broker's side of the transaction protocol: 2, or 1 as before Kafka 4.0. A `proxied`
+    node listens on a second port too, behind `proxy_routes`, and is served only when proxies stand there. `light` makes
+    its JVM compile as little as it can: for tests, which start brokers often and give them little to do.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        port: int | None = None,
+        brokers: int = 1,
+        transaction_version: int = 2,
+        proxied: bool = False,
+        light: bool = False,
+    ) -> None:
         if brokers < 1:
             raise ConfigurationError(f"brokers must be at least 1, but is {brokers}")
         if port is not None and not 0 < port <= 65_536 - brokers:
             raise ConfigurationError(f"port must be from 1 to {65_536 - brokers}, but is {port}")
         self.data_dir = data_dir.absolute()
         self._ports = _client_ports(port, brokers)
+        self._transaction_version = transaction_version
+        self._light = light
+        own = _free_ports(2 * brokers, avoid=self._ports) if proxied else []
+        self.proxy_routes = tuple(ProxiedPort(*pair) for pair in zip(own[::2], own[1::2], strict=True))
         self.nodes = tuple(BrokerNode(self.data_dir / f"node-{index}") for index in range(1, brokers + 1))
 
     @classmethod
@@ -59,6 +79,11 @@ class LocalBroker(Broker):
         return ",".join(f"{LOOPBACK}:{port}" for port in self._ports)
 
     @property
+    def proxied_servers(self) -> str:
+        """host:port of the proxies, for clients whose every request is to go through them."""
+        return ",".join(f"{LOOPBACK}:{route.advertised}" for route in self.proxy_routes)
+
+    @property
     def running(self) -> bool:
         """Whether all of its nodes have a process."""
         return all(node.pid is not None for node in self.nodes)
@@ -70,14 +95,15 @@ class LocalBroker(Broker):
     def start(self) -> None:
         if self.running:
             return
-        java = _java()
+        jars = ensure_jars()
+        tool = self._java(jars)
         self._check_ports()
         cluster_id = self._configure()
         try:
             with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda node: node.format(java, cluster_id), self.nodes))
+                list(pool.map(lambda node: node.format(tool, cluster_id, self._transaction_version), self.nodes))
             for node in self.nodes:
-                self._spawn(node, java)
+                self._spawn(node, jars)
             self._await_ready()
         except BaseException:
             self.kill()
@@ -85,21 +111,37 @@ class LocalBroker(Broker):
 
     def start_node(self, node: BrokerNode) -> None:
         """Start one node again that was stopped or killed while the others ran on."""
-        self._spawn(node, _java())
+        self._spawn(node, ensure_jars())
         self._await_ready()
 
     def stop(self) -> None:
         # All at once: a node that goes alone waits for the others to take over from it.
         with ThreadPoolExecutor() as pool:
             list(pool.map(BrokerNode.terminate, self.nodes))
+        archive = ClassArchive(find_java(), jars_folder())
+        for node in self.nodes:
+            archive.adopt(node.folder)
 
     def kill(self) -> None:
         for node in self.nodes:
             node.kill()
 
-    def _spawn(self, node: BrokerNode, java: Sequence[str]) -> None:
+    def _spawn(self, node: BrokerNode, jars: Path) -> None:
         if node.pid is None:
-            node.spawn(java)
+            node.spawn(self._java(jars, *ClassArchive(find_java(), jars).make(node.folder)))
+
+    def _java(self, jars: Path, *options: str) -> list[str]:
+        java = find_java()
+        log_settings = Path(__file__).with_name("log4j2.properties")
+        return [
+            str(java),
+            *_JVM_OPTIONS,
+            *(_LIGHT_JVM_OPTIONS if self._light else ()),
+            *ClassArchive(java, jars).use(),
+            *options,
+            f"-Dlog4j2.configurationFile={log_settings}",
+            *("-cp", f"{jars}/*"),
+        ]
 
     def _check_ports(self) -> None:
         for node, port in zip(self.nodes, self._ports, strict=True):
@@ -123,7 +165,8 @@ class LocalBroker(Broker):
             controllers = _free_ports(len(self.nodes), avoid=self._ports)
         cluster_id = stored["id"] if stored else _new_cluster_id()
         file.write_text(json.dumps({"id": cluster_id, "ports": self._ports, "controllers": controllers}))
-        ports = [NodePorts(*pair) for pair in zip(self._ports, controllers, strict=True)]
+        routes = self.proxy_routes or [None] * len(self.nodes)
+        ports = [NodePorts(*each) for each in zip(self._ports, controllers, routes, strict=True)]
         for index, node in enumerate(self.nodes, start=1):
             node.configure(server_properties(index, ports, node.data))
         return str(cluster_id)
@@ -137,12 +180,6 @@ class LocalBroker(Broker):
             if time.monotonic() > deadline:
                 raise Unavailable(f"Kafka was not ready after {READY_TIMEOUT_S} s: see {self.nodes[0].log}")
             time.sleep(_POLL_S)
-
-
-def _java() -> list[str]:
-    log_settings = Path(__file__).with_name("log4j2.properties")
-    classpath = f"{ensure_jars()}/*"
-    return [str(find_java()), *_JVM_OPTIONS, f"-Dlog4j2.configurationFile={log_settings}", "-cp", classpath]
 
 
 def _client_ports(first: int | None, count: int) -> list[int]:

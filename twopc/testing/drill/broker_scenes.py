@@ -1,0 +1,68 @@
+"""The broker itself is killed or paused while a process of the job waits at a crash point; then all go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+
+from twopc.crashpoints import CrashPoint
+from twopc.crashtable import Where
+from twopc.testing.drill.arm import Act, Arm
+from twopc.testing.drill.cells import CHECKPOINT, FALL, RECOVERY, VICTIM
+from twopc.testing.drill.drill import Drill
+from twopc.testing.local_broker import LocalBroker
+from twopc.testing.torture.plan import BrokerFate
+
+PAUSE_SECONDS = 2.5
+"""Longer than the broker's session: it has been taken for dead when it wakes."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerCell:
+    """Where the job stands when the broker goes, and how it goes; `str` is its sentence."""
+
+    point: CrashPoint
+    fate: BrokerFate
+
+    def __str__(self) -> str:
+        return f"the broker is {self.fate.value} at {self.point.code}: {self.point.value.happened}"
+
+
+BROKER_CELLS = tuple(
+    BrokerCell(point, fate)
+    for point in (
+        CrashPoint.BEFORE_PRE_COMMIT,
+        CrashPoint.AFTER_PRE_COMMIT,
+        CrashPoint.BEFORE_COMMIT,
+        CrashPoint.AFTER_END_TXN,
+        CrashPoint.DRIVER_IN_SETTLE,
+    )
+    for fate in BrokerFate
+)
+
+
+def play_broker(drill: Drill, cell: BrokerCell, broker: LocalBroker) -> None:
+    """Run the drill's job through the cell, to its end; the broker is there again afterwards."""
+    in_recovery = cell.point in RECOVERY
+    hold = Arm(
+        cell.point,
+        Act.HOLD,
+        checkpoint=1 if in_recovery else CHECKPOINT,
+        subtask=VICTIM if cell.point.where is Where.SUBTASK else None,
+    )
+    with drill.driver(*((FALL,) if in_recovery else ()), hold) as driver:
+        drill.await_arm(hold)
+        if cell.fate is BrokerFate.KILL:
+            broker.kill()
+            drill.release(hold)
+            broker.start()
+        else:
+            node = broker.nodes[0].pid
+            assert node is not None
+            os.kill(node, signal.SIGSTOP)
+            drill.release(hold)
+            time.sleep(PAUSE_SECONDS)
+            os.kill(node, signal.SIGCONT)
+        driver.finish()

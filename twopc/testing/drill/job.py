@@ -1,0 +1,55 @@
+"""The job of the drills: a running count per key, slow enough that a dozen checkpoints fall into it on any machine.
+
+It sleeps now and then, and longer where it is ahead of the checkpoints: a busy machine is slow at those.
+"""
+
+import os
+import time
+from pathlib import Path
+
+from twopc import Job, KafkaSink, KafkaSource
+from twopc.protocol.layout import checkpoint_of_folder
+
+RECORDS_A_PAUSE = 100
+RECORDS_A_CHECKPOINT = 400
+PAUSE_SECONDS = float(os.environ.get("DRILL_PAUSE_SECONDS", "0.008"))
+PAUSE_AHEAD_SECONDS = 0.1
+FOLDER = Path(os.environ["TWOPC_CHECKPOINT_DIR"]) / os.environ["DRILL_JOB"]
+
+
+def newest_checkpoint() -> int:
+    """The greatest id that has a folder."""
+    if not FOLDER.is_dir():
+        return 0
+    return max((checkpoint_of_folder(path.name) or 0 for path in FOLDER.iterdir()), default=0)
+
+
+class Pace:
+    """How far this process has come, in records and in checkpoints."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.began = newest_checkpoint()
+
+    def keep(self) -> None:
+        """Count a record; sleep if it is time to."""
+        self.seen += 1
+        if self.seen % RECORDS_A_PAUSE == 0:
+            due = self.seen // RECORDS_A_CHECKPOINT
+            time.sleep(PAUSE_AHEAD_SECONDS if newest_checkpoint() - self.began < due else PAUSE_SECONDS)
+
+
+pace = Pace()
+
+
+def count(total: int | None, value: bytes) -> tuple[int, bytes]:
+    """Count the records of the key; emit the value and the count."""
+    pace.keep()
+    total = (total or 0) + 1
+    return total, b"%s:%d" % (value, total)
+
+
+job = Job(os.environ["DRILL_JOB"])
+job.source(KafkaSource(os.environ["DRILL_INPUT"])).stateful_map(count, name="count").sink(
+    KafkaSink(os.environ["DRILL_OUTPUT"])
+)

@@ -1,0 +1,171 @@
+"""What a job under drill must have left behind, compared with what it has: every invariant that one run can break.
+
+Each check yields what is wrong, in words; nothing asks the code under test but to read its own files back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from confluent_kafka import Consumer, TopicPartition
+
+from twopc.checkpoints import read_job
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import TopicPartition as Partition
+from twopc.state.keyed import KeyedState
+from twopc.state.restore import restore_state
+from twopc.state.storage import CheckpointStorage
+from twopc.testing.drill.drill import PARTITIONS, Drill, partition_of
+from twopc.testing.outsider import Place, wait_until_clean
+from twopc.testing.topics import Read, read_topic
+
+_SHOWN = 3
+_NEVER = frozenset({"TransactionLost", "CheckpointCorrupted", "ProtocolViolation"})
+
+
+def judge(drill: Drill) -> list[str]:
+    """Return every violation, as sentences; none if all is as it must be."""
+    found = [str(finding) for finding in wait_until_clean(_place(drill))]
+    for check in CHECKS:
+        found.extend(check(drill))
+    return found
+
+
+def _place(drill: Drill) -> Place:
+    return Place(
+        job=drill.job,
+        bootstrap_servers=drill.bootstrap_servers,
+        topics=(drill.output,),
+        checkpoint_dir=drill.checkpoint_dir,
+        marker=("DRILL_JOB", drill.job),
+        temporary=drill.temporary,
+        empty=(drill.temporary,),
+    )
+
+
+def output_is_the_inputs(drill: Drill) -> Iterator[str]:
+    """Each record exactly once, in order within its key and partition; and two readers see the same."""
+    first, second = (read_topic(drill.bootstrap_servers, drill.output) for _ in range(2))
+    if first != second:
+        yield "two readers do not agree on what stands at which offset"
+    found: dict[bytes, list[bytes]] = defaultdict(list)
+    for record in first:
+        found[record.key or b""].append(record.value or b"")
+    for key in sorted(drill.expected.keys() | found.keys()):
+        yield from _differences(key, drill.expected.get(key, []), found.get(key, []))
+    yield from _disorder(first)
+
+
+def _differences(key: bytes, expected: list[bytes], found: list[bytes]) -> Iterator[str]:
+    if found == expected:
+        return
+    lost, more = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
+    if lost:
+        yield f"key {key.decode()}: {lost.total()} records lost, such as {_some(lost)}"
+    if more:
+        yield f"key {key.decode()}: {more.total()} records too many, such as {_some(more)}"
+    if not lost and not more:
+        yield f"key {key.decode()}: the records are there, once each, but not in order"
+
+
+def _some(values: Counter[bytes]) -> str:
+    return ", ".join(value.decode() for value in list(values)[:_SHOWN])
+
+
+def _disorder(records: list[Read]) -> Iterator[str]:
+    """A partition of the output may mix input partitions, but keeps the order of each."""
+    last: dict[tuple[int, int], int] = {}
+    for record in records:
+        number = int((record.value or b"").partition(b":")[0])
+        source = (record.partition, partition_of(number))
+        if number < last.get(source, -1):
+            yield f"output partition {record.partition}: {number} of input partition {source[1]} is late"
+            return
+        last[source] = number
+
+
+def state_is_recomputed(drill: Drill) -> Iterator[str]:
+    """The restored state of every subtask is what the input makes of it."""
+    metadata = _newest(drill)
+    storage = CheckpointStorage(drill.checkpoint_dir / drill.job)
+    partitions = [Partition(drill.input, number) for number in range(PARTITIONS)]
+    for snapshot in metadata.snapshots:
+        folder = drill.folder / f"judged-{snapshot.subtask}"
+        backend = restore_state(storage, metadata.snapshots, partitions, snapshot.subtask, folder)
+        try:
+            keys = [(_partition_of_key(drill, key), key) for key in drill.expected]
+            counts = KeyedState(backend).get_many("count", keys)
+        finally:
+            backend.close()
+        wanted = [b"%d" % len(values) for values in drill.expected.values()]
+        if counts != wanted:
+            yield f"subtask {snapshot.subtask}: the keyed state {counts} is not what the input makes, {wanted}"
+
+
+def positions_are_the_end(drill: Drill) -> Iterator[str]:
+    """Checkpoint, consumer group and input agree; positions never went back over the checkpoints that are kept."""
+    per_partition = Counter(partition_of(number) for number in range(drill.records))
+    kept = [entry.metadata for entry in read_job(drill.checkpoint_dir, drill.job).completed]
+    by_checkpoint = [
+        {item.partition.partition: item.position for item in metadata.positions} for metadata in kept if metadata
+    ]
+    if by_checkpoint[-1] != per_partition:
+        yield f"the last checkpoint stands at {by_checkpoint[-1]}, the input ends at {dict(per_partition)}"
+    for earlier, later in pairwise(by_checkpoint):
+        if any(later[partition] < position for partition, position in earlier.items()):
+            yield f"positions went back from {earlier} to {later}"
+    witnessed = _witnessed(drill)
+    if {partition: offset for partition, (offset, _) in witnessed.items()} != by_checkpoint[-1]:
+        yield f"the group stands at {witnessed}, the last checkpoint at {by_checkpoint[-1]}"
+
+
+def _witnessed(drill: Drill) -> dict[int, tuple[int, str]]:
+    """What the group has committed: position, and the metadata that names the checkpoint."""
+    consumer = Consumer({"bootstrap.servers": drill.bootstrap_servers, "group.id": drill.job})
+    try:
+        asked = [TopicPartition(drill.input, number) for number in range(PARTITIONS)]
+        return {item.partition: (item.offset, item.metadata or "") for item in consumer.committed(asked, timeout=10)}
+    finally:
+        consumer.close()
+
+
+def ids_never_repeat(drill: Drill) -> Iterator[str]:
+    """Each checkpoint id was triggered and completed once, in ascending order within and over attempts."""
+    for kind in ("triggered", "completed"):
+        seen = [(event["attempt"], event["checkpoint_id"]) for event in drill.events(kind)]
+        # Several drivers of one job hear the same coordinator.
+        by_attempt = list(dict.fromkeys(seen))
+        ids = [checkpoint_id for _, checkpoint_id in sorted(by_attempt)]
+        if any(later <= earlier for earlier, later in pairwise(ids)):
+            yield f"checkpoint ids were {kind} out of order, or twice: {sorted(by_attempt)}"
+
+
+def no_loss_was_reported(drill: Drill) -> Iterator[str]:
+    """Where no transaction can time out, none may be lost, nor said to be; what an outrun attempt says is no matter."""
+    newest = 0
+    for event in drill.events():
+        newest = max(newest, event["attempt"])
+        outrun = event["attempt"] < newest
+        if event["kind"] == "failed" and not outrun and event["error_type"] in _NEVER:
+            yield f"attempt {event['attempt']} failed with {event['error_type']}: {event['message']}"
+
+
+def _newest(drill: Drill) -> CheckpointMetadata:
+    metadata = read_job(drill.checkpoint_dir, drill.job).completed[-1].metadata
+    assert metadata is not None, "the newest checkpoint is damaged"
+    return metadata
+
+
+def _partition_of_key(drill: Drill, key: bytes) -> Partition:
+    return Partition(drill.input, partition_of(int(key[1:])))
+
+
+CHECKS: tuple[Callable[[Drill], Iterator[str]], ...] = (
+    output_is_the_inputs,
+    state_is_recomputed,
+    positions_are_the_end,
+    ids_never_repeat,
+    no_loss_was_reported,
+)

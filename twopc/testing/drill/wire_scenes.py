@@ -1,0 +1,139 @@
+"""What happens between processes: replies and requests that a proxy loses, and recovery that falls in recovery.
+
+No line of ours is hit, so nothing in a process says that the point was reached: the scene does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+
+from twopc.crashpoints import REACHED_VARIABLE, CrashPoint, note_reached
+from twopc.testing.drill.arm import Act, Arm
+from twopc.testing.drill.cells import CHECKPOINT, FALL, THREE_DEEP, VICTIM, Cell, Signal
+from twopc.testing.drill.drill import Drill
+from twopc.testing.drill.process import await_true, is_stopped, wake
+from twopc.testing.drill.scenes import one_finishes, outlive
+from twopc.testing.kafka_proxy import CONCURRENT_TRANSACTIONS, Api, Fate, KafkaProxy, Message, Rule
+from twopc.testing.ports import free_port
+from twopc.testing.proxy import Direction, Proxy
+
+_NUMBERS = {Signal.KILL: signal.SIGKILL, Signal.STOP: signal.SIGSTOP, Signal.TERM: signal.SIGTERM}
+_MARKERS_LATE_SECONDS = 0.5
+
+
+def lose_end_txn(drill: Drill, cell: Cell, proxy: KafkaProxy) -> None:
+    """A worker commits, and request or reply is lost on the way; the worker is hit at that moment."""
+    struck = Strike(cell)
+    with drill.driver() as driver:
+        await_true(lambda: drill.completed >= CHECKPOINT, "too few checkpoints were completed")
+        proxy.add(*_rules(cell.point, struck))
+        await_true(lambda: struck.pid != 0, f"{cell.point.name} was not reached")
+        if cell.signal is Signal.STOP:
+            await_true(lambda: is_stopped(struck.pid), f"process {struck.pid} did not stop")
+            outlive(drill, struck.pid)
+        driver.finish()
+    proxy.clear()
+
+
+class Strike:
+    """Hits the process at the other end of a connection, once."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.pid = 0
+        self._cell = cell
+        self._lock = threading.Lock()
+
+    def __call__(self, message: Message) -> None:
+        with self._lock:
+            if self.pid:
+                return
+            pid = _owner(message.client_port)
+            os.kill(pid, _NUMBERS[self._cell.signal])
+            _note(self._cell.point)
+            self.pid = pid
+
+
+def _rules(point: CrashPoint, strike: Strike) -> tuple[Rule, ...]:
+    match point:
+        case CrashPoint.END_TXN_REPLY_LOST:
+            return (Rule(Api.END_TXN, Direction.TO_CLIENT, Fate.DROP, then=strike),)
+        case CrashPoint.END_TXN_NOT_APPLIED:
+            return (Rule(Api.END_TXN, Direction.TO_TARGET, Fate.DROP, then=strike),)
+        case CrashPoint.END_TXN_CONCURRENT:
+            # The commit is decided, its markers are late, and the client, which has heard nothing, asks again.
+            return (
+                Rule(Api.END_TXN, Direction.TO_CLIENT, Fate.PASS, times=9, error=CONCURRENT_TRANSACTIONS, then=strike),
+                Rule(Api.END_TXN, Direction.TO_CLIENT, Fate.DROP),
+                Rule(
+                    Api.WRITE_TXN_MARKERS,
+                    Direction.TO_TARGET,
+                    Fate.DELAY,
+                    times=3,
+                    delay_seconds=_MARKERS_LATE_SECONDS,
+                ),
+            )
+        case _:
+            raise ValueError(f"{point.name} is not on the wire to a broker")
+
+
+def lose_ack_reply(drill: Drill, cell: Cell) -> None:
+    """The acknowledgement arrives and the checkpoint completes; the worker hears nothing of it, and is hit."""
+    hold = Arm(CrashPoint.AFTER_ACK, Act.HOLD, checkpoint=CHECKPOINT, subtask=VICTIM, name="-unheard")
+    port = free_port()
+    with ExitStack() as running:
+        coordinator = running.enter_context(drill.coordinator(port))
+        proxy = running.enter_context(Proxy(port))
+        driver = running.enter_context(drill.driver(hold, coordinator=f"127.0.0.1:{proxy.port}"))
+        worker = drill.await_arm(hold)
+        proxy.cut(Direction.TO_CLIENT)
+        os.kill(worker, _NUMBERS[cell.signal])
+        drill.release(hold)
+        proxy.heal()
+        if cell.signal is Signal.STOP:
+            outlive(drill, worker)
+        driver.finish()
+        coordinator.send(signal.SIGTERM)
+        assert coordinator.wait() == 0
+
+
+def fall_again(drill: Drill, cell: Cell) -> None:
+    """Recovery crashes in recovery, three deep; stopped ones are woken together beside the fourth."""
+    arms = tuple(Arm(point, cell.signal.value) for point in THREE_DEEP)
+    with ExitStack() as running:
+        fallen = []
+        for arm in arms:
+            driver = running.enter_context(drill.driver(FALL, *arms))
+            drill.await_arm(arm)
+            if cell.signal is Signal.STOP:
+                drill.await_stopped(arm)
+                fallen.append(driver)
+            else:
+                assert driver.wait() == (-signal.SIGKILL if cell.signal is Signal.KILL else 0), driver.last_words()
+        _note(CrashPoint.RECOVERY_AGAIN)
+        attempt = drill.attempt
+        last = running.enter_context(drill.driver())
+        if fallen:
+            drill.await_completed_after(attempt)
+        for driver in fallen:
+            wake(driver.pid)
+        one_finishes([*fallen, last])
+
+
+def _owner(port: int) -> int:
+    """The process whose end of a connection has this port."""
+    for connection in psutil.net_connections("tcp"):
+        if connection.laddr and connection.laddr.port == port and connection.pid and connection.pid != os.getpid():
+            return int(connection.pid)
+    raise AssertionError(f"nobody is connected from port {port}")
+
+
+def _note(point: CrashPoint) -> None:
+    folder = os.environ.get(REACHED_VARIABLE)
+    if folder:
+        note_reached(Path(folder), point)
