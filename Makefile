@@ -34,8 +34,9 @@ format: setup  ## Format the code and sort its imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-generate: setup  ## Make the code of the wire from proto/
+generate: setup  ## Make the code of the wire from proto/, and the tables of docs/protocol.md from the code
 	$(BIN)/python -m scripts.generate
+	$(BIN)/python -m scripts.protocol_doc
 
 test-quick: setup  ## Tests that need no JVM
 	@echo "== test-quick"

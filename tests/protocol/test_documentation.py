@@ -1,0 +1,59 @@
+"""What the documents say of code and tests is true: tables are fresh, and every test that is named exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from coordinator.core import Phase
+from scripts.protocol_doc import DOCUMENT, parts, refreshed
+from scripts.protocol_tables import TABLES, phases
+from twopc.crashtable import CrashPoint
+from twopc.kafka.slots import SlotState
+
+ROOT = DOCUMENT.parents[1]
+NAMED = re.compile(r"`(tests/[\w./]+?)(?:::(test_\w+))?`")
+
+
+def test_the_generated_parts_are_fresh() -> None:
+    text = DOCUMENT.read_text()
+    assert refreshed(text) == text, "docs/protocol.md is stale: python -m scripts.protocol_doc"
+
+
+def test_every_table_has_its_place() -> None:
+    assert sorted(parts(DOCUMENT.read_text())) == sorted(TABLES)
+
+
+@pytest.mark.parametrize("document", sorted(path.name for path in DOCUMENT.parent.glob("*.md")))
+def test_every_test_that_a_document_names_is_there(document: str) -> None:
+    named = NAMED.findall((DOCUMENT.parent / document).read_text())
+    assert [path for path, _ in named if not (ROOT / path).exists()] == []
+    assert [f"{path}::{test}" for path, test in named if test and test not in names_in(ROOT / path)] == []
+
+
+def test_every_invariant_and_hazard_has_its_row() -> None:
+    text = DOCUMENT.read_text()
+    for letter, count in (("I", 14), ("H", 43)):
+        assert re.findall(rf"^\| {letter}(\d+) \|", text, re.MULTILINE) == [str(each) for each in range(1, count + 1)]
+
+
+def test_the_table_of_phases_knows_every_phase() -> None:
+    rows = re.findall(r"^\| ([A-Z]+|any) \| ([A-Z]+) \|", phases(), re.MULTILINE)
+    assert {phase for row in rows for phase in row} == {phase.name for phase in Phase} | {"any"}
+
+
+def test_the_line_of_slots_knows_every_state() -> None:
+    assert {state.name for state in SlotState if state.name in TABLES["slots"]()} | {"TO_MAKE"} == set(
+        SlotState.__members__
+    )
+
+
+def test_the_crash_table_has_every_point() -> None:
+    assert all(f"| {point.value.code} |" in TABLES["crashes"]() for point in CrashPoint)
+
+
+def names_in(path: Path) -> set[str]:
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
