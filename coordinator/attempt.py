@@ -30,6 +30,7 @@ from twopc.protocol.ledger_facts import (
     CheckpointReserved,
     CommittablesConfirmed,
     Fact,
+    LossSettled,
     StopRequested,
 )
 from twopc.protocol.ledger_state import LedgerState
@@ -208,7 +209,7 @@ class RunningAttempt:
                     self._aborts.abort(pending, FailureReason.FINALIZE_CHECKPOINT_FAILURE, reason, out)
             case CommittablesConfirmed() | AttemptEnded():
                 self.confirmations.not_stored(out.now.monotonic_ms)
-            case AttemptStarted() | StopRequested():
+            case AttemptStarted() | LossSettled() | StopRequested():
                 pass
             case _:
                 assert_never(fact)

@@ -34,6 +34,7 @@ from coordinator.events import (
     EndAsked,
     Event,
     LedgerLost,
+    LossDecided,
     NotStored,
     Request,
     Said,
@@ -45,7 +46,7 @@ from coordinator.events import (
 from coordinator.history import History
 from coordinator.outbox import Outbox
 from coordinator.request_queue import check_asked
-from coordinator.requests import attempt_to_start, check_attempt, confirmation
+from coordinator.requests import attempt_to_start, check_attempt, confirmation, loss_settlement
 from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.instant import Instant
@@ -58,6 +59,7 @@ from twopc.protocol.ledger_facts import (
     CheckpointReserved,
     CommittablesConfirmed,
     Fact,
+    LossSettled,
     StopRequested,
 )
 from twopc.protocol.ledger_state import LedgerState
@@ -152,7 +154,7 @@ class Core:
 
     def _take(self, event: Event, out: Outbox) -> None:
         match event:
-            case AttemptRequested() | ConfirmRequested() | StopAsked() | CheckpointAsked() | EndAsked():
+            case AttemptRequested() | ConfirmRequested() | LossDecided() | StopAsked() | CheckpointAsked() | EndAsked():
                 self._request(event, out)
             case Attached() | Detached() | Said():
                 self._subtask(event, out)
@@ -177,10 +179,8 @@ class Core:
         match event:
             case AttemptRequested():
                 out.store(attempt_to_start(self.state, event, out.now))
-            case ConfirmRequested():
-                fact = confirmation(self.state, event)
-                if fact is not None:
-                    out.store(fact)
+            case ConfirmRequested() | LossDecided():
+                self._settle(event, out)
             case StopAsked():
                 check_attempt(self.state, event.attempt)
                 if not self.state.stop_requested and self.state.ended is None:
@@ -192,6 +192,15 @@ class Core:
                     out.store(AttemptEnded(event.attempt, False, event.reason))
             case _:
                 assert_never(event)
+
+    def _settle(self, event: ConfirmRequested | LossDecided, out: Outbox) -> None:
+        """Store what the driver found out about committables, if it is news."""
+        if isinstance(event, ConfirmRequested):
+            fact: Fact | None = confirmation(self.state, event)
+        else:
+            fact = loss_settlement(self.state, event, out.now)
+        if fact is not None:
+            out.store(fact)
 
     def _ask(self, event: CheckpointAsked, out: Outbox) -> None:
         """Queue a request for a checkpoint; raise ConfigurationError where none can be taken any more."""
@@ -253,19 +262,21 @@ class Core:
             case CommittablesConfirmed():
                 running.confirmations.stored(out)
             case AttemptEnded():
-                running.ended(fact, out)
-                if fact.finished:
-                    newest = self.state.newest
-                    out.publish(
-                        JobEventKind.FINISHED,
-                        checkpoint_id=newest.checkpoint_id if newest else NO_CHECKPOINT,
-                        message=fact.reason,
-                    )
-                running.tell_all(Finish(), out)
+                self._ended(fact, running, out)
+            case LossSettled():
+                out.publish(JobEventKind.LOSS_SETTLED, checkpoint_id=fact.checkpoint_id, message=fact.message)
             case StopRequested():
                 pass
             case _:
                 assert_never(fact)
+
+    def _ended(self, fact: AttemptEnded, running: RunningAttempt, out: Outbox) -> None:
+        running.ended(fact, out)
+        if fact.finished:
+            newest = self.state.newest
+            newest_id = newest.checkpoint_id if newest else NO_CHECKPOINT
+            out.publish(JobEventKind.FINISHED, checkpoint_id=newest_id, message=fact.reason)
+        running.tell_all(Finish(), out)
 
     def _start(self, fact: AttemptStarted, out: Outbox) -> None:
         if self._running is not None:

@@ -35,6 +35,17 @@ class ConfirmRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class LossDecided:
+    """The driver has decided what becomes of committables of the newest completed checkpoint that are lost."""
+
+    attempt: AttemptId
+    checkpoint_id: CheckpointId
+    names: tuple[str, ...]
+    bases: tuple[tuple[SubtaskIndex, CheckpointId], ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class StopAsked:
     """A final checkpoint of this attempt is wanted."""
 
@@ -124,7 +135,7 @@ class LedgerLost:
     reason: str
 
 
-Request = AttemptRequested | ConfirmRequested | StopAsked | CheckpointAsked | EndAsked
+Request = AttemptRequested | ConfirmRequested | LossDecided | StopAsked | CheckpointAsked | EndAsked
 Event = Request | Attached | Detached | Said | Tick | Together | Stored | NotStored | LedgerLost
 
 

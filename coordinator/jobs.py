@@ -21,6 +21,7 @@ from coordinator.events import (
     Event,
     HangUp,
     LedgerLost,
+    LossDecided,
     NotStored,
     Request,
     Said,
@@ -38,7 +39,8 @@ from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, Unavailable
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import checked_name
+from twopc.protocol.healing import restored_from
+from twopc.protocol.ids import CheckpointId, checked_name
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
@@ -48,6 +50,7 @@ from twopc.protocol.ledger_facts import (
     CheckpointReserved,
     Fact,
 )
+from twopc.protocol.ledger_state import CompletedCheckpoint
 from twopc.protocol.messages import Complete, ToSubtask, Trigger
 
 CLAIMS = 20
@@ -104,7 +107,9 @@ class Jobs:
                 log.info("job %s: %s; reading the ledger again", name, error)
         return self._claim(name, request)
 
-    def request(self, name: str, request: ConfirmRequested | StopAsked | CheckpointAsked | EndAsked) -> None:
+    def request(
+        self, name: str, request: ConfirmRequested | LossDecided | StopAsked | CheckpointAsked | EndAsked
+    ) -> None:
         """Do what was asked; raise Fenced, ConfigurationError, or Unavailable if it can't be done now."""
         self._request(self._job(name), request)
 
@@ -158,6 +163,8 @@ class Jobs:
             restored=restored,
             confirmed=completed.confirmed if completed is not None else frozenset(),
             earlier_attempts=job.core.state.current > 1,
+            lost=completed.lost if completed is not None else frozenset(),
+            earlier=_earlier(job.ledger, completed),
         )
 
     def _job(self, name: str) -> _Job:
@@ -241,15 +248,40 @@ def _read_back(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata | 
     Where the latest can't be read, it takes a person who names another (or none) to go on without it.
     """
     wanted = checkpoint_to_restore(ledger.state, restore_from)
-    restored = ledger.metadata(wanted) if wanted else None
+    restored = _restorable(ledger, wanted) if wanted else None
     newest = ledger.state.newest
-    if newest is None or newest.checkpoint_id == wanted:
-        return restored, restored
+    if newest is None:
+        return None, restored
+    if newest.checkpoint_id == wanted:
+        return ledger.metadata(wanted), restored
     try:
         return ledger.metadata(newest.checkpoint_id), restored
     except CheckpointCorrupted as error:
         log.warning("going on without the latest checkpoint, as asked by restore_from=%s: %s", restore_from, error)
         return restored, restored
+
+
+def _restorable(ledger: Ledger, wanted: CheckpointId) -> CheckpointMetadata:
+    """A completed checkpoint, with its healed subtasks' snapshots from where they write their output again."""
+    metadata, completed = ledger.metadata(wanted), ledger.state.find(wanted)
+    bases = completed.bases if completed is not None else {}
+    kept = [ledger.metadata(base) for base in sorted(set(bases.values())) if ledger.state.find(base) is not None]
+    return restored_from(metadata, bases, kept)
+
+
+def _earlier(ledger: Ledger, newest: CompletedCheckpoint | None) -> tuple[CheckpointMetadata, ...]:
+    """What a loss in the newest checkpoint could be written again from. One that can't be read is none of these."""
+    if newest is None or not newest.outstanding:
+        return ()
+    found = []
+    for each in ledger.state.completed:
+        if each.checkpoint_id == newest.checkpoint_id:
+            continue
+        try:
+            found.append(_restorable(ledger, each.checkpoint_id))
+        except CheckpointCorrupted as error:
+            log.warning("checkpoint %d can't serve to heal a loss: %s", each.checkpoint_id, error)
+    return tuple(found)
 
 
 def _before(fact: Fact) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from coordinator.events import AttemptRequested, ConfirmRequested
+from coordinator.events import AttemptRequested, ConfirmRequested, LossDecided
 from twopc.errors import ConfigurationError, Fenced
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.instant import Instant
-from twopc.protocol.ledger_facts import AttemptStarted, CommittablesConfirmed
+from twopc.protocol.ledger_facts import AttemptStarted, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_state import LedgerState
 
 LATEST = "latest"
@@ -56,3 +56,27 @@ def confirmation(state: LedgerState, request: ConfirmRequested) -> CommittablesC
         raise ConfigurationError(f"checkpoint {request.checkpoint_id} can't be confirmed: it is not a completed one")
     names = tuple(sorted(completed.outstanding & frozenset(request.names)))
     return CommittablesConfirmed(request.checkpoint_id, names) if names else None
+
+
+def loss_settlement(state: LedgerState, request: LossDecided, now: Instant) -> LossSettled | None:
+    """What was decided about a loss, as a fact; None if it is stored already."""
+    check_attempt(state, request.attempt)
+    completed, names = state.newest, frozenset(request.names)
+    if completed is None or completed.checkpoint_id != request.checkpoint_id:
+        raise ConfigurationError(f"no loss of checkpoint {request.checkpoint_id} can be settled: it is not the newest")
+    if names and names <= completed.lost:
+        return None
+    if not names or not names <= completed.outstanding:
+        raise ConfigurationError(
+            f"a loss of checkpoint {request.checkpoint_id} names committables that are not outstanding"
+        )
+    if any(state.find(base) is None for _, base in request.bases):
+        raise ConfigurationError("a loss can be written again only from a completed checkpoint that is kept")
+    return LossSettled(
+        checkpoint_id=request.checkpoint_id,
+        attempt=request.attempt,
+        names=tuple(sorted(names)),
+        bases=tuple(sorted(request.bases)),
+        message=request.message,
+        decided_ms=now.unix_ms,
+    )

@@ -17,6 +17,7 @@ from coordinator.events import (
     ConfirmRequested,
     Detached,
     EndAsked,
+    LossDecided,
     Said,
     SessionId,
     StopAsked,
@@ -26,7 +27,7 @@ from coordinator.limits import Limits
 from coordinator.loop import Loop
 from coordinator.sessions import Channel, Sessions
 from twopc.errors import ConfigurationError, ProtocolViolation, TwoPhaseCommitError
-from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToSubtask
 from twopc.rpc import control_pb2 as pb
@@ -154,6 +155,8 @@ class JobService(JobControlServicer):
             restored_json=encode_metadata(started.restored),
             confirmed=sorted(started.confirmed),
             earlier_attempts=started.earlier_attempts,
+            lost=sorted(started.lost),
+            earlier_json=[encode_metadata(each) for each in started.earlier],
         )
 
     def Confirm(  # noqa: N802
@@ -162,6 +165,19 @@ class JobService(JobControlServicer):
         attempt, checkpoint_id = AttemptId(request.attempt), CheckpointId(request.checkpoint_id)
         self._ask(request.job, ConfirmRequested(attempt, checkpoint_id, tuple(request.committables)), context)
         return pb.ConfirmResponse()
+
+    def SettleLoss(  # noqa: N802
+        self, request: pb.SettleLossRequest, context: grpc.ServicerContext
+    ) -> pb.SettleLossResponse:
+        decided = LossDecided(
+            attempt=AttemptId(request.attempt),
+            checkpoint_id=CheckpointId(request.checkpoint_id),
+            names=tuple(request.committables),
+            bases=tuple((SubtaskIndex(base.subtask), CheckpointId(base.checkpoint_id)) for base in request.bases),
+            message=outward(request.message),
+        )
+        self._ask(request.job, decided, context)
+        return pb.SettleLossResponse()
 
     def Stop(self, request: pb.StopRequest, context: grpc.ServicerContext) -> pb.StopResponse:  # noqa: N802
         self._ask(request.job, StopAsked(AttemptId(request.attempt)), context)
@@ -193,7 +209,12 @@ class JobService(JobControlServicer):
         finally:
             self._sessions.unwatch(channel)
 
-    def _ask(self, job: str, request: ConfirmRequested | StopAsked | EndAsked, context: grpc.ServicerContext) -> None:
+    def _ask(
+        self,
+        job: str,
+        request: ConfirmRequested | LossDecided | StopAsked | EndAsked,
+        context: grpc.ServicerContext,
+    ) -> None:
         try:
             self._asking.ask(lambda jobs: jobs.request(job, request), context)
         except Exception as error:  # noqa: BLE001

@@ -20,7 +20,7 @@ from twopc.protocol.layout import (
     lost_entries,
     metadata_path,
 )
-from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted
+from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, LossSettled
 from twopc.protocol.ledger_state import CompletedCheckpoint, LedgerState, replay
 from twopc.stored import read_fact
 
@@ -31,7 +31,8 @@ _READS = 5
 class CheckpointEntry:
     """One completed checkpoint. `confirmed` names the committables whose commit was confirmed.
 
-    `metadata` is None where it can't be trusted any more; then `damage` says why.
+    `metadata` is None where it can't be trusted any more; then `damage` says why. `losses` is what was decided about
+    output of it that is lost.
     """
 
     checkpoint_id: CheckpointId
@@ -40,6 +41,7 @@ class CheckpointEntry:
     confirmed: frozenset[str]
     folder: Path
     damage: str = ""
+    losses: tuple[LossSettled, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def _entry(folder: Path, job: str, completed: CompletedCheckpoint) -> Checkpoint
         completed.confirmed,
         folder / checkpoint_folder(completed.checkpoint_id),
         damage,
+        completed.losses,
     )
 
 

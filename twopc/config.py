@@ -44,6 +44,8 @@ class RunSettings:
     checkpoints_retained: how many of the newest completed checkpoints are kept, besides savepoints and those that a
         recovery may need.
     restore_from: "latest", "none", or a checkpoint (its id, or the path of its folder).
+    accept_loss: names of committables, comma-separated, whose output a person gives up for good: the error that says
+        that they are lost, and can't be written again, names them.
     until_end: read to the ends found at the start, take a last checkpoint, commit, exit.
     host: "spark", or "process" (each subtask a plain process on this machine, no JVM).
     master: Spark's master URL.
@@ -67,6 +69,7 @@ class RunSettings:
     checkpoint_tolerable_failures: int = 3
     checkpoints_retained: int = 3
     restore_from: str = "latest"
+    accept_loss: str = ""
     until_end: bool = False
     host: str = "spark"
     master: str = "local[*]"

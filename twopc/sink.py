@@ -57,15 +57,20 @@ class Outcome(Enum):
     COMMITTED = "committed now"
     ALREADY_COMMITTED = "already committed"
     LOST = "lost"
+    HELD = "held back"
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The outcome of one committable, with the evidence in a sentence that a person can read."""
+    """The outcome of one committable, with the evidence in a sentence that a person can read.
+
+    `certain`, of one that is lost: nothing of it is or will ever be visible, so that writing it again is exact.
+    """
 
     committable: Committable
     outcome: Outcome
     evidence: str
+    certain: bool = False
 
 
 class TwoPhaseCommitSink(ABC, Generic[Txn]):
@@ -131,7 +136,22 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
 
         `confirmed` names those whose commit was confirmed to the coordinator before the crash. Commits what is open,
         accepts what is committed, and reports what is lost; must not open or initialise anything. Idempotent.
+
+        What is open behind a lost one of the same subtask may be held back, neither committed nor aborted: then the
+        framework either writes both again, after `give_up`, or refuses to go on.
         """
+
+    def give_up(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
+        """On the driver: make sure that these, which `recover` held back, are never committed; say what became of them.
+
+        Their output is written again if, and only if, every one is certainly lost. A sink that holds nothing back needs
+        none of this.
+        """
+        return []
+
+    def commit_held(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
+        """On the driver: commit what `recover` held back, because a person goes on without what was lost before it."""
+        return []
 
     def abort_lingering(self, context: JobContext) -> list[str]:
         """On the driver, after `recover`: abort what earlier attempts left open; return the names, for the log.

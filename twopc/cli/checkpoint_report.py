@@ -39,17 +39,27 @@ def summarise(job: str, entry: CheckpointEntry) -> dict[str, Any]:
         "size_bytes": sum(snapshot.state.size_bytes for snapshot in metadata.snapshots),
         "key_count": sum(snapshot.state.key_count for snapshot in metadata.snapshots),
         "committables": len(names),
-        "outstanding": len(names - entry.confirmed),
+        "outstanding": len(names - entry.confirmed - _lost(entry)),
     }
 
 
 def describe(job: str, entry: CheckpointEntry, metadata: CheckpointMetadata) -> dict[str, Any]:
     """Return one checkpoint with all that it holds of each subtask."""
-    snapshots = [_snapshot(snapshot, entry.confirmed) for snapshot in metadata.snapshots]
-    return summarise(job, entry) | {"snapshots": snapshots}
+    snapshots = [_snapshot(snapshot, entry) for snapshot in metadata.snapshots]
+    return summarise(job, entry) | {"snapshots": snapshots, "losses": [loss.to_json() for loss in entry.losses]}
 
 
-def _snapshot(snapshot: SubtaskSnapshot, confirmed: frozenset[str]) -> dict[str, Any]:
+def _lost(entry: CheckpointEntry) -> frozenset[str]:
+    return frozenset(name for loss in entry.losses for name in loss.names)
+
+
+def _state(name: str, entry: CheckpointEntry) -> str:
+    if name in _lost(entry):
+        return "lost"
+    return "confirmed" if name in entry.confirmed else "outstanding"
+
+
+def _snapshot(snapshot: SubtaskSnapshot, entry: CheckpointEntry) -> dict[str, Any]:
     return {
         "subtask": snapshot.subtask,
         "finished": snapshot.finished,
@@ -66,7 +76,7 @@ def _snapshot(snapshot: SubtaskSnapshot, confirmed: frozenset[str]) -> dict[str,
             {
                 "name": committable.name,
                 "checkpoint_id": committable.checkpoint_id,
-                "state": "confirmed" if committable.name in confirmed else "outstanding",
+                "state": _state(committable.name, entry),
                 "payload": dict(committable.payload),
             }
             for committable in snapshot.committables
@@ -97,6 +107,20 @@ def _summary_row(summary: dict[str, Any]) -> tuple[str, ...]:
         str(summary["parallelism"]),
         f"{outstanding} of {summary['committables']} outstanding" if outstanding else "committed",
     )
+
+
+def loss_table(losses: Iterable[dict[str, Any]]) -> Iterable[Table]:
+    """What was decided about lost output; nothing where none is lost."""
+    rows = [
+        (
+            ", ".join(loss["names"]),
+            "\n".join(f"subtask {subtask} from checkpoint {base}" for subtask, base in loss["bases"]) or "accepted",
+            loss["message"],
+        )
+        for loss in losses
+    ]
+    if rows:
+        yield table("Losses", ("transactions", "written again by", "why"), rows)
 
 
 def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from twopc.checkpoints import CheckpointEntry, JobCheckpoints, find_checkpoint, jobs, read_job
-from twopc.cli.checkpoint_report import describe, detail_tables, summarise, summary_table
+from twopc.cli.checkpoint_report import describe, detail_tables, loss_table, summarise, summary_table
 from twopc.cli.tables import print_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.ids import CheckpointId
@@ -87,7 +87,13 @@ def show(
     if output is Output.JSON:
         typer.echo(json.dumps(description))
     else:
-        print_tables([summary_table([description]), *detail_tables(description["snapshots"])])
+        print_tables(
+            [
+                summary_table([description]),
+                *detail_tables(description["snapshots"]),
+                *loss_table(description["losses"]),
+            ]
+        )
 
 
 def _existing(checkpoint_dir: Path) -> Path:

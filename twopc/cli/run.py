@@ -104,6 +104,14 @@ def run(
             show_default="latest",
         ),
     ] = None,
+    accept_loss: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_ACCEPT_LOSS",
+            metavar="NAMES",
+            help="Go on without the output of these lost transactions (comma-separated, as the error names them).",
+        ),
+    ] = None,
     restart_strategy: Annotated[
         str | None,
         typer.Option(
@@ -152,6 +160,7 @@ def run(
         coordinator_cert=coordinator_cert,
         coordinator_key=coordinator_key,
         restore_from=restore_from,
+        accept_loss=accept_loss,
         restart_strategy=restart_strategy,
         restart_attempts=restart_attempts,
         until_end=until_end,

@@ -104,8 +104,8 @@ class Attempt:
         recovered = recover(self._client, self._definition.sink, context, started)
         _log_recovery(started, recovered)
         self._watch.recovered(context.attempt, started, recovered)
-        splits = self._planner.plan(context, started.restored)
-        snapshots = () if started.restored is None else started.restored.snapshots
+        splits = self._planner.plan(context, recovered.restored)
+        snapshots = () if recovered.restored is None else recovered.restored.snapshots
         specs = [
             SubtaskSpec(
                 job=context.job,
@@ -165,15 +165,16 @@ def _error_of(event: JobEvent) -> TwoPhaseCommitError:
         return Fenced(event.message)
     known = getattr(errors, event.error_type, None)
     if isinstance(known, type) and issubclass(known, TwoPhaseCommitError):
-        return known(event.message)
-    error = TwoPhaseCommitError(event.message)
+        error: TwoPhaseCommitError = known(event.message)
+    else:
+        error = TwoPhaseCommitError(event.message)
     error.restartable = event.restartable
     return error
 
 
 def _log_recovery(started: StartedAttempt, recovered: Recovered) -> None:
-    if started.restored is not None:
-        log.info("attempt %d: restored checkpoint %d", started.attempt, started.restored.checkpoint_id)
+    if recovered.restored is not None:
+        log.info("attempt %d: restored checkpoint %d", started.attempt, recovered.restored.checkpoint_id)
     for item in recovered.settled:
         log.info("transaction %s: %s (%s)", item.committable.name, item.outcome.value, item.evidence)
     for name in _shown(recovered.lingering):

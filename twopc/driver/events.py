@@ -105,9 +105,9 @@ class EventWatch:
                 )
             )
 
-        if started.restored is not None:
-            positions = ", ".join(f"{item.partition}@{item.position}" for item in started.restored.positions)
-            tell("restored", positions, started.restored.checkpoint_id)
+        if found.restored is not None:
+            positions = ", ".join(f"{item.partition}@{item.position}" for item in found.restored.positions)
+            tell("restored", positions, found.restored.checkpoint_id)
         for item in found.settled:
             if item.outcome is Outcome.COMMITTED:
                 tell("resumed", item.committable.name, item.committable.checkpoint_id, item.committable.subtask)

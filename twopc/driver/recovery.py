@@ -3,9 +3,10 @@
 1. Every committable of the latest completed checkpoint is settled by asking the broker: a completed checkpoint is a
    promise, whatever is restored afterwards.
 2. The confirmations are stored.
-3. Only then is any transactional id initialised again, and what lingers aborted: initialising destroys the evidence
-   that step 1 needs, and fences a zombie of an earlier attempt.
-4. The source is planned: every start and stop becomes a number.
+3. If output is lost: it is decided, and stored, what becomes of it (`twopc.driver.losses`).
+4. Only then is any transactional id initialised again, and what lingers aborted: initialising destroys the evidence
+   that steps 1 and 3 need, and fences a zombie of an earlier attempt.
+5. The source is planned: every start and stop becomes a number.
 
 A crash anywhere in here is harmless: all of it is done again by the next attempt, and each step is idempotent.
 """
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.crashpoints import CrashPoint, reached
-from twopc.errors import TransactionLost
+from twopc.driver.losses import accept, heal
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.rpc.job_client import JobClient, StartedAttempt
@@ -30,53 +31,64 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What recovery found and did; `lingering` names the transactions that were aborted."""
+    """What recovery found and did; `lingering` names the transactions that were aborted, `restored` what to restore."""
 
     settled: tuple[Settled, ...]
     lingering: tuple[str, ...]
+    restored: CheckpointMetadata | None
 
 
 def recover(
     client: JobClient, sink: TwoPhaseCommitSink[Any], context: JobContext, started: StartedAttempt
 ) -> Recovered:
-    """Settle, confirm, abort what lingers; raise TransactionLost if a committed checkpoint's output is gone."""
+    """Settle, confirm, decide about losses, abort what lingers; raise TransactionLost if output is gone for good."""
     settled: list[Settled] = []
-    latest = started.latest
+    latest, restored = started.latest, started.restored
     reached(CrashPoint.DRIVER_BEFORE_SETTLE, checkpoint=0 if latest is None else latest.checkpoint_id)
     if latest is not None:
-        settled = sink.recover(context, latest.committables, started.confirmed)
+        due = [item for item in latest.committables if item.name not in started.lost]
+        settled = sink.recover(context, due, started.confirmed)
         reached(CrashPoint.DRIVER_AFTER_SETTLE, checkpoint=latest.checkpoint_id)
-        kept = [item.committable.name for item in settled if item.outcome is not Outcome.LOST]
-        new = [name for name in kept if name not in started.confirmed]
-        if new:
-            client.confirm(context.job, context.attempt, latest.checkpoint_id, new)
+        _confirm(client, context, started, latest, settled)
         reached(CrashPoint.DRIVER_AFTER_CONFIRM, checkpoint=latest.checkpoint_id)
-        refuse_losses(latest, settled)
+        if any(item.outcome is Outcome.LOST for item in settled):
+            restored = _decide(client, sink, context, started, settled)
     lingering = sink.abort_lingering(context)
     reached(CrashPoint.DRIVER_AFTER_ABORT_LINGERING, checkpoint=0 if latest is None else latest.checkpoint_id)
-    return Recovered(tuple(settled), tuple(lingering))
+    return Recovered(tuple(settled), tuple(lingering), restored)
 
 
-def refuse_losses(latest: CheckpointMetadata, settled: Sequence[Settled]) -> None:
-    """Raise TransactionLost if any committable is gone, naming the input whose output is missing."""
-    lost = [item for item in settled if item.outcome is Outcome.LOST]
-    if not lost:
-        return
-    subtasks = {item.committable.subtask for item in lost}
-    reach = ", ".join(
-        f"{position.partition} up to offset {position.position}"
-        for snapshot in latest.snapshots
-        if snapshot.subtask in subtasks
-        for position in snapshot.positions
-    )
-    evidence = "; ".join(f"{item.committable.name}: {item.evidence}" for item in lost)
-    raise TransactionLost(
-        f"{len(lost)} pre-committed transaction(s) of completed checkpoint {latest.checkpoint_id} can't be committed "
-        f"any more, so the output of their input is missing: {evidence}. The input concerned: {reach or 'unknown'}, "
-        "from the position of the checkpoint before. Nothing else was changed. To go on without that output: "
-        "--from none (start from the group's offsets), or name an earlier checkpoint with --from to write it again "
-        "(and what other subtasks wrote since then twice)."
-    )
+def _confirm(
+    client: JobClient,
+    context: JobContext,
+    started: StartedAttempt,
+    latest: CheckpointMetadata,
+    settled: Sequence[Settled],
+) -> None:
+    kept = [item.committable.name for item in settled if item.outcome in (Outcome.COMMITTED, Outcome.ALREADY_COMMITTED)]
+    new = [name for name in kept if name not in started.confirmed]
+    if new:
+        client.confirm(context.job, context.attempt, latest.checkpoint_id, new)
+
+
+def _decide(
+    client: JobClient,
+    sink: TwoPhaseCommitSink[Any],
+    context: JobContext,
+    started: StartedAttempt,
+    settled: Sequence[Settled],
+) -> CheckpointMetadata | None:
+    """Return what to restore although output of the latest checkpoint is lost."""
+    latest, restored = started.latest, started.restored
+    assert latest is not None
+    if restored is None or restored.checkpoint_id != latest.checkpoint_id:
+        log.warning("output of checkpoint %d is lost; another was named to be restored", latest.checkpoint_id)
+        return restored
+    lost = {item.committable.name for item in settled if item.outcome is Outcome.LOST}
+    if lost <= {name.strip() for name in context.settings.accept_loss.split(",")}:
+        accept(client, sink, context, latest, settled)
+        return restored
+    return heal(client, sink, context, started, settled)
 
 
 class Planner:

@@ -66,7 +66,10 @@ class Committer:
         settled = settle(self._client, committable, confirmed=False, budget_seconds=self._budget)
         if settled.outcome is Outcome.LOST:
             partitions = ", ".join(str(partition) for partition in prepared.partitions)
-            raise TransactionLost(
+            error = TransactionLost(
                 f"transaction {committable.name} belongs to a completed checkpoint and can't be committed: "
                 f"{settled.evidence}. Its output to {partitions} is missing"
             )
+            # The next attempt's recovery writes it again, or refuses to go on.
+            error.restartable = True
+            raise error

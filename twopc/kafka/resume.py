@@ -5,31 +5,76 @@ Invariants:
 - Every turn starts at DescribeTransactions; an EndTxn is sent only in the same turn as the verdict that allows it.
 - No error code decides: after anything but a yes the next turn asks again.
 - Nothing is initialised here: that would destroy the evidence.
+- Of one subtask, nothing is committed behind a transaction that is lost: if that one can be written again, so must be
+  what followed it, and only once. An abort is an EndTxn too, so the broker goes on knowing this very transaction.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
+from enum import Enum
 from typing import assert_never
 
+from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Unavailable
 from twopc.kafka.committable import PreparedTransaction, witness_metadata
 from twopc.kafka.patience import pauses
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
+from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.recovery import AlreadyCommitted, Commit, Evidence, Lost, Verdict, Wait, Witness, judge
 from twopc.sink import Outcome, Settled
 
 log = logging.getLogger(__name__)
 
 
-def settle(client: ControlClient, committable: Committable, *, confirmed: bool, budget_seconds: float) -> Settled:
+class Act(Enum):
+    """What to do about a transaction that is open and whole."""
+
+    COMMIT = "commit"
+    HOLD = "leave as it is"
+    ABORT = "abort"
+
+
+def settle_all(
+    client: ControlClient, committables: Iterable[Committable], confirmed: frozenset[str], budget_seconds: float
+) -> list[Settled]:
+    """Settle these, which must be in the order of their checkpoints; hold back what is open behind a lost one."""
+    found: list[Settled] = []
+    losers: set[SubtaskIndex] = set()
+    for item in committables:
+        if found:
+            reached(CrashPoint.DRIVER_IN_SETTLE, checkpoint=item.checkpoint_id)
+        act = Act.HOLD if item.subtask in losers else Act.COMMIT
+        settled = settle(client, item, confirmed=item.name in confirmed, budget_seconds=budget_seconds, act=act)
+        if settled.outcome is Outcome.LOST:
+            losers.add(item.subtask)
+        found.append(settled)
+    return found
+
+
+def act_on_all(
+    client: ControlClient, committables: Sequence[Committable], budget_seconds: float, act: Act
+) -> list[Settled]:
+    """Settle what was held back, one way or the other."""
+    return [settle(client, item, confirmed=False, budget_seconds=budget_seconds, act=act) for item in committables]
+
+
+def settle(
+    client: ControlClient,
+    committable: Committable,
+    *,
+    confirmed: bool,
+    budget_seconds: float,
+    act: Act = Act.COMMIT,
+) -> Settled:
     """Return what became of the transaction; raise Unavailable if it can't be told within the budget. Idempotent."""
     prepared = PreparedTransaction.from_committable(committable)
     doubt = ""
     for _ in pauses(budget_seconds):
         try:
-            settled = _turn(client, committable, prepared, confirmed)
+            settled = _turn(client, committable, prepared, confirmed, act)
         except Unavailable as error:
             doubt = str(error)
             continue
@@ -41,23 +86,37 @@ def settle(client: ControlClient, committable: Committable, *, confirmed: bool, 
 
 
 def _turn(
-    client: ControlClient, committable: Committable, prepared: PreparedTransaction, confirmed: bool
+    client: ControlClient, committable: Committable, prepared: PreparedTransaction, confirmed: bool, act: Act
 ) -> Settled | None:
     """Ask, judge and act once; None if it must be done again."""
     verdict: Verdict = judge(prepared.recorded, gather(client, prepared, confirmed))
     match verdict:
         case Commit():
-            if client.end_transaction(prepared.transactional_id, prepared.producer_id, prepared.producer_epoch):
-                return Settled(committable, Outcome.COMMITTED, "it was open, and the broker has committed it")
-            return None
+            return _end(client, committable, prepared, act)
         case AlreadyCommitted(why):
             return Settled(committable, Outcome.ALREADY_COMMITTED, why)
-        case Lost(why):
-            return Settled(committable, Outcome.LOST, why)
+        case Lost(why, certain):
+            return Settled(committable, Outcome.LOST, why, certain)
         case Wait():
             return None
         case _:
             assert_never(verdict)
+
+
+def _end(client: ControlClient, committable: Committable, prepared: PreparedTransaction, act: Act) -> Settled | None:
+    """Act on a transaction that is open and whole; None if it must be asked about again."""
+    if act is Act.HOLD:
+        return Settled(committable, Outcome.HELD, "it is open, behind one of its subtask that is lost")
+    commit = act is Act.COMMIT
+    said = client.end_transaction(
+        prepared.transactional_id, prepared.producer_id, prepared.producer_epoch, commit=commit
+    )
+    # That it was aborted is asked again, and not taken from an answer: a zombie may have committed it before.
+    return (
+        Settled(committable, Outcome.COMMITTED, "it was open, and the broker has committed it")
+        if said and commit
+        else None
+    )
 
 
 def gather(client: ControlClient, prepared: PreparedTransaction, confirmed: bool) -> Evidence:

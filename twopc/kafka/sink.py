@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_config import admin_config, checked_producer_properties
 from twopc.kafka.lingering import abort_open, fence_earlier
 from twopc.kafka.output import Channel, Output, TopicOf
 from twopc.kafka.plain import PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics, transaction_timeout_ms
-from twopc.kafka.resume import settle
+from twopc.kafka.resume import Act, act_on_all, settle_all
 from twopc.kafka.source import BYTES
 from twopc.kafka.transactional import Transaction, TransactionalWriter
 from twopc.kafka.wire import ControlClient
@@ -148,15 +147,16 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     ) -> list[Settled]:
         if not committables:
             return []
-        settled: list[Settled] = []
         with self._connect(context) as client:
-            for item in committables:
-                if settled:
-                    reached(CrashPoint.DRIVER_IN_SETTLE, checkpoint=item.checkpoint_id)
-                settled.append(
-                    settle(client, item, confirmed=item.name in confirmed, budget_seconds=SETTLE_BUDGET_SECONDS)
-                )
-        return settled
+            return settle_all(client, committables, confirmed, SETTLE_BUDGET_SECONDS)
+
+    def give_up(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
+        with self._connect(context) as client:
+            return act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.ABORT)
+
+    def commit_held(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
+        with self._connect(context) as client:
+            return act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.COMMIT)
 
     def abort_lingering(self, context: JobContext) -> list[str]:
         """Also where the sink is checked before an attempt starts: the first call comes before any subtask."""

@@ -106,13 +106,15 @@ class ControlClient:
         answers = self._run(lambda client: client._async_list_transactions())
         return {row.transactional_id: _state(row.state.value) for rows in answers.values() for row in rows}
 
-    def end_transaction(self, transactional_id: str, producer_id: int, producer_epoch: int) -> bool:
-        """Commit; return whether the broker said so. A no is not an outcome: ask describe_transaction what happened."""
+    def end_transaction(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, *, commit: bool = True
+    ) -> bool:
+        """Commit, or abort; return whether the broker said so. A no is not an outcome: ask describe_transaction."""
         request = EndTxnRequest(
             transactional_id=transactional_id,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            committed=True,
+            committed=commit,
             min_version=END_TXN_VERSION,
             max_version=END_TXN_VERSION,
         )

@@ -60,7 +60,9 @@ class StartedAttempt:
 
     `latest` is the latest completed checkpoint (whose committables are to be settled), `restored` the one to restore,
     None to start afresh. `confirmed` names the committables of `latest` whose commit is already confirmed.
-    `earlier_attempts` says whether this job ever ran before on this ledger.
+    `earlier_attempts` says whether this job ever ran before on this ledger. `lost` names those of `latest` whose loss
+    was settled before: where subtasks were healed, `restored` has their snapshots of earlier checkpoints already.
+    `earlier` holds the other completed checkpoints that are kept, while something of `latest` is outstanding.
     """
 
     attempt: AttemptId
@@ -68,3 +70,5 @@ class StartedAttempt:
     restored: CheckpointMetadata | None
     confirmed: frozenset[str]
     earlier_attempts: bool
+    lost: frozenset[str] = frozenset()
+    earlier: tuple[CheckpointMetadata, ...] = ()

@@ -101,7 +101,9 @@ class SubtaskSnapshot:
     """What one subtask stored for one checkpoint: the contents of its acknowledgement.
 
     `committables` holds every transaction that this subtask has pre-committed and not yet committed, those of aborted
-    checkpoints included. `finished` says that its bounded input was read to the end.
+    checkpoints included. `finished` says that its bounded input was read to the end. `base` is the checkpoint with
+    which the first of these transactions began: everything that this subtask wrote before it is committed. 0 if there
+    is none, or no single one, because the subtask was put together from several.
     """
 
     subtask: SubtaskIndex
@@ -109,6 +111,7 @@ class SubtaskSnapshot:
     state: StateHandle
     committables: tuple[Committable, ...]
     finished: bool = False
+    base: CheckpointId = CheckpointId(0)  # noqa: RUF009  a NewType call is a constant
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -117,6 +120,7 @@ class SubtaskSnapshot:
             "state": self.state.to_json(),
             "committables": [committable.to_json() for committable in self.committables],
             "finished": self.finished,
+            "base": self.base,
         }
 
     @classmethod
@@ -127,6 +131,7 @@ class SubtaskSnapshot:
             state=StateHandle.from_json(body["state"]),
             committables=tuple(Committable.from_json(item) for item in body["committables"]),
             finished=bool(body["finished"]),
+            base=CheckpointId(int(body.get("base", 0))),
         )
 
 

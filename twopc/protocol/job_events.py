@@ -28,6 +28,7 @@ class JobEventKind(StrEnum):
     COMPLETED = "completed"
     COMMITTED = "committed"
     CONFIRMED = "confirmed"
+    LOSS_SETTLED = "loss-settled"
     ABORTED = "aborted"
     END_OF_INPUT = "end-of-input"
     FAILED = "failed"

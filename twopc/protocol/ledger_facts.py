@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 
 METADATA_KIND = "checkpoint-metadata"
 
@@ -140,6 +140,45 @@ class CommittablesConfirmed:
 
 
 @dataclass(frozen=True, slots=True)
+class LossSettled:
+    """What was decided about output of a completed checkpoint that is lost. Durable before the evidence is destroyed.
+
+    The subtasks in `bases` are restored from those earlier checkpoints, whenever this one is restored, and write it
+    again. Without any, a person has accepted the loss. `message` is the audit: what is lost, and why.
+    """
+
+    KIND: ClassVar[str] = "loss-settled"
+
+    checkpoint_id: CheckpointId
+    attempt: AttemptId
+    names: tuple[str, ...]
+    bases: tuple[tuple[SubtaskIndex, CheckpointId], ...]
+    message: str
+    decided_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "checkpoint_id": self.checkpoint_id,
+            "attempt": self.attempt,
+            "names": list(self.names),
+            "bases": [list(pair) for pair in self.bases],
+            "message": self.message,
+            "decided_ms": self.decided_ms,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> LossSettled:
+        return cls(
+            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
+            attempt=AttemptId(int(body["attempt"])),
+            names=tuple(str(name) for name in body["names"]),
+            bases=tuple((SubtaskIndex(int(subtask)), CheckpointId(int(base))) for subtask, base in body["bases"]),
+            message=str(body["message"]),
+            decided_ms=int(body["decided_ms"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Somebody asked for a final checkpoint of this attempt."""
 
@@ -173,7 +212,15 @@ class AttemptEnded:
         return cls(AttemptId(int(body["attempt"])), bool(body["finished"]), str(body["reason"]))
 
 
-Entry = AttemptStarted | CheckpointReserved | CheckpointCompleted | CommittablesConfirmed | StopRequested | AttemptEnded
+Entry = (
+    AttemptStarted
+    | CheckpointReserved
+    | CheckpointCompleted
+    | CommittablesConfirmed
+    | LossSettled
+    | StopRequested
+    | AttemptEnded
+)
 """What is appended to the ledger."""
 
 Fact = CheckpointMetadata | Entry
@@ -184,6 +231,7 @@ ENTRY_TYPES: tuple[type[Entry], ...] = (
     CheckpointReserved,
     CheckpointCompleted,
     CommittablesConfirmed,
+    LossSettled,
     StopRequested,
     AttemptEnded,
 )

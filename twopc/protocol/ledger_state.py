@@ -3,7 +3,7 @@
 Invariants, checked as each fact is applied:
 - attempts grow; a checkpoint's id is greater than every id reserved before it;
 - only a reserved checkpoint of the current attempt completes, and completed ids grow;
-- a confirmation names a completed checkpoint.
+- a confirmation names a completed checkpoint; what is lost of one is decided once.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from twopc.protocol.ledger_facts import (
     CheckpointReserved,
     CommittablesConfirmed,
     Entry,
+    LossSettled,
     StopRequested,
 )
 from twopc.protocol.ledger_place import Place
@@ -35,10 +36,11 @@ NO_CHECKPOINT = CheckpointId(0)
 
 @dataclass(frozen=True, slots=True)
 class CompletedCheckpoint:
-    """A completion record, and which of its committables are confirmed."""
+    """A completion record, which of its committables are confirmed, and what was decided about those that are lost."""
 
     record: CheckpointCompleted
     confirmed: frozenset[str] = frozenset()
+    losses: tuple[LossSettled, ...] = ()
 
     @property
     def checkpoint_id(self) -> CheckpointId:
@@ -46,12 +48,22 @@ class CompletedCheckpoint:
 
     @property
     def outstanding(self) -> frozenset[str]:
-        """Names of the committables whose commit nobody has confirmed yet."""
-        return frozenset(name for names in self.record.committables for name in names) - self.confirmed
+        """Names of the committables whose commit nobody has confirmed yet, and about which nothing else is decided."""
+        return frozenset(name for names in self.record.committables for name in names) - self.confirmed - self.lost
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """Names of the committables that are lost: written again by healed subtasks, or accepted by a person."""
+        return frozenset(name for loss in self.losses for name in loss.names)
+
+    @property
+    def bases(self) -> dict[SubtaskIndex, CheckpointId]:
+        """The subtasks that are restored from an earlier checkpoint whenever this one is restored."""
+        return {subtask: base for loss in self.losses for subtask, base in loss.bases}
 
     def outstanding_of(self, subtask: SubtaskIndex) -> frozenset[str]:
         names = self.record.committables[subtask] if subtask < len(self.record.committables) else ()
-        return frozenset(names) - self.confirmed
+        return frozenset(names) - self.confirmed - self.lost
 
     def confirm(self, names: Iterable[str]) -> CompletedCheckpoint:
         return replace(self, confirmed=self.confirmed | (self.outstanding & frozenset(names)))
@@ -114,6 +126,15 @@ class LedgerState:
                     f"checkpoint {fact.checkpoint_id} is confirmed and not completed",
                 )
                 return replace(self, completed=tuple(each.confirm(fact.names) for each in self.completed))
+            case LossSettled():
+                self._check_loss(fact)
+                return replace(
+                    self,
+                    completed=tuple(
+                        replace(each, losses=(*each.losses, fact)) if each.checkpoint_id == fact.checkpoint_id else each
+                        for each in self.completed
+                    ),
+                )
             case StopRequested():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} is stopped, {self.current} runs")
                 return replace(self, stop_requested=True)
@@ -131,6 +152,14 @@ class LedgerState:
             f"checkpoint {fact.checkpoint_id} completes after {newest}, reserved were {self.last_reserved}",
         )
 
+    def _check_loss(self, fact: LossSettled) -> None:
+        found = self.find(fact.checkpoint_id)
+        _require(fact.attempt == self.current, f"a loss is settled by attempt {fact.attempt}")
+        _require(
+            found is not None and found.outstanding.issuperset(fact.names),
+            f"a loss of checkpoint {fact.checkpoint_id} is settled, while nothing of it is outstanding",
+        )
+
     def to_json(self) -> dict[str, Any]:
         return {
             "attempt": self.attempt.to_json() if self.attempt else None,
@@ -138,7 +167,12 @@ class LedgerState:
             "stop_requested": self.stop_requested,
             "last_reserved": self.last_reserved,
             "completed": [
-                {"record": each.record.to_json(), "confirmed": sorted(each.confirmed)} for each in self.completed
+                {
+                    "record": each.record.to_json(),
+                    "confirmed": sorted(each.confirmed),
+                    "losses": [loss.to_json() for loss in each.losses],
+                }
+                for each in self.completed
             ],
         }
 
@@ -151,7 +185,9 @@ class LedgerState:
             last_reserved=CheckpointId(int(body["last_reserved"])),
             completed=tuple(
                 CompletedCheckpoint(
-                    CheckpointCompleted.from_json(each["record"]), frozenset(str(name) for name in each["confirmed"])
+                    CheckpointCompleted.from_json(each["record"]),
+                    frozenset(str(name) for name in each["confirmed"]),
+                    tuple(LossSettled.from_json(loss) for loss in each.get("losses", ())),
                 )
                 for each in body["completed"]
             ),

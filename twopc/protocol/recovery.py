@@ -4,7 +4,8 @@ Invariants:
 
 - Commit is said only of the very transaction that was recorded: same producer id, same producer epoch, same start time,
   still open. A producer keeps its id and epoch over all its transactions, so anything less commits the wrong one.
-- Lost is said only when the broker, or the lack of any evidence, leaves nothing else; it always says why.
+- Lost is said only when the broker, or the lack of any evidence, leaves nothing else; it always says why, and whether
+  it is certain that none of it was or will be committed.
 - An error code is not evidence: none enters here.
 """
 
@@ -80,9 +81,10 @@ class AlreadyCommitted:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """It can't be committed any more; `why` we know."""
+    """It can't be committed any more; `why` we know. `certain`: the broker itself says that it was aborted."""
 
     why: str
+    certain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def judge(recorded: Recorded, evidence: Evidence) -> Verdict:
     """Return what to do about the transaction."""
     described = evidence.described
     if described is not None and described.start_ms == recorded.start_ms:
-        verdict = _judge_itself(recorded, described, evidence.topic_ids)
+        verdict = _judge_itself(recorded, described, evidence)
         if verdict is not None:
             return verdict
     if described is not None and _moved_on(recorded, described):
@@ -105,18 +107,20 @@ def judge(recorded: Recorded, evidence: Evidence) -> Verdict:
     return _judge_without_broker(evidence)
 
 
-def _judge_itself(recorded: Recorded, described: Described, topic_ids: Mapping[str, str]) -> Verdict | None:
+def _judge_itself(recorded: Recorded, described: Described, evidence: Evidence) -> Verdict | None:
     """Judge by the broker's word on this very transaction; None if it has none."""
     same_producer = described.producer_id == recorded.producer_id
     match described.state:
         case BrokerState.ONGOING if same_producer and described.producer_epoch == recorded.producer_epoch:
-            return _judge_topics(recorded.topic_ids, topic_ids) or Commit()
+            return _judge_topics(recorded.topic_ids, evidence.topic_ids) or Commit()
         case BrokerState.PREPARE_COMMIT | BrokerState.COMPLETE_COMMIT if same_producer:
             return AlreadyCommitted(f"the broker says {described.state.value} for its start time")
         case BrokerState.PREPARE_ABORT | BrokerState.COMPLETE_ABORT:
             return Lost(
                 f"the broker says {described.state.value}: it was aborted, by its time-out (transaction.timeout.ms) or "
-                "by another producer with the same transactional id"
+                "by another producer with the same transactional id",
+                # An abort by protocol version 2 that comes after the commit changes what the broker says, not the data.
+                certain=not evidence.confirmed and evidence.witness is not Witness.COMMITTED,
             )
         case BrokerState.PREPARE_EPOCH_FENCE:
             return Wait()

@@ -26,6 +26,8 @@ from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, ToSubtask, Trigger, Welcome
 
+NOTHING = CheckpointId(0)
+
 
 @dataclass(frozen=True, slots=True)
 class PreCommitted:
@@ -67,7 +69,9 @@ Action = TakeCheckpoint | CommitPending | End | Ignore
 class SubtaskState:
     """The protocol state of one subtask in one attempt. Used by one thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, base: CheckpointId = NOTHING) -> None:
+        """`base` is the checkpoint that was restored; see `SubtaskSnapshot.base`."""
+        self.base = base
         self.last_seen = CheckpointId(0)
         self.reading = True
         self._pending: list[PreCommitted] = []
@@ -111,4 +115,6 @@ class SubtaskState:
     def committed(self, checkpoint_id: CheckpointId) -> None:
         """Everything handed out up to this checkpoint is committed."""
         assert checkpoint_id <= self._handed_out, "committed without a completion"
+        done = [entry.checkpoint_id for entry in self._pending if entry.checkpoint_id <= checkpoint_id]
+        self.base = max(done, default=self.base)
         self._pending = [entry for entry in self._pending if entry.checkpoint_id > checkpoint_id]

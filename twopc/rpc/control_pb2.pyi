@@ -177,18 +177,22 @@ class StartAttemptRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[CheckpointSettings, _Mapping]] = ..., restore_from: _Optional[str] = ...) -> None: ...
 
 class StartAttemptResponse(_message.Message):
-    __slots__ = ("attempt", "latest_json", "restored_json", "confirmed", "earlier_attempts")
+    __slots__ = ("attempt", "latest_json", "restored_json", "confirmed", "earlier_attempts", "lost", "earlier_json")
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     LATEST_JSON_FIELD_NUMBER: _ClassVar[int]
     RESTORED_JSON_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     EARLIER_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    EARLIER_JSON_FIELD_NUMBER: _ClassVar[int]
     attempt: int
     latest_json: bytes
     restored_json: bytes
     confirmed: _containers.RepeatedScalarFieldContainer[str]
     earlier_attempts: bool
-    def __init__(self, attempt: _Optional[int] = ..., latest_json: _Optional[bytes] = ..., restored_json: _Optional[bytes] = ..., confirmed: _Optional[_Iterable[str]] = ..., earlier_attempts: _Optional[bool] = ...) -> None: ...
+    lost: _containers.RepeatedScalarFieldContainer[str]
+    earlier_json: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, attempt: _Optional[int] = ..., latest_json: _Optional[bytes] = ..., restored_json: _Optional[bytes] = ..., confirmed: _Optional[_Iterable[str]] = ..., earlier_attempts: _Optional[bool] = ..., lost: _Optional[_Iterable[str]] = ..., earlier_json: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class ConfirmRequest(_message.Message):
     __slots__ = ("job", "attempt", "checkpoint_id", "committables")
@@ -203,6 +207,34 @@ class ConfirmRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., checkpoint_id: _Optional[int] = ..., committables: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ConfirmResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SubtaskBase(_message.Message):
+    __slots__ = ("subtask", "checkpoint_id")
+    SUBTASK_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    subtask: int
+    checkpoint_id: int
+    def __init__(self, subtask: _Optional[int] = ..., checkpoint_id: _Optional[int] = ...) -> None: ...
+
+class SettleLossRequest(_message.Message):
+    __slots__ = ("job", "attempt", "checkpoint_id", "committables", "bases", "message")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    COMMITTABLES_FIELD_NUMBER: _ClassVar[int]
+    BASES_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    attempt: int
+    checkpoint_id: int
+    committables: _containers.RepeatedScalarFieldContainer[str]
+    bases: _containers.RepeatedCompositeFieldContainer[SubtaskBase]
+    message: str
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., checkpoint_id: _Optional[int] = ..., committables: _Optional[_Iterable[str]] = ..., bases: _Optional[_Iterable[_Union[SubtaskBase, _Mapping]]] = ..., message: _Optional[str] = ...) -> None: ...
+
+class SettleLossResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

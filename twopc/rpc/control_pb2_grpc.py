@@ -123,6 +123,11 @@ class JobControlStub:
                 request_serializer=twopc_dot_rpc_dot_control__pb2.ConfirmRequest.SerializeToString,
                 response_deserializer=twopc_dot_rpc_dot_control__pb2.ConfirmResponse.FromString,
                 _registered_method=True)
+        self.SettleLoss = channel.unary_unary(
+                '/twopc.rpc.JobControl/SettleLoss',
+                request_serializer=twopc_dot_rpc_dot_control__pb2.SettleLossRequest.SerializeToString,
+                response_deserializer=twopc_dot_rpc_dot_control__pb2.SettleLossResponse.FromString,
+                _registered_method=True)
         self.Stop = channel.unary_unary(
                 '/twopc.rpc.JobControl/Stop',
                 request_serializer=twopc_dot_rpc_dot_control__pb2.StopRequest.SerializeToString,
@@ -153,6 +158,13 @@ class JobControlServicer:
 
     def Confirm(self, request, context):
         """Stores that these committables are committed. Answers after the fact is durable.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SettleLoss(self, request, context):
+        """Stores what becomes of committables that are lost. Answers after the fact is durable.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -191,6 +203,11 @@ def add_JobControlServicer_to_server(servicer, server):
                     servicer.Confirm,
                     request_deserializer=twopc_dot_rpc_dot_control__pb2.ConfirmRequest.FromString,
                     response_serializer=twopc_dot_rpc_dot_control__pb2.ConfirmResponse.SerializeToString,
+            ),
+            'SettleLoss': grpc.unary_unary_rpc_method_handler(
+                    servicer.SettleLoss,
+                    request_deserializer=twopc_dot_rpc_dot_control__pb2.SettleLossRequest.FromString,
+                    response_serializer=twopc_dot_rpc_dot_control__pb2.SettleLossResponse.SerializeToString,
             ),
             'Stop': grpc.unary_unary_rpc_method_handler(
                     servicer.Stop,
@@ -263,6 +280,33 @@ class JobControl:
             '/twopc.rpc.JobControl/Confirm',
             twopc_dot_rpc_dot_control__pb2.ConfirmRequest.SerializeToString,
             twopc_dot_rpc_dot_control__pb2.ConfirmResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SettleLoss(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/twopc.rpc.JobControl/SettleLoss',
+            twopc_dot_rpc_dot_control__pb2.SettleLossRequest.SerializeToString,
+            twopc_dot_rpc_dot_control__pb2.SettleLossResponse.FromString,
             options,
             channel_credentials,
             insecure,

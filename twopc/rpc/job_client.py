@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import grpc
@@ -12,7 +12,7 @@ import grpc
 from twopc.config import RunSettings
 from twopc.errors import Unavailable
 from twopc.protocol.attempts import StartedAttempt
-from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
@@ -72,12 +72,34 @@ class JobClient:
             restored=decode_metadata(answer.restored_json),
             confirmed=frozenset(answer.confirmed),
             earlier_attempts=answer.earlier_attempts,
+            lost=frozenset(answer.lost),
+            earlier=tuple(each for each in map(decode_metadata, answer.earlier_json) if each is not None),
         )
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
         """Have it stored that these committables are committed; returns when that is durable."""
         request = pb.ConfirmRequest(job=job, attempt=attempt, checkpoint_id=checkpoint_id, committables=names)
         self._call(self._stub.Confirm, request)
+
+    def settle_loss(
+        self,
+        job: str,
+        attempt: AttemptId,
+        checkpoint_id: CheckpointId,
+        names: Sequence[str],
+        bases: Mapping[SubtaskIndex, CheckpointId],
+        message: str,
+    ) -> None:
+        """Have it stored what becomes of these committables, which are lost; returns when that is durable."""
+        request = pb.SettleLossRequest(
+            job=job,
+            attempt=attempt,
+            checkpoint_id=checkpoint_id,
+            committables=names,
+            bases=[pb.SubtaskBase(subtask=subtask, checkpoint_id=base) for subtask, base in sorted(bases.items())],
+            message=message,
+        )
+        self._call(self._stub.SettleLoss, request)
 
     def stop(self, job: str, attempt: AttemptId) -> None:
         """Ask for a final checkpoint, after which the job finishes."""

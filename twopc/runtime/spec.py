@@ -8,9 +8,10 @@ from typing import Any
 
 from twopc.config import RunSettings
 from twopc.protocol.facts import SubtaskSnapshot
-from twopc.protocol.ids import AttemptId, SubtaskIndex
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.sink import JobContext, SubtaskContext
 from twopc.source import Split
+from twopc.state.layout import parse_snapshot_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,17 @@ class SubtaskSpec:
     @property
     def context(self) -> SubtaskContext:
         return SubtaskContext(self.job, self.attempt, self.parallelism, self.settings, self.subtask)
+
+    @property
+    def base(self) -> CheckpointId:
+        """The checkpoint that this subtask's part of the state comes from; 0 for none, or if it comes from several."""
+        mine = {split.partition for split in self.splits}
+        bases = {
+            parse_snapshot_path(snapshot.state.path)[0]
+            for snapshot in self.snapshots
+            if snapshot.subtask == self.subtask or any(held.partition in mine for held in snapshot.positions)
+        }
+        return bases.pop() if len(bases) == 1 else CheckpointId(0)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -26,7 +26,7 @@ from twopc.errors import CheckpointDeclined, Fenced, Unavailable
 from twopc.protocol.facts import PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Progress, ToSubtask, Trigger
-from twopc.protocol.subtask_state import CommitPending, End, Ignore, PreCommitted, SubtaskState, TakeCheckpoint
+from twopc.protocol.subtask_state import NOTHING, CommitPending, End, Ignore, PreCommitted, SubtaskState, TakeCheckpoint
 from twopc.record import Batch
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.link import Link
@@ -59,12 +59,20 @@ class Parts:
 class Subtask:
     """Runs until the coordinator says that the job has finished, or something fails."""
 
-    def __init__(self, index: SubtaskIndex, parts: Parts, *, group: str | None, silence_limit_seconds: float) -> None:
+    def __init__(
+        self,
+        index: SubtaskIndex,
+        parts: Parts,
+        *,
+        group: str | None,
+        silence_limit_seconds: float,
+        base: CheckpointId = NOTHING,
+    ) -> None:
         self._index = index
         self._parts = parts
         self._group = group
         self._silence_limit = silence_limit_seconds
-        self._state = SubtaskState()
+        self._state = SubtaskState(base)
         self._batch_size = BatchSize()
         self._found: SimpleQueue[CommitPending | BaseException] = SimpleQueue()
         self._txn: Any = None
@@ -169,9 +177,9 @@ class Subtask:
 
     def _snapshot_maker(self, positions: tuple[PartitionPosition, ...]) -> Callable[[StateHandle], SubtaskSnapshot]:
         """Fix everything but the state handle now, on the loop: what follows must not leak into this checkpoint."""
-        committables = self._state.committables
+        committables, base = self._state.committables, self._state.base
         finished = self._parts.reader.finished()
-        return lambda handle: SubtaskSnapshot(self._index, positions, handle, committables, finished)
+        return lambda handle: SubtaskSnapshot(self._index, positions, handle, committables, finished, base)
 
     def _store_and_acknowledge(
         self,

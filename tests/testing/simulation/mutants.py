@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import coordinator.jobs
+import twopc.driver.losses
 import twopc.driver.recovery
 import twopc.kafka.patience
 import twopc.kafka.resume
@@ -22,9 +23,11 @@ from coordinator.checkpoint import PendingCheckpoint
 from coordinator.core import Core
 from coordinator.events import Stored
 from twopc.kafka.naming import SlotName, transactional_id
+from twopc.kafka.resume import settle
 from twopc.kafka.slots import SlotPool, SlotState
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.protocol.facts import SubtaskSnapshot
+from twopc.protocol.healing import Fate, plan
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
@@ -180,8 +183,8 @@ def _one_acknowledgement(pending: Any) -> Any:
 
 
 def _lost_by_error_code(original: Any) -> Any:
-    def turn(client: Any, committable: Any, prepared: Any, confirmed: bool) -> Any:
-        return original(client, committable, prepared, confirmed) or Settled(committable, Outcome.LOST, "it said no")
+    def turn(client: Any, committable: Any, *how: Any) -> Any:
+        return original(client, committable, *how) or Settled(committable, Outcome.LOST, "it said no")
 
     return turn
 
@@ -218,6 +221,40 @@ def _same_ids_in_every_attempt() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _healed_from_the_latest() -> Iterator[None]:
+    def latest_itself(latest: Any, bases: Any, earlier: Any) -> Any:
+        return latest
+
+    with (
+        patch.object(twopc.driver.losses, "restored_from", latest_itself),
+        patch.object(coordinator.jobs, "restored_from", latest_itself),
+    ):
+        yield
+
+
+@contextmanager
+def _healed_blindly() -> Iterator[None]:
+    """Commit what is open behind a lost one, and write all of it again."""
+
+    def plan_all(latest: Any, fates: Any, earlier: Any) -> Any:
+        losers, blind = set(), {}
+        for item in latest.committables:
+            if fates[item.name] is not Fate.COMMITTED:
+                losers.add(item.subtask)
+            blind[item.name] = Fate.ABORTED if item.subtask in losers else Fate.COMMITTED
+        return plan(latest, blind, earlier)
+
+    def settle_each(client: Any, items: Any, confirmed: Any, seconds: float) -> Any:
+        return [settle(client, item, confirmed=item.name in confirmed, budget_seconds=seconds) for item in items]
+
+    with (
+        patch.object(twopc.driver.losses, "plan", plan_all),
+        patch.object(twopc.testing.simulation.sink, "settle_all", settle_each),
+    ):
+        yield
+
+
 BREAKS = {
     "stream_breaks": 0.2,
     "kill_every_ms": 0,
@@ -227,6 +264,13 @@ BREAKS = {
 }
 LATE = {"end_txn_late": 0.3, "fault_phase_ms": 5_000}
 KILLS = {"kill_every_ms": 500, "fault_phase_ms": 5_000}
+
+EXPIRING = {
+    "transaction_timeout_ms": 1_000,
+    "snapshot_refused": 0.3,
+    "kill_all_every_ms": 1_500,
+    "fault_phase_ms": 5_000,
+}
 
 MUTANTS = (
     Mutant("a trigger is taken whatever its id", _around(SubtaskState, "on", _any_trigger), {"duplicates": 0.2}),
@@ -277,7 +321,11 @@ MUTANTS = (
     Mutant("what was not stored counts as stored", _around(coordinator.jobs.Jobs, "_store", _stored_anyway)),
     Mutant(
         "losses are passed over",
-        _instead(twopc.driver.recovery, "refuse_losses", lambda latest, settled: None),
+        _instead(twopc.driver.recovery, "heal", lambda client, sink, context, started, settled: started.restored),
         timeouts=True,
     ),
+    Mutant(
+        "a healed subtask is restored from the latest checkpoint", _healed_from_the_latest, timeouts=True, seeds=600
+    ),
+    Mutant("a loss is healed although a part was committed", _healed_blindly, EXPIRING, 1_000, timeouts=True),
 )

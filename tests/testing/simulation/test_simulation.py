@@ -51,6 +51,10 @@ def test_losses_are_said_where_transactions_expire() -> None:
     assert played(LOSSES).lost > 0
 
 
+def test_the_seeds_heal_losses() -> None:
+    assert played(LOSSES).coverage["healed a loss"] > 0
+
+
 def test_nothing_is_said_to_be_lost_where_no_transaction_expires() -> None:
     assert played(NO_LOSS).lost == 0
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from coordinator.events import AttemptRequested, ConfirmRequested, EndAsked, SessionId
+from coordinator.events import AttemptRequested, ConfirmRequested, EndAsked, LossDecided, SessionId
 from coordinator.jobs import Jobs
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.attempts import CheckpointSettings, StartedAttempt
-from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import FencedOff, ToSubtask
 from twopc.testing.simulation.disk import CheckpointFolder
@@ -151,6 +151,18 @@ class SimJobClient:
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: list[str]) -> None:
         self._ask(lambda jobs: jobs.request(job, ConfirmRequested(attempt, checkpoint_id, tuple(names))))
+
+    def settle_loss(
+        self,
+        job: str,
+        attempt: AttemptId,
+        checkpoint_id: CheckpointId,
+        names: Sequence[str],
+        bases: Mapping[SubtaskIndex, CheckpointId],
+        message: str,
+    ) -> None:
+        decided = LossDecided(attempt, checkpoint_id, tuple(names), tuple(sorted(bases.items())), message)
+        self._ask(lambda jobs: jobs.request(job, decided))
 
     def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
         self._ask(lambda jobs: jobs.request(job, EndAsked(attempt, reason)))

@@ -27,6 +27,7 @@ from twopc.testing.simulation.coordinator import JOB, SimJobClient, settings_of
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.source import SimSource
 from twopc.testing.simulation.subtask import SimSubtask
+from twopc.testing.simulation.verdict import HEALED
 from twopc.testing.simulation.world import Lane, Process, World
 
 LOOK_MS = 100
@@ -36,7 +37,6 @@ IDLE_MS = 2_000
 RESTART_MS = (50, 300)
 DRAIN_MS = 10_000
 SWEEP_MS = 2_000
-LOSSES = "TransactionLost"
 
 
 class SimDriver:
@@ -91,8 +91,10 @@ class SimDriver:
             found = recover(self._job_client, self._sink, context, started)
             for item in found.settled:
                 self._world.note(self.process.name, item.committable.name, item.outcome.value, item.evidence)
-            splits = self._planner.plan(context, started.restored)
-            snapshots = () if started.restored is None else started.restored.snapshots
+            if found.restored is not started.restored:
+                self._world.coverage[HEALED] += 1
+            splits = self._planner.plan(context, found.restored)
+            snapshots = () if found.restored is None else found.restored.snapshots
             for index, mine in enumerate(assign(splits, parallelism)):
                 spec = SubtaskSpec(
                     JOB, started.attempt, SubtaskIndex(index), parallelism, "", "", settings, mine, snapshots
@@ -147,8 +149,6 @@ class SimDriver:
             match event.kind:
                 case JobEventKind.FINISHED:
                     self._finish(event.message)
-                case JobEventKind.FAILED if event.error_type == LOSSES:
-                    return TransactionLost(event.message)
                 case JobEventKind.FAILED | JobEventKind.FENCED:
                     return Unavailable(event.message)
                 case JobEventKind.STATUS if (

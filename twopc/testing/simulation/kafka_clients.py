@@ -48,10 +48,12 @@ class SimControlClient:
     def list_transactions(self) -> dict[str, BrokerState]:
         return _lossy(self._broker, lambda: {name: found.state for name, found in self._broker.ids.items()})
 
-    def end_transaction(self, transactional_id: str, producer_id: int, producer_epoch: int) -> bool:
+    def end_transaction(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, *, commit: bool = True
+    ) -> bool:
         producer = (producer_id, producer_epoch)
         try:
-            return _lossy(self._broker, lambda: self._broker.end(transactional_id, producer, commit=True)) == NONE
+            return _lossy(self._broker, lambda: self._broker.end(transactional_id, producer, commit=commit)) == NONE
         except Unavailable:
             return False
 

@@ -16,6 +16,7 @@ import twopc.driver.recovery
 import twopc.kafka.committer
 import twopc.kafka.lingering
 import twopc.kafka.patience
+import twopc.kafka.resume
 import twopc.kafka.transactional
 import twopc.runtime.state
 import twopc.runtime.subtask
@@ -31,6 +32,7 @@ CRASHING: tuple[Any, ...] = (
     twopc.driver.recovery,
     twopc.kafka.committer,
     twopc.kafka.lingering,
+    twopc.kafka.resume,
     twopc.kafka.transactional,
     twopc.runtime.subtask,
 )

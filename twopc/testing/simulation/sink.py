@@ -12,7 +12,7 @@ from typing import Any
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.kafka.lingering import abort_open, fence_earlier
 from twopc.kafka.naming import SlotName, transactional_id
-from twopc.kafka.resume import settle
+from twopc.kafka.resume import Act, act_on_all, settle_all
 from twopc.kafka.slots import MOST_SLOTS, Slot, SlotPool, SlotState
 from twopc.kafka.transactional import Transaction, TransactionalWriter
 from twopc.kafka.writer_config import WriterConfig
@@ -160,10 +160,11 @@ class SimSink(TwoPhaseCommitSink[Transaction]):
         self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
     ) -> list[Settled]:
         client: Any = SimControlClient(self._broker)
-        return [
-            settle(client, item, confirmed=item.name in confirmed, budget_seconds=SETTLE_BUDGET_SECONDS)
-            for item in committables
-        ]
+        return settle_all(client, committables, confirmed, SETTLE_BUDGET_SECONDS)
+
+    def give_up(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
+        client: Any = SimControlClient(self._broker)
+        return act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.ABORT)
 
     def abort_lingering(self, context: JobContext) -> list[str]:
         client: Any = SimControlClient(self._broker)

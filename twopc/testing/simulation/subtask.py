@@ -143,7 +143,7 @@ class SimSubtask:
             store_executor=SimExecutor(world, Lane(self.process, "store"), self._woken),
             commit_executor=SimExecutor(world, Lane(self.process, "commit"), self._woken),
         )
-        self._subtask = Subtask(spec.subtask, parts, group=GROUP, silence_limit_seconds=SILENCE_SECONDS)
+        self._subtask = Subtask(spec.subtask, parts, group=GROUP, silence_limit_seconds=SILENCE_SECONDS, base=spec.base)
         self._subtask.begin()
         self._step_in(self._world.between(*STEP_MS))
 

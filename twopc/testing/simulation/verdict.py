@@ -21,6 +21,8 @@ from twopc.testing.simulation.world import EPOCH_MS
 FALSE_ALARM = "said to be lost while it is committed"
 COMMITTABLE = r"\bjob-\d+-\d+-\d+@\d+"
 
+HEALED = "healed a loss"
+
 if TYPE_CHECKING:
     from twopc.testing.simulation.run import Simulation
 
@@ -33,6 +35,9 @@ def judge_run(run: Simulation) -> None:
         if len(set(numbers)) != len(numbers):
             world.violated(f"a checkpoint id was {what} twice", numbers)
     run.people.judge()
+    if world.coverage[HEALED] and world.faults.transaction_timeout_ms == NO_TIMEOUT_MS:
+        # Healing must not hide that something lost it.
+        world.violated("output was lost, and written again, although no transaction expires")
     if run.lost:
         _judge_loss(run)
         return

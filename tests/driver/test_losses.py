@@ -1,0 +1,167 @@
+"""What the driver does about lost output, in which order, and what it says."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import pytest
+
+from tests.driver.test_recovery import FakeSink, committable
+from twopc.config import RunSettings
+from twopc.driver.recovery import Recovered, recover
+from twopc.errors import TransactionLost
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.rpc.job_client import JobClient, StartedAttempt
+from twopc.sink import JobContext, Outcome, Settled
+
+CONTEXT = JobContext("job", AttemptId(2), 1, RunSettings())
+
+
+def metadata(number: int, *names: int, base: int = 0) -> CheckpointMetadata:
+    snapshot = SubtaskSnapshot(
+        SubtaskIndex(0),
+        (PartitionPosition(TopicPartition("in", 0), "id", Position(10 * number)),),
+        StateHandle(f"chk-{number}/subtask-0", "digest", 0, 0),
+        tuple(committable(each) for each in names),
+        base=CheckpointId(base),
+    )
+    return CheckpointMetadata("job", CheckpointId(number), AttemptId(1), 1, CheckpointKind.PERIODIC, 0, 0, (snapshot,))
+
+
+@dataclass
+class LosingSink(FakeSink):
+    """Loses some, holds back some; `zombie` commits what is held back before it can be aborted."""
+
+    held: frozenset[str] = frozenset()
+    certain: bool = True
+    zombie: bool = False
+
+    def recover(
+        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
+    ) -> list[Settled]:
+        self.log.append(f"settle {','.join(item.name for item in committables)}")
+        return [self._settled(item) for item in committables]
+
+    def _settled(self, item: Committable) -> Settled:
+        if item.name in self.lost:
+            return Settled(item, Outcome.LOST, "said the broker", self.certain)
+        return Settled(item, Outcome.HELD if item.name in self.held else Outcome.COMMITTED, "said the broker")
+
+    def give_up(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
+        self.log.append(f"give up {','.join(item.name for item in committables)}")
+        outcome = Outcome.ALREADY_COMMITTED if self.zombie else Outcome.LOST
+        return [Settled(item, outcome, "aborted", not self.zombie) for item in committables]
+
+    def commit_held(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
+        self.log.append(f"commit {','.join(item.name for item in committables)}")
+        return [Settled(item, Outcome.COMMITTED, "committed") for item in committables]
+
+
+@dataclass
+class Client:
+    log: list[str]
+    messages: list[str] = field(default_factory=list)
+
+    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
+        self.log.append(f"confirm {','.join(names)}")
+
+    def settle_loss(
+        self,
+        job: str,
+        attempt: AttemptId,
+        checkpoint_id: CheckpointId,
+        names: Sequence[str],
+        bases: Mapping[SubtaskIndex, CheckpointId],
+        message: str,
+    ) -> None:
+        self.log.append(f"store {','.join(names)} from {dict(bases)}")
+        self.messages.append(message)
+
+
+def run(sink: LosingSink, started: StartedAttempt, context: JobContext = CONTEXT) -> tuple[Recovered, Client]:
+    client = Client(sink.log)
+    return recover(cast(JobClient, client), sink, context, started), client
+
+
+def started(latest: CheckpointMetadata, *earlier: CheckpointMetadata, lost: Sequence[str] = ()) -> StartedAttempt:
+    return StartedAttempt(
+        attempt=AttemptId(2),
+        latest=latest,
+        restored=latest,
+        confirmed=frozenset(),
+        earlier_attempts=True,
+        lost=frozenset(lost),
+        earlier=earlier,
+    )
+
+
+def test_it_stores_from_where_it_heals_before_any_id_is_initialised() -> None:
+    log: list[str] = []
+    sink = LosingSink(log, frozenset({"t@7"}))
+    found, client = run(sink, started(metadata(7, 7, base=6), metadata(6)))
+    assert log == ["settle t@7", "store t@7 from {0: 6}", "abort lingering"]
+    assert found.restored is not None
+    assert [int(item.position) for item in found.restored.positions] == [60]
+    assert "in[0] up to offset 70" in client.messages[0]
+
+
+def test_what_is_open_behind_a_lost_one_is_aborted_before_that_is_stored() -> None:
+    log: list[str] = []
+    run(LosingSink(log, frozenset({"t@6"}), held=frozenset({"t@7"})), started(metadata(7, 6, 7, base=5), metadata(5)))
+    assert log == ["settle t@6,t@7", "give up t@7", "store t@6,t@7 from {0: 5}", "abort lingering"]
+
+
+def test_a_zombie_that_committed_what_was_held_back_makes_it_refuse() -> None:
+    log: list[str] = []
+    sink = LosingSink(log, frozenset({"t@6"}), held=frozenset({"t@7"}), zombie=True)
+    with pytest.raises(TransactionLost, match="what subtask 0 wrote for checkpoint 7 is committed, though t@6"):
+        run(sink, started(metadata(7, 6, 7, base=5), metadata(5)))
+    assert log == ["settle t@6,t@7", "give up t@7"]
+
+
+def test_nothing_is_aborted_where_healing_is_impossible_anyway() -> None:
+    log: list[str] = []
+    sink = LosingSink(log, frozenset({"t@6"}), held=frozenset({"t@7"}))
+    with pytest.raises(TransactionLost, match="no checkpoint is kept"):
+        run(sink, started(metadata(7, 6, 7, base=5)))
+    assert log == ["settle t@6,t@7"]
+
+
+def test_a_loss_without_proof_is_refused_with_the_ways_on() -> None:
+    log: list[str] = []
+    with pytest.raises(TransactionLost, match=r"(?s)nothing proves.*--accept-loss t@7\. .*--from ID"):
+        run(LosingSink(log, frozenset({"t@7"}), certain=False), started(metadata(7, 7, base=6), metadata(6)))
+    assert log == ["settle t@7"]
+
+
+def test_what_was_healed_before_is_not_settled_again() -> None:
+    log: list[str] = []
+    found, _ = run(LosingSink(log), started(metadata(7, 7, 8), lost=["t@7"]))
+    assert log == ["settle t@8", "confirm t@8", "abort lingering"]
+    assert found.restored == metadata(7, 7, 8)
+
+
+def test_a_loss_that_a_person_accepted_is_stored_and_the_rest_is_committed() -> None:
+    log: list[str] = []
+    context = replace(CONTEXT, settings=RunSettings(accept_loss="t@6, other"))
+    sink = LosingSink(log, frozenset({"t@6"}), held=frozenset({"t@7"}))
+    found, client = run(sink, started(metadata(7, 6, 7, base=5), metadata(5)), context)
+    assert log == ["settle t@6,t@7", "commit t@7", "confirm t@7", "store t@6 from {}", "abort lingering"]
+    assert found.restored == metadata(7, 6, 7, base=5)
+    assert "accepted, by --accept-loss" in client.messages[0]
+
+
+def test_accepting_another_loss_accepts_nothing() -> None:
+    context = replace(CONTEXT, settings=RunSettings(accept_loss="t@5"))
+    with pytest.raises(TransactionLost):
+        run(LosingSink([], frozenset({"t@7"})), started(metadata(7, 7)), context)
+
+
+def test_whoever_names_another_checkpoint_to_restore_has_decided_about_the_loss() -> None:
+    log: list[str] = []
+    asked = replace(started(metadata(7, 7)), restored=metadata(5))
+    found, _ = run(LosingSink(log, frozenset({"t@7"})), asked)
+    assert log == ["settle t@7", "abort lingering"]
+    assert found.restored == metadata(5)
