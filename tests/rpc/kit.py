@@ -11,7 +11,7 @@ from tests.coordinator.kit import snapshot
 from twopc.config import RunSettings
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
-from twopc.protocol.messages import Ack, Committed, Complete, FencedOff, Finish, ToSubtask, Trigger
+from twopc.protocol.messages import Ack, Committed, Complete, FencedOff, Finish, ToSubtask, Trigger, Welcome
 from twopc.rpc.job_client import JobClient
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import TlsFiles
@@ -54,7 +54,8 @@ class ScriptedSubtask:
         while not self._ended.is_set():
             for message in self.link.receive(timeout=0.05):
                 self.heard.append(message)
-                self.answer(message)
+                if not isinstance(message, Welcome):
+                    self.answer(message)
 
     def _answer(self, message: ToSubtask) -> None:
         match message:
