@@ -29,7 +29,8 @@ class SessionHolder:
 
     def __init__(self, master: str) -> None:
         self.master = master
-        self._ours = SparkSession.getActiveSession() is None
+        # Not getActiveSession: it knows the session of the calling thread only.
+        self._ours = SparkContext._active_spark_context is None
         self._session: SparkSession | None = None
 
     def get(self) -> SparkSession:
@@ -96,7 +97,7 @@ def _session(master: str) -> SparkSession:
         for name, value in settings.items():
             builder = builder.config(name, value)
         try:
-            if SparkSession.getActiveSession() is None:
+            if SparkContext._active_spark_context is None:
                 start_jvm(settings | {"spark.master": master})
             return builder.getOrCreate()
         except (Py4JError, PySparkException, RuntimeError, OSError) as error:
