@@ -45,6 +45,7 @@ class Drill:
     host: str = "process"
     environment: dict[str, str] = field(default_factory=dict)
     parallelism: int = PARTITIONS
+    master: str = f"local[{PARTITIONS}]"
 
     @property
     def input(self) -> str:
@@ -93,7 +94,7 @@ class Drill:
         command = [
             *(sys.executable, "-m", "twopc", "run", str(JOB_FILE), "--bootstrap-servers", self.bootstrap_servers),
             *("--checkpoint-dir", str(self.checkpoint_dir), "--parallelism", str(self.parallelism)),
-            *("--checkpoint-interval", "150ms", "--host", self.host, "--master", f"local[{PARTITIONS}]"),
+            *("--checkpoint-interval", "150ms", "--host", self.host, "--master", self.master),
             *("--until-end", "--output", "json"),
         ]
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True)

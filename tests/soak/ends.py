@@ -11,12 +11,13 @@ from typing import Self
 
 from confluent_kafka import KafkaException
 
+from tests.judging import mark_of
 from twopc.errors import TwoPhaseCommitError
 from twopc.testing.follow import CaughtUp, follow
 from twopc.testing.lanes import NumberedInput
 from twopc.testing.topics import Read, Write, produce
 from twopc.testing.transcript import Transcript
-from twopc.testing.verifier import Mark, Verifier
+from twopc.testing.verifier import Verifier
 
 TICK_SECONDS = 0.1
 
@@ -102,16 +103,3 @@ class Reader(_Side):
                     self.verifier.caught_up(item.partition)
                 elif self._stopping.is_set() or self.verifier.seen >= self._records:
                     return
-
-
-def mark_of(source: NumberedInput, read: Read) -> Mark | None:
-    """Read what the soak's job wrote: number, running count of its key, process. None if they don't fit together."""
-    lane = source.lane_of(read.key)
-    try:
-        number, count, writer = (read.value or b"").split(b":")
-        place = int(count) - 1
-        if lane is None or int(number) != source.number(lane, place):
-            return None
-        return Mark(lane, place, writer.decode())
-    except ValueError:
-        return None

@@ -35,6 +35,7 @@ KEYS = 200
 #: The input is full before the last fault, so that faults meet the end of the job too.
 FED_BY = 0.85
 FINISH_SECONDS = 120.0
+REPORT_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ def play(soaked: Processes, feed: Feed, reader: Reader, aftermath: Aftermath) ->
     """Let the plan happen, then calm; return when the job has finished and the reader has seen all of it."""
     steps = plan(SEED, SECONDS)
     began = time.monotonic()
+    next_report = 0.0
     while soaked.report is None or not reader.done:
         now = time.monotonic() - began
         soaked.tend()
@@ -88,6 +90,9 @@ def play(soaked: Processes, feed: Feed, reader: Reader, aftermath: Aftermath) ->
             soaked.stop_in_order()
         if now > SECONDS:
             soaked.heal()
+        if now >= next_report:
+            next_report = now + REPORT_SECONDS
+            log.info("%.0f s: %d records seen", now, reader.verifier.seen)
         assert now < SECONDS + FINISH_SECONDS, f"the job did not finish: {reader.verifier.seen} of {RECORDS} seen"
         time.sleep(0.05)
     log.info("finished after %.1f s; ends of the driver: %s", time.monotonic() - began, dict(soaked.exits))
