@@ -21,7 +21,7 @@ from tests.spark.zombies import ZombieJob, wait_until_gone, wake
 from twopc.testing.broker import Broker
 from twopc.testing.ports import free_port
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 
 class Woken(Enum):
