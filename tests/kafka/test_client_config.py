@@ -147,3 +147,8 @@ def test_a_timeout_longer_than_the_brokers_allow_is_refused() -> None:
 def test_the_restart_budget_grows_with_the_attempts() -> None:
     few, many = RunSettings(restart_attempts=1), RunSettings(restart_attempts=9)
     assert restart_budget_ms(many) > restart_budget_ms(few)
+
+
+def test_no_client_forgets_the_brokers_that_it_knows_when_the_last_connection_breaks() -> None:
+    for config in (consumer_config("b:1", "group", {}), producer_config("b:1", {})):
+        assert config["metadata.recovery.strategy"] == "none"

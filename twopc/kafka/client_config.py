@@ -40,14 +40,19 @@ _REFUSED_BY_PRODUCER = _REFUSED_EVERYWHERE | {
     "delivery.report.only.error": _OURS,
 }
 
-_CONSUMER = {
+_BOTH = {
+    # By default librdkafka forgets every broker when the last connection breaks. What was under way to a transaction
+    # coordinator that it has forgotten is never answered: a producer then hangs after a broker's restart, for minutes.
+    "metadata.recovery.strategy": "none",
+}
+_CONSUMER = _BOTH | {
     "fetch.queue.backoff.ms": 5,
     "fetch.min.bytes": 100_000,
     "fetch.wait.max.ms": 50,
     "fetch.message.max.bytes": 10_000_000,
     "queued.max.messages.kbytes": 131_072,
 }
-_PRODUCER = {
+_PRODUCER = _BOTH | {
     "linger.ms": 5,
     "queue.buffering.max.messages": 50_000,
     "batch.size": 1_000_000,
