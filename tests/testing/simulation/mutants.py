@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,9 @@ import twopc.driver.losses
 import twopc.driver.recovery
 import twopc.kafka.patience
 import twopc.kafka.resume
+import twopc.protocol.ledger_state
 import twopc.state.restore
+import twopc.testing.simulation.coordinator
 import twopc.testing.simulation.driver
 import twopc.testing.simulation.sink
 import twopc.testing.simulation.subtask
@@ -22,6 +25,7 @@ from coordinator.catching_up import CatchingUp
 from coordinator.checkpoint import PendingCheckpoint
 from coordinator.core import Core
 from coordinator.events import Stored
+from twopc.errors import CheckpointCorrupted
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.resume import settle
 from twopc.kafka.slots import SlotPool, SlotState
@@ -29,12 +33,16 @@ from twopc.kafka.transactional import TransactionalWriter
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.healing import Fate, plan
 from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.instant import Instant
+from twopc.protocol.ledger_place import Place
 from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
 from twopc.runtime.subtask import Subtask
 from twopc.sink import Outcome, Settled
 from twopc.testing.simulation.faults import draw
+from twopc.testing.simulation.filesystem import SimDisk
 from twopc.testing.simulation.shrink import Case
+from twopc.testing.simulation.world import SimClock
 
 Patch = Callable[[], AbstractContextManager[Any]]
 
@@ -194,6 +202,31 @@ def _stored_anyway(store: Any, jobs: Any, job: Any, facts: Any) -> Any:
     return outcome if type(outcome) is Stored else Stored(facts)
 
 
+class _WallClock(SimClock):
+    """Takes the time of day for a clock that never jumps."""
+
+    def now(self) -> Instant:
+        unix_ms = super().now().unix_ms
+        return Instant(unix_ms, unix_ms)
+
+
+def _body_unchecked(data: bytes, source: str) -> Any:
+    try:
+        envelope = json.loads(data)
+        return envelope["kind"], envelope["body"]
+    except (ValueError, KeyError) as error:
+        raise CheckpointCorrupted(source) from error
+
+
+@contextmanager
+def _damage_unnoticed() -> Iterator[None]:
+    with (
+        patch.object(twopc.protocol.ledger_state, "open_fact", _body_unchecked),
+        patch.object(Place, "check", lambda *ignored: None),
+    ):
+        yield
+
+
 @contextmanager
 def _nothing_repeated() -> Iterator[None]:
     with (
@@ -263,6 +296,7 @@ BREAKS = {
     "fault_phase_ms": 5_000,
 }
 LATE = {"end_txn_late": 0.3, "fault_phase_ms": 5_000}
+POWER = {"power_fails": True, "kill_all_every_ms": 500, "fault_phase_ms": 2_500}
 KILLS = {"kill_every_ms": 500, "fault_phase_ms": 5_000}
 
 EXPIRING = {
@@ -319,6 +353,14 @@ MUTANTS = (
         {"broker_reply_lost": 0.1, "end_txn_late": 0.3},
     ),
     Mutant("what was not stored counts as stored", _around(coordinator.jobs.Jobs, "_store", _stored_anyway)),
+    Mutant("a file is not synced before it gets its name", _instead(SimDisk, "sync", lambda disk, file: None), POWER),
+    Mutant("a folder is not synced", _instead(SimDisk, "sync_folder", lambda disk, path: None), POWER),
+    Mutant("a damaged ledger is read as it stands", _damage_unnoticed, {"bit_rot_every_ms": 200}),
+    Mutant(
+        "deadlines follow the wall clock",
+        _instead(twopc.testing.simulation.coordinator, "SimClock", _WallClock),
+        {"clock_jumps_every_ms": 300},
+    ),
     Mutant(
         "losses are passed over",
         _instead(twopc.driver.recovery, "heal", lambda client, sink, context, started, settled: started.restored),

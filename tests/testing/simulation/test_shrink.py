@@ -17,11 +17,11 @@ from twopc.testing.simulation.shrink import Case, invariant_of, shrink
 pytestmark = pytest.mark.simulation
 
 SHORT = {
-    "a completion commits its own checkpoint only": 2,
-    "a trigger is taken whatever its id": 2,
-    "state is not restored": 2,
-    "what was not stored counts as stored": 2,
-    "ids are the same in every attempt": 3,
+    "a completion commits its own checkpoint only": 6,
+    "a trigger is taken whatever its id": 6,
+    "state is not restored": 6,
+    "what was not stored counts as stored": 6,
+    "ids are the same in every attempt": 6,
 }
 """With how many strikes each of these breaks shows itself, at most."""
 

@@ -12,8 +12,10 @@ from functools import cache
 
 import pytest
 
+from tests.testing.simulation.cells import cells_left_out, cells_to_reach
 from twopc.crashpoints import CrashPoint
 from twopc.testing.simulation.__main__ import main
+from twopc.testing.simulation.cells import PeerState
 from twopc.testing.simulation.play import Rules, Tally, play, play_here
 from twopc.testing.simulation.run import simulate
 
@@ -25,6 +27,15 @@ SEEDS_WITH_TIMEOUTS = range(FIRST, FIRST + 2_000)
 NO_LOSS = Rules()
 LOSSES = Rules(timeouts=True)
 PROCESSES = ("coordinator", "driver", "subtask")
+AT_LARGE = (
+    "killed everything",
+    "power failed",
+    "bit rot",
+    "crash at a write",
+    "wall clock jumped",
+    "second coordinator",
+    "second driver",
+)
 
 
 @cache
@@ -59,20 +70,28 @@ def test_nothing_is_said_to_be_lost_where_no_transaction_expires() -> None:
     assert played(NO_LOSS).lost == 0
 
 
-def test_the_seeds_kill_a_process_at_every_named_place() -> None:
+def test_the_seeds_come_to_every_named_place() -> None:
     coverage = played(NO_LOSS).coverage
-    assert [point.name for point in reached() if not coverage[f"crash {point.name}"]] == []
+    assert [point.name for point in CrashPoint if not coverage[f"reached {point.name}"]] == []
 
 
-def test_the_seeds_pause_a_process_at_every_named_place() -> None:
+def test_the_seeds_stop_a_process_at_every_place_with_the_others_in_every_state() -> None:
     coverage = played(NO_LOSS).coverage
-    assert [point.name for point in reached() if not coverage[f"pause {point.name}"]] == []
+    cells = [f"cell {point.name} {state.name}" for point, state in cells_to_reach()]
+    assert [cell for cell in cells if not coverage[cell]] == []
 
 
-def test_the_seeds_kill_and_pause_every_kind_of_process_by_chance_and_run_two_coordinators() -> None:
+def test_every_cell_must_be_reached_or_is_left_out_for_a_reason() -> None:
+    every = {(point, state) for point in CrashPoint for state in PeerState}
+    listed = cells_to_reach() + cells_left_out()
+    assert len(listed) == len(set(listed))
+    assert set(listed) == every
+
+
+def test_the_seeds_strike_every_kind_of_process_by_chance_and_the_machine_too() -> None:
     wanted = [f"{what} {kind}" for what in ("killed", "paused") for kind in PROCESSES]
     coverage = played(NO_LOSS).coverage
-    assert [each for each in (*wanted, "killed everything", "second coordinator") if not coverage[each]] == []
+    assert [each for each in (*wanted, *AT_LARGE) if not coverage[each]] == []
 
 
 @pytest.mark.parametrize("seed", [3, 20, 151])
@@ -110,8 +129,3 @@ def test_the_command_shows_the_trace_of_one_seed(capsys: pytest.CaptureFixture[s
     assert "coordinator-1" in output
     assert "COMPLETION RECORD" in output
     assert "again with: python -m twopc.testing.simulation --case" in output
-
-
-def reached() -> list[CrashPoint]:
-    coverage = played(NO_LOSS).coverage
-    return [point for point in CrashPoint if coverage[f"reached {point.name}"]]

@@ -15,7 +15,7 @@ from twopc.protocol.messages import FencedOff, ToSubtask
 from twopc.testing.simulation.disk import CheckpointFolder
 from twopc.testing.simulation.faults import Faults
 from twopc.testing.simulation.network import Stream
-from twopc.testing.simulation.world import Crashed, Lane, Process, World
+from twopc.testing.simulation.world import Crashed, Lane, SimClock, World
 
 JOB = "job"
 TOLD = (
@@ -32,7 +32,7 @@ T = TypeVar("T")
 def settings_of(faults: Faults) -> CheckpointSettings:
     """The settings of every attempt of a run."""
     return CheckpointSettings(
-        interval_ms=200,
+        interval_ms=faults.interval_ms,
         timeout_ms=2_000,
         min_pause_ms=faults.min_pause_ms,
         max_concurrent=faults.max_concurrent,
@@ -45,14 +45,15 @@ class SimCoordinator:
     """One process from start to death; its ledger outlives it."""
 
     def __init__(self, world: World, number: int, folder: CheckpointFolder, tell: Callable[[JobEvent], None]) -> None:
-        self.process = Process(f"coordinator-{number}", "coordinator")
+        self.process = world.process(f"coordinator-{number}", "coordinator")
         self.lane = Lane(self.process, "loop")
         self._world = world
+        self._clock = SimClock(world, self.process)
         self._tell = tell
         self._streams: dict[SessionId, Stream] = {}
         self._sessions = number * 10_000
         self._tick_at: int | None = None
-        self.jobs = Jobs(lambda job: folder, world, self)
+        self.jobs = Jobs(lambda job: folder, self._clock, self)
         world.note(self.process.name, "starts")
 
     def open(self, stream: Stream) -> SessionId:
@@ -121,17 +122,19 @@ class SimCoordinator:
             )
 
     def _arm(self) -> None:
+        """Have a tick when the jobs' deadline, a time of this process, has come."""
         deadline = self.jobs.deadline()
-        if deadline is None or (
-            self._tick_at is not None and self._tick_at <= deadline and self._tick_at > self._world.now_ms
-        ):
+        if deadline is None:
             return
-        self._tick_at = max(deadline, self._world.now_ms)
-        self._world.after(self._tick_at - self._world.now_ms, self._tick, self.lane)
+        delay = max(0, deadline - self._clock.now().monotonic_ms)
+        at = self._world.now_ms + delay
+        if self._tick_at is None or at < self._tick_at or self._tick_at <= self._world.now_ms:
+            self._tick_at = at
+            self._world.after(delay, self._tick, self.lane)
 
     def _tick(self) -> None:
         self._tick_at = None
-        began = self._world.now_ms
+        began = self._clock.now().monotonic_ms
         self.jobs.tick()
         deadline = self.jobs.deadline()
         if deadline is not None and deadline <= began:

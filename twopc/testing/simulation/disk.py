@@ -1,4 +1,4 @@
-"""The disks: of the checkpoint folder, which outlives every process, and of local work, in memory. Both may refuse."""
+"""The disks: of the checkpoint folder, which outlives every process, and of local work, in memory."""
 
 from __future__ import annotations
 
@@ -7,58 +7,97 @@ import hashlib
 from pathlib import Path
 from typing import Any, cast
 
-from coordinator.storage import MemoryStorage
+from coordinator.storage import FolderStorage
+from twopc import files
+from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.layout import LEDGER, metadata_path, subtask_folder
-from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed
-from twopc.protocol.ledger_state import decode_entry
-from twopc.testing.simulation.world import World
+from twopc.protocol.layout import LEDGER, TWINS, metadata_path, subtask_folder
+from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed, Entry
+from twopc.protocol.ledger_state import LedgerState, decode_entry
+from twopc.testing.simulation.filesystem import SimFileSystem, SimPath
+from twopc.testing.simulation.world import Crashed, World
 
 STATE_FILE = "state.json"
 _IN_LEDGER = f"{LEDGER}/"
-_FOLLOWED = tuple(f'"kind":"{each.KIND}"'.encode() for each in (CheckpointCompleted, CommittablesConfirmed))
+_COMPLETION = f'"kind":"{CheckpointCompleted.KIND}"'.encode()
+_FOLLOWED = (_COMPLETION, f'"kind":"{CommittablesConfirmed.KIND}"'.encode())
 
 
-class CheckpointFolder(MemoryStorage):
-    """One job's checkpoint folder; notes what became durable, and when."""
+class CheckpointFolder(FolderStorage):
+    """One job's checkpoint folder, as production writes it; notes which completion records were ever there.
+
+    `rotten` is the file that a bit was flipped in, if that has happened.
+    """
 
     def __init__(self, world: World) -> None:
-        super().__init__()
         self.world = world
         self.completed_names: set[str] = set()
         self.savepoints: set[CheckpointId] = set()
         self._outstanding: dict[CheckpointId, set[str]] = {}
-        self._ledger: dict[str, None] = {}
-
-    def create_once(self, name: str, data: bytes) -> None:
-        if self.world.strikes("disk full", self.world.faults.disk_full):
-            self.world.note("disk", "FULL", name)
-            raise OSError(errno.ENOSPC, "No space left on device")
-        super().create_once(name, data)
-        if name.startswith(_IN_LEDGER):
-            self._ledger_entry(name, data)
+        self.rotten = ""
+        self._disk = SimFileSystem(self._refuses, self._named)
+        self.top = self._disk.root
+        root: Any = self.top
+        super().__init__(root)
 
     def list(self, folder: str) -> list[str]:
-        return list(self._ledger) if folder == LEDGER else super().list(folder)
+        try:
+            return [name for name in self._disk.folder(folder).names if not name.startswith(".")]
+        except FileNotFoundError:
+            return []
 
-    def delete(self, name: str) -> None:
-        super().delete(name)
-        self._ledger.pop(name.removeprefix(_IN_LEDGER), None)
+    def read(self, name: str) -> bytes:
+        return self._disk.file(name).data
 
-    def _ledger_entry(self, name: str, data: bytes) -> None:
-        self._ledger[name.removeprefix(_IN_LEDGER)] = None
-        if not any(kind in data for kind in _FOLLOWED):
+    def lose_power(self, strike: int) -> None:
+        self.world.note("disk", "LOSES POWER")
+        self.world.coverage["power failed"] += 1
+        self._disk.lose_power(strike)
+
+    def rot(self, strike: int) -> None:
+        self.rotten = self.rotten or self._disk.flip_a_bit(strike).replace(f"{TWINS}/", _IN_LEDGER)
+        if self.rotten:
+            self.world.note("disk", "ROTS", self.rotten)
+            self.world.coverage["bit rot"] += 1
+
+    def is_blamed(self, message: str) -> bool:
+        """Whether this is a refusal of the rotten file, by name."""
+        return bool(self.rotten) and self.rotten.removesuffix(f"/{STATE_FILE}") in message
+
+    def _refuses(self, what: str, path: str) -> None:
+        """Let a write fail, or the process end at it; one that is dead already does nothing any more."""
+        world = self.world
+        process = world.lane.process if world.lane is not None else None
+        if process is not None and not process.alive:
+            raise Crashed
+        if what == "remove":
             return
-        _, entry = decode_entry(data, name)
+        path = path.partition("/.")[0]  # temporary names are made by chance, and no trace may depend on that
+        if process is not None and world.strikes("crash at a write", world.faults.crash_at_write):
+            world.coverage["crash at a write"] += 1
+            world.kill(process, f"at the {what} of {path}")
+            raise Crashed
+        if what == "sync":
+            if world.strikes("fsync fails", world.faults.fsync_fails):
+                world.note("disk", "FSYNC FAILS", path)
+                raise OSError(errno.EIO, "Input/output error")
+        elif world.strikes("disk full", world.faults.disk_full):
+            world.note("disk", "FULL", path)
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def create_once(self, name: str, data: bytes) -> None:
+        super().create_once(name, data)
+        if name.startswith(_IN_LEDGER) and any(kind in data for kind in _FOLLOWED):
+            self._follow(decode_entry(data, name)[1])
+
+    def _follow(self, entry: Entry | LedgerState) -> None:
+        """A fact of this kind is durable."""
         match entry:
-            case CheckpointCompleted(checkpoint_id=checkpoint_id, committables=committables):
-                self.world.note("disk", "COMPLETION RECORD", checkpoint_id)
-                names = {name for each in committables for name in each}
-                self.completed_names |= names
-                self._outstanding[checkpoint_id] = names
+            case CheckpointCompleted(checkpoint_id=checkpoint_id):
+                self._outstanding[checkpoint_id] = _names_in(entry)
                 if entry.kind is CheckpointKind.SAVEPOINT:
                     self.savepoints.add(checkpoint_id)
             case CommittablesConfirmed():
@@ -66,6 +105,15 @@ class CheckpointFolder(MemoryStorage):
                     outstanding.difference_update(entry.names)
             case _:
                 pass
+
+    def _named(self, path: str, data: bytes) -> None:
+        """A file is there for all to see: whoever reads a completion record acts on it, durable or not."""
+        if not path.startswith(_IN_LEDGER) or _COMPLETION not in data:
+            return
+        _, entry = decode_entry(data, path)
+        if isinstance(entry, CheckpointCompleted):
+            self.world.note("disk", "COMPLETION RECORD", entry.checkpoint_id)
+            self.completed_names |= _names_in(entry)
 
     def missing(self) -> tuple[CheckpointId, ...]:
         """Completed checkpoints that may be needed, and are gone.
@@ -75,7 +123,11 @@ class CheckpointFolder(MemoryStorage):
         """
         confirmed = max((each for each, outstanding in self._outstanding.items() if not outstanding), default=0)
         needed = self.savepoints.union(each for each in self._outstanding if each >= confirmed)
-        return tuple(each for each in sorted(needed) if metadata_path(each) not in self.files)
+        return tuple(each for each in sorted(needed) if self._disk.find(metadata_path(each)) is None)
+
+
+def _names_in(record: CheckpointCompleted) -> set[str]:
+    return {name for each in record.committables for name in each}
 
 
 class LocalPath:
@@ -107,17 +159,9 @@ class LocalPath:
     def read_bytes(self) -> bytes:
         return self._files[self._name]
 
-    def remove(self) -> None:
+    def remove_tree(self) -> None:
         for name in [name for name in self._files if name.startswith(f"{self._name}/")]:
             del self._files[name]
-
-
-class SimShutil:
-    """As the module `shutil`, for who removes folders of local work."""
-
-    @staticmethod
-    def rmtree(path: LocalPath, *, ignore_errors: bool) -> None:
-        path.remove()
 
 
 def local_disk() -> Path:
@@ -127,27 +171,48 @@ def local_disk() -> Path:
 
 
 class SimSnapshots:
-    """As `twopc.state.storage.CheckpointStorage`: puts and fetches snapshots, checked by their digest."""
+    """As `twopc.state.storage.CheckpointStorage`, in its order: what a snapshot holds is one file here."""
 
     def __init__(self, world: World, folder: CheckpointFolder) -> None:
         self._world = world
         self._folder = folder
+        self.is_blamed = folder.is_blamed
 
     def put(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
     ) -> StateHandle:
         path = subtask_folder(checkpoint_id, subtask)
-        name = f"{path}/{STATE_FILE}"
-        if name in self._folder.files:
+        target = self._folder.top / path
+        if target.exists():
             raise ProtocolViolation(f"{path} is there already: a checkpoint id is given out once, and taken once")
         if self._world.strikes("snapshot refused", self._world.faults.snapshot_refused):
             raise CheckpointDeclined("simulated: the checkpoint folder is full")
         data = (local_folder / STATE_FILE).read_bytes()
-        self._folder.files[name] = data
+        unfinished = target.with_name(f".unfinished-{subtask}")
+        try:
+            files.make_folder(_real(target.parent))
+            files.make_folder(_real(unfinished))
+            files.write_new(_real(unfinished / STATE_FILE), data)
+            reached(CrashPoint.IN_STORE, checkpoint=checkpoint_id, subtask=subtask)
+            reached(CrashPoint.BEFORE_SEAL, checkpoint=checkpoint_id, subtask=subtask)
+            files.publish_folder(_real(unfinished), _real(target))
+        except OSError as error:
+            unfinished.remove_tree()
+            target.remove_tree()
+            raise CheckpointDeclined(f"simulated: {error}") from error
         return StateHandle(path, hashlib.sha256(data).hexdigest(), len(data), key_count)
 
     def fetch(self, handle: StateHandle, into: Path) -> None:
-        data = self._folder.files.get(f"{handle.path}/{STATE_FILE}")
-        if data is None or hashlib.sha256(data).hexdigest() != handle.manifest_sha256:
-            raise CheckpointCorrupted(f"{handle.path} is {'missing' if data is None else 'damaged'}")
+        try:
+            data = (self._folder.top / handle.path / STATE_FILE).read_bytes()
+        except FileNotFoundError:
+            raise CheckpointCorrupted(f"{handle.path} is missing") from None
+        if hashlib.sha256(data).hexdigest() != handle.manifest_sha256:
+            raise CheckpointCorrupted(f"{handle.path} is damaged")
+        reached(CrashPoint.IN_RESTORE_AFTER_MANIFEST)
         (into / STATE_FILE).write_bytes(data)
+        reached(CrashPoint.IN_RESTORE)
+
+
+def _real(path: SimPath) -> Path:
+    return cast(Path, path)

@@ -10,10 +10,12 @@ from functools import partial
 from typing import Any
 
 from twopc.config import RunSettings
+from twopc.crashpoints import CrashPoint, reached
 from twopc.driver.recovery import Planner, assign, recover
 from twopc.errors import (
     CheckpointCorrupted,
     ConfigurationError,
+    Fenced,
     ProtocolViolation,
     TransactionLost,
     TwoPhaseCommitError,
@@ -28,7 +30,7 @@ from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.source import SimSource
 from twopc.testing.simulation.subtask import SimSubtask
 from twopc.testing.simulation.verdict import HEALED
-from twopc.testing.simulation.world import Lane, Process, World
+from twopc.testing.simulation.world import Lane, World
 
 LOOK_MS = 100
 """The longest time until something that happened is looked at."""
@@ -40,7 +42,7 @@ SWEEP_MS = 2_000
 
 
 class SimDriver:
-    """One process. `done` once the job has finished; `lost` holds the message of a loss, which ends the run."""
+    """One process. `done` once the job has finished; `lost` or `refused` has the message that ends it otherwise."""
 
     def __init__(
         self,
@@ -51,10 +53,14 @@ class SimDriver:
         source: SimSource,
         spawn: Callable[[SubtaskSpec], SimSubtask],
         abandon: Callable[[Sequence[SimSubtask]], None],
+        is_blamed: Callable[[str], bool],
+        recoveries_died: Callable[[], int],
     ) -> None:
-        self.process = Process(f"driver-{number}", "driver")
+        self.process = world.process(f"driver-{number}", "driver")
         self.done = False
         self.lost = ""
+        self.refused = ""
+        self.recovering = False
         self.stage: list[SimSubtask] = []
         self._world = world
         self._client = client
@@ -63,6 +69,8 @@ class SimDriver:
         self._planner = Planner(source, bounded=True)
         self._spawn = spawn
         self._abandon = abandon
+        self._is_blamed = is_blamed
+        self._recoveries_died = recoveries_died
         self._lane = Lane(self.process, "main")
         self._context: JobContext | None = None
         self._restored = 0
@@ -83,6 +91,9 @@ class SimDriver:
             host="process",
         )
         self._context = None
+        self.recovering = True
+        if self._recoveries_died() >= 2:
+            reached(CrashPoint.RECOVERY_AGAIN)
         try:
             started = self._client.start_attempt(JOB, parallelism, checkpoints)
             context = self._context = JobContext(JOB, started.attempt, parallelism, settings)
@@ -100,6 +111,7 @@ class SimDriver:
                     JOB, started.attempt, SubtaskIndex(index), parallelism, "", "", settings, mine, snapshots
                 )
                 self.stage.append(self._spawn(spec))
+            self.recovering = False
         except TwoPhaseCommitError as error:
             self._failed(error)
             return
@@ -145,7 +157,7 @@ class SimDriver:
         assert context is not None
         for event in self._client.status(JOB):
             if event.attempt != context.attempt:
-                return Unavailable("another driver has started an attempt")
+                return Fenced("another driver has started an attempt")
             match event.kind:
                 case JobEventKind.FINISHED:
                     self._finish(event.message)
@@ -176,8 +188,16 @@ class SimDriver:
 
     def _failed(self, error: TwoPhaseCommitError) -> None:
         self._world.note(self.process.name, "attempt failed:", type(error).__name__, error)
+        self.recovering = False
         self._abandon(self.stage)
         self.stage = []
+        if self._is_blamed(str(error)):
+            self.refused = str(error)
+            self._world.over = True
+            return
+        if isinstance(error, Fenced):
+            self._world.kill(self.process, "another driver has the job")
+            return
         if isinstance(error, TransactionLost):
             self.lost = str(error)
             self._world.over = True

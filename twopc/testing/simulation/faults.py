@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from twopc.config import NO_TIMEOUT_MS
 from twopc.crashpoints import CrashPoint
+
+POINTS = tuple(CrashPoint)
+_BROUGHT_ABOUT: dict[CrashPoint, dict[str, Any]] = {
+    CrashPoint.END_TXN_REPLY_LOST: {"broker_reply_lost": 0.3},
+    CrashPoint.END_TXN_NOT_APPLIED: {"end_txn_late": 0.3},
+    CrashPoint.END_TXN_CONCURRENT: {"prepare_ms": 300},
+}
+"""What it takes to come to a place that no line of ours brings about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +33,31 @@ class Faults:
     aimed_at: CrashPoint
     aimed_occasion: int
     aimed_pauses: bool
+    aimed_in_company: bool
     crash_at_point: float
+    crash_in_recovery: float
     pause_at_point: float
     pause_at_start: float
     kill_every_ms: int
     pause_every_ms: int
     kill_all_every_ms: int
     second_coordinator_every_ms: int
+    second_driver_every_ms: int
+    clock_jumps_every_ms: int
+    clock_skew_ms: int
     stream_breaks: float
     duplicates: float
+    stalls: float
     network_delay_ms: int
     broker_refuses: float
     broker_reply_lost: float
     end_txn_late: float
     prepare_ms: int
     disk_full: float
+    fsync_fails: float
+    crash_at_write: float
+    power_fails: bool
+    bit_rot_every_ms: int
     snapshot_refused: float
     kill_delay_ms: int
     last_producer_epoch: int
@@ -47,6 +66,7 @@ class Faults:
     fault_phase_ms: int
     sizes: tuple[int, ...]
     most_subtasks: int
+    interval_ms: int
     max_concurrent: int
     tolerable_failures: int
     retained: int
@@ -67,25 +87,35 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
     def every(*choices: int) -> int:
         return 0 if rng.random() < 0.4 else rng.choice(choices)
 
-    return Faults(
-        aimed_at=rng.choice(tuple(CrashPoint)),
-        aimed_occasion=rng.randint(1, 4),
+    faults = Faults(
+        aimed_at=rng.choice(POINTS),
+        aimed_occasion=rng.choice((1, 1, 2, 4)),
         aimed_pauses=rng.random() < 0.5,
+        aimed_in_company=rng.random() < 0.3,
         crash_at_point=rate(0.003, 0.01, 0.03),
+        crash_in_recovery=rate(0.01, 0.1, 0.4),
         pause_at_point=rate(0.003, 0.01, 0.03),
         pause_at_start=rate(0.05, 0.2),
         kill_every_ms=every(150, 500, 1_500),
         pause_every_ms=every(150, 500, 1_500),
         kill_all_every_ms=every(700, 1_700),
         second_coordinator_every_ms=every(1_000, 2_000),
+        second_driver_every_ms=every(1_000, 2_000),
+        clock_jumps_every_ms=every(500, 1_500),
+        clock_skew_ms=rng.choice((0, 5_000, 3_600_000)),
         stream_breaks=rate(0.01, 0.05, 0.2),
         duplicates=rate(0.02, 0.2),
+        stalls=rate(0.005, 0.03),
         network_delay_ms=rng.choice((0, 5, 50, 300)),
         broker_refuses=rate(0.01, 0.1),
         broker_reply_lost=rate(0.01, 0.1),
         end_txn_late=rate(0.05, 0.3),
         prepare_ms=rng.choice((0, 0, 10, 300)),
-        disk_full=rate(0.01, 0.1),
+        disk_full=rate(0.003, 0.03),
+        fsync_fails=rate(0.003, 0.03),
+        crash_at_write=rate(0.001, 0.01),
+        power_fails=rng.random() < 0.5,
+        bit_rot_every_ms=rng.choice((300, 1_000)) if rng.random() < 0.05 else 0,
         snapshot_refused=rate(0.02, 0.2),
         kill_delay_ms=rng.choice((0, 20, 1_000, 6_000, 20_000)),
         last_producer_epoch=rng.choice((4, 32_766, 32_766)),
@@ -94,9 +124,11 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         fault_phase_ms=rng.choice((500, 500, 1_000, 1_000, 2_500)),
         sizes=tuple(rng.randint(2, 12) for _ in range(rng.randint(1, 3))),
         most_subtasks=3,
-        max_concurrent=rng.choice((1, 2, 3)),
+        interval_ms=rng.choice((50, 200)),
+        max_concurrent=rng.choice((1, 1, 2, 3)),
         tolerable_failures=rng.choice((0, 1, 3, 3)),
         retained=rng.choice((1, 3)),
         min_pause_ms=rng.choice((0, 0, 0, 100)),
         asked_every_ms=every(100, 300, 800),
     )
+    return replace(faults, **_BROUGHT_ABOUT.get(faults.aimed_at, {}))

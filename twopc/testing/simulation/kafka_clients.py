@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Unavailable
 from twopc.kafka.failures import failure
 from twopc.kafka.wire import GroupOffset, OpenTransaction, TopicInfo
@@ -120,6 +121,11 @@ class SimProducer:
         if self._broker.world.rng.random() < 0.5:
             self._send()
 
+    @property
+    def waiting(self) -> int:
+        """How many records are not sent."""
+        return len(self._queue)
+
     def flush(self) -> None:
         self._send()
         if self._failed:
@@ -141,12 +147,16 @@ class SimProducer:
             world.sleep(world.of(SLOW_SECONDS, slow))
         late = world.strikes("EndTxn late", world.faults.end_txn_late)
         if late:
+            reached(CrashPoint.END_TXN_NOT_APPLIED)
             world.after(world.of(LATE_MS, late), lambda: _ignore(self._end()))
             _raise(KafkaError._STATE)
         if world.strikes("EndTxn lost", world.faults.broker_refuses):
             _raise(KafkaError._TIMED_OUT, retriable=True)
         code = self._end()
+        if self._broker.ids[self._name].state is BrokerState.PREPARE_COMMIT:
+            reached(CrashPoint.END_TXN_CONCURRENT)
         if world.strikes("EndTxn reply lost", world.faults.broker_reply_lost):
+            reached(CrashPoint.END_TXN_REPLY_LOST)
             _raise(KafkaError._TIMED_OUT, retriable=True)
         if code:
             _raise(code)
@@ -183,6 +193,8 @@ class SimChannel:
         self.topics.clear()
 
     def flush(self, seconds: float) -> int:
+        if not seconds:
+            return self.producer.waiting
         self.producer.flush()
         return 0
 

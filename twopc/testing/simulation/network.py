@@ -21,6 +21,9 @@ REDIAL_MS = (50, 100, 400)
 REPEAT_MS = (1, 50, 400)
 """After how long a message comes a second time, as a link is allowed to let it."""
 
+STALL_MS = (300, 2_500, 9_000)
+"""How long one direction of a stream may stand still, while the other goes on."""
+
 PROGRESS_SHARE = 0.1
 """How much of what decides nothing is sent: the rest would only cost time."""
 
@@ -85,8 +88,12 @@ class Stream:
         self._world.after(delay, lambda: self._link.broken(self), self._link.lane)
 
     def _schedule(self, not_before: int, arrive: Callable[[], None], lane: Lane) -> int:
-        at = max(not_before, self._world.now_ms + self._world.delay(self._world.faults.network_delay_ms))
-        self._world.after(at - self._world.now_ms, arrive, lane)
+        world = self._world
+        at = max(not_before, world.now_ms + world.delay(world.faults.network_delay_ms))
+        stall = world.strikes("stalls", world.faults.stalls)
+        if stall:
+            at += world.of(STALL_MS, stall)
+        world.after(at - world.now_ms, arrive, lane)
         return at
 
     def _arrive_up(self) -> None:

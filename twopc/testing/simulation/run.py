@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from twopc.protocol.ids import CheckpointId
+from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.runtime.spec import SubtaskSpec
 from twopc.testing.simulation.broker import SimBroker, TransactionalId
+from twopc.testing.simulation.cells import Peers
+from twopc.testing.simulation.chaos import Chaos
 from twopc.testing.simulation.coordinator import SimCoordinator, SimJobClient
 from twopc.testing.simulation.dice import Strike
 from twopc.testing.simulation.disk import CheckpointFolder, SimSnapshots
@@ -55,33 +56,51 @@ class Simulation:
         self.snapshots = SimSnapshots(world, self.folder)
         self.people = People(world, self.folder, self._coordinator)
         self.committed_names: set[str] = set()
+        self.newest_attempt = AttemptId(0)
         self.triggered: list[CheckpointId] = []
         self.completed: list[CheckpointId] = []
         self.coordinators: list[SimCoordinator] = []
         self.drivers: list[SimDriver] = []
         self.subtasks: list[SimSubtask] = []
         self._embedded = world.faults.embedded
+        self._peers = Peers(self)
+        world.peers = self._peers.seen_by
+        world.stop_another = self._stop_another
         world.on_crash.append(self._died)
 
     def run(self) -> None:
-        self._start_coordinator()
-        self._start_driver()
-        self._plan_faults()
+        self.start_coordinator()
+        self.start_driver()
+        Chaos(self).plan()
         world = self.world
         world.run_until(world.faults.fault_phase_ms, to_the_end=False)
         world.calm = True
         world.note("world", "is calm")
-        for coordinator in self.coordinators[:-1]:
-            world.kill(coordinator.process, "there is a later one")
+        self._leave_one_of_each()
         world.run_until(world.now_ms + CALM_MS, to_the_end=False)
         if not world.over:
             world.violated("not finished", f"after {CALM_MS} ms without faults")
         world.run_until(world.now_ms + AFTERWARDS_MS)
         judge_run(self)
 
+    def _leave_one_of_each(self) -> None:
+        """Somebody cleans up behind the rivals; who dies now is not started again while the other lives."""
+        for coordinator in self.coordinators[:-1]:
+            self.world.kill(coordinator.process, "there is a later one")
+        living = [driver for driver in self.drivers if driver.process.alive]
+        for driver in living[:-1]:
+            self.world.kill(driver.process, "there is a later one")
+
     @property
     def driver(self) -> SimDriver:
-        return self.drivers[-1]
+        """The one that finished the job, or the last that lives, or the last."""
+        done = [driver for driver in self.drivers if driver.done]
+        living = [driver for driver in self.drivers if driver.process.alive]
+        return (done or living or self.drivers)[-1]
+
+    @property
+    def refused(self) -> str:
+        return next((driver.refused for driver in self.drivers if driver.refused), "")
 
     @property
     def lost(self) -> str:
@@ -91,7 +110,7 @@ class Simulation:
         coordinator = self.coordinators[-1]
         return coordinator if coordinator.process.alive else None
 
-    def _start_coordinator(self) -> None:
+    def start_coordinator(self) -> None:
         self.coordinators.append(SimCoordinator(self.world, len(self.coordinators) + 1, self.folder, self._told))
 
     def _told(self, event: JobEvent) -> None:
@@ -100,22 +119,46 @@ class Simulation:
             self.triggered.append(event.checkpoint_id)
         elif event.kind == JobEventKind.COMPLETED:
             self.completed.append(event.checkpoint_id)
+        self._peers.told(event)
+        self.newest_attempt = max(self.newest_attempt, event.attempt)
         if event.kind in WATCHED:
             self._wake_driver()
 
     def _wake_driver(self) -> None:
-        if self.drivers:
-            self.driver.woken()
+        for driver in self.drivers:
+            if driver.process.alive:
+                driver.woken()
 
     def _restart_coordinator(self) -> None:
         if self._coordinator() is None:
-            self._start_coordinator()
+            self.start_coordinator()
 
-    def _start_driver(self) -> None:
+    def start_driver(self) -> None:
         number = len(self.drivers) + 1
         client = SimJobClient(self._coordinator)
         sink = SimSink(self.broker)
-        self.drivers.append(SimDriver(self.world, number, client, sink, self.source, self._spawn, self._abandon))
+        self.drivers.append(
+            SimDriver(
+                self.world,
+                number,
+                client,
+                sink,
+                self.source,
+                self._spawn,
+                self._abandon,
+                self.folder.is_blamed,
+                self._recoveries_died,
+            )
+        )
+
+    def _recoveries_died(self) -> int:
+        """How many drivers before this one died in their recovery, one after the other."""
+        died = 0
+        for driver in reversed(self.drivers[:-1]):
+            if not driver.recovering:
+                break
+            died += 1
+        return died
 
     def _spawn(self, spec: SubtaskSpec) -> SimSubtask:
         pid = 100 + len(self.subtasks)
@@ -137,70 +180,52 @@ class Simulation:
                 self.world.kill(process, "its attempt is over")
 
     def _died(self, process: Process) -> None:
-        world = self.world
         for subtask in self.subtasks:
             if subtask.process is process:
                 subtask.died()
                 self._wake_driver()
         for coordinator in self.coordinators:
             if coordinator.process is process:
-                coordinator.died()
-                if coordinator is self.coordinators[-1]:
-                    world.after(world.pick(RESTART_MS), self._restart_coordinator)
-                    if self._embedded:
-                        world.kill(self.driver.process, "the coordinator was inside")
-        if process is self.driver.process:
-            self._abandon(self.driver.stage)
-            if self._embedded and self.coordinators[-1].process.alive:
-                world.kill(self.coordinators[-1].process, "it was inside the driver")
-            if not self.driver.done:
-                world.after(world.pick(RESTART_MS) + 500, self._start_driver)
+                self._coordinator_died(coordinator)
+        for driver in self.drivers:
+            if driver.process is process:
+                self._driver_died(driver)
 
-    def _plan_faults(self) -> None:
-        faults, plan = self.world.faults, self.world.dice.planned
-        for kind, every_ms, do in (
-            ("kill", faults.kill_every_ms, self._kill_one),
-            ("pause", faults.pause_every_ms, self._pause_one),
-            ("kill all", faults.kill_all_every_ms, self._kill_all),
-            ("second coordinator", faults.second_coordinator_every_ms, self._second_coordinator),
-            ("ask", faults.asked_every_ms, self.people.ask),
-        ):
-            for at, strike in plan(kind, every_ms, faults.fault_phase_ms):
-                self.world.after(at, partial(self._strike, do, strike))
+    def _coordinator_died(self, coordinator: SimCoordinator) -> None:
+        coordinator.died()
+        if coordinator is self.coordinators[-1]:
+            self.world.after(self.world.pick(RESTART_MS), self._restart_coordinator)
+            if self._embedded:
+                self.world.kill(self.driver.process, "the coordinator was inside")
 
-    def _strike(self, do: Callable[[int], None], strike: int) -> None:
-        if not self.world.calm and not self.world.over:
-            do(strike)
+    def _driver_died(self, driver: SimDriver) -> None:
+        self._abandon(driver.stage)
+        if self._embedded and self.coordinators[-1].process.alive:
+            self.world.kill(self.coordinators[-1].process, "it was inside the driver")
+        self.world.after(self.world.pick(RESTART_MS) + 500, self._restart_driver)
 
-    def _living(self) -> list[Process]:
+    def _restart_driver(self) -> None:
+        if not any(driver.process.alive or driver.done for driver in self.drivers):
+            self.start_driver()
+
+    def _stop_another(self, process: Process) -> None:
+        """Have one that the job needs away, just before this one is stopped."""
+        others = [each for each in self.wanted() if each is not process and each.alive]
+        if others and self.world.faults.aimed_pauses:
+            self.world.kill(others[-1], "just before another")
+        elif others:
+            self.world.pause(others[0], "just before another", 2)
+
+    def living(self) -> list[Process]:
+        """All processes that live, paused ones too."""
         everyone = [each.process for each in self.coordinators]
         everyone += [each.process for each in self.drivers] + [each.process for each in self.subtasks]
         return [process for process in everyone if process.alive]
 
-    def _kill_one(self, strike: int) -> None:
-        living = self._living()
-        if living:
-            victim = self.world.of(living, strike)
-            self.world.coverage[f"killed {victim.kind}"] += 1
-            self.world.kill(victim, "by chance")
-
-    def _pause_one(self, strike: int) -> None:
-        living = self._living()
-        if living:
-            victim = self.world.of(living, strike)
-            self.world.coverage[f"paused {victim.kind}"] += 1
-            self.world.pause(victim, "by chance", strike // len(living))
-
-    def _kill_all(self, strike: int) -> None:
-        self.world.coverage["killed everything"] += 1
-        for process in self._living():
-            self.world.kill(process, "with everything")
-
-    def _second_coordinator(self, strike: int) -> None:
-        """Start another beside the one that lives: an operator's mistake, or a partition healed late."""
-        if not self._embedded:
-            self.world.coverage["second coordinator"] += 1
-            self._start_coordinator()
+    def wanted(self) -> list[Process]:
+        """The processes that the job needs now."""
+        stage = [subtask.process for subtask in self.driver.stage if not subtask.ended] if self.drivers else []
+        return [self.coordinators[-1].process, *([self.driver.process] if self.drivers else []), *stage]
 
     def _check_commit(self, found: TransactionalId) -> None:
         metadata = {text for _, text in found.offsets.values()}

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import coordinator.jobs
 import twopc.driver.recovery
+import twopc.files
 import twopc.kafka.committer
 import twopc.kafka.lingering
 import twopc.kafka.patience
@@ -21,20 +22,29 @@ import twopc.kafka.transactional
 import twopc.runtime.state
 import twopc.runtime.subtask
 import twopc.state.restore
+import twopc.testing.simulation.disk
+import twopc.testing.simulation.driver
+import twopc.testing.simulation.kafka_clients
+import twopc.testing.simulation.subtask
 from twopc.crashpoints import CrashPoint
 from twopc.state.memory import MemoryBackend
-from twopc.testing.simulation.disk import SimShutil
+from twopc.testing.simulation.filesystem import SimDisk, SimShutil, remove_tree
 from twopc.testing.simulation.sink import SimSlotPool
 from twopc.testing.simulation.world import World
 
 CRASHING: tuple[Any, ...] = (
     coordinator.jobs,
     twopc.driver.recovery,
+    twopc.files,
     twopc.kafka.committer,
     twopc.kafka.lingering,
     twopc.kafka.resume,
     twopc.kafka.transactional,
     twopc.runtime.subtask,
+    twopc.testing.simulation.disk,
+    twopc.testing.simulation.driver,
+    twopc.testing.simulation.kafka_clients,
+    twopc.testing.simulation.subtask,
 )
 
 
@@ -86,6 +96,9 @@ def replaced() -> Iterator[None]:
             stack.enter_context(patch.object(module, "reached", _present.reached))
         for module in (twopc.runtime.state, twopc.state.restore):
             stack.enter_context(patch.object(module, "shutil", SimShutil))
+        disk = SimDisk()
+        for name, stands_in in (("disk", disk), ("os", disk), ("remove_tree", remove_tree)):
+            stack.enter_context(patch.object(twopc.files, name, stands_in))
         stack.enter_context(patch.object(twopc.kafka.patience, "time", _present))
         stack.enter_context(patch.object(twopc.kafka.patience, "random", _present))
         stack.enter_context(patch.object(twopc.state.restore, "RocksDBBackend", MemoryBackend))

@@ -41,6 +41,9 @@ def judge_run(run: Simulation) -> None:
     if run.lost:
         _judge_loss(run)
         return
+    if run.refused:
+        _judge_no_more_than_expected(run)
+        return
     for partition, size in enumerate(run.source.sizes):
         expected, visible = expected_output(partition, size), run.broker.read_committed(partition)
         if visible != expected:
@@ -48,7 +51,7 @@ def judge_run(run: Simulation) -> None:
     left = [name for name in run.broker.open_transactions() if not _opened_by_a_zombie_since(run, name)]
     if left:
         world.violated("left open", ", ".join(left))
-    if run.driver.done and not world.violations:
+    if run.driver.done and not world.violations and not run.folder.rotten:
         _judge_last_checkpoint(run)
 
 
@@ -56,8 +59,7 @@ def _opened_by_a_zombie_since(run: Simulation, name: str) -> bool:
     """Whether a process of an earlier attempt opened it when the job had finished: the next start would abort it."""
     parsed = parse_transactional_id(JOB, name)
     assert parsed is not None, f"{name} is not an id of the job"
-    newest = Ledger(JOB, run.folder).state.current
-    return parsed.attempt < newest and run.broker.ids[name].start_ms > EPOCH_MS + run.driver.finished_ms
+    return parsed.attempt < run.newest_attempt and run.broker.ids[name].start_ms > EPOCH_MS + run.driver.finished_ms
 
 
 def _judge_loss(run: Simulation) -> None:
@@ -68,6 +70,11 @@ def _judge_loss(run: Simulation) -> None:
         world.violated(FALSE_ALARM, f"{', '.join(alarms)}: {run.lost}")
     elif run.world.faults.transaction_timeout_ms == NO_TIMEOUT_MS:
         world.violated("output was lost although no transaction expires", run.lost)
+    _judge_no_more_than_expected(run)
+
+
+def _judge_no_more_than_expected(run: Simulation) -> None:
+    world = run.world
     for partition, size in enumerate(run.source.sizes):
         visible = run.broker.read_committed(partition)
         if len(set(visible)) != len(visible) or not set(visible) <= set(expected_output(partition, size)):
@@ -79,14 +86,14 @@ def _judge_last_checkpoint(run: Simulation) -> None:
     assert newest is not None, "a job that has finished has completed its final checkpoint"
     number = newest.checkpoint_id
     path = metadata_path(number)
-    metadata = CheckpointMetadata.from_json(decode_fact(METADATA_KIND, run.folder.files[path], path))
+    metadata = CheckpointMetadata.from_json(decode_fact(METADATA_KIND, run.folder.read(path), path))
     positions = {item.partition.partition: int(item.position) for item in metadata.positions}
     sizes = dict(enumerate(run.source.sizes))
     if positions != sizes:
         run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
     counts: dict[tuple[int, bytes], int] = {}
     for snapshot in metadata.snapshots:
-        body = json.loads(run.folder.files[f"{snapshot.state.path}/{STATE_FILE}"])["body"]
+        body = json.loads(run.folder.read(f"{snapshot.state.path}/{STATE_FILE}"))["body"]
         for key, value in body["keyed"]:
             partition, _, user_key = parse_keyed_key(bytes.fromhex(key))
             counts[(partition.partition, user_key)] = int(bytes.fromhex(value))

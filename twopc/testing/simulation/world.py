@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from twopc.crashpoints import CrashPoint
@@ -21,6 +22,7 @@ from twopc.testing.simulation.faults import Faults
 
 EPOCH_MS = 1_700_000_000_000
 MOST_EVENTS = 300_000
+LONGEST_UPTIME_MS = 1_000_000_000
 PAUSE_MS = (50, 300, 2_000, 8_000)
 
 T = TypeVar("T")
@@ -36,12 +38,17 @@ class Stuck(Exception):
 
 @dataclass(eq=False, slots=True)
 class Process:
-    """Something that can be killed, or paused and woken. `kind` is for coverage."""
+    """Something that can be killed, or paused and woken, with clocks of its own. `kind` is for coverage.
+
+    Its clocks differ from the world's by `monotonic_ms` and `skew_ms`.
+    """
 
     name: str
     kind: str
     alive: bool = True
     paused_until: int = 0
+    monotonic_ms: int = 0
+    skew_ms: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -55,7 +62,9 @@ class Lane:
 
 
 _ITS_DEATH = suppress(Crashed)
-_START = Instant(0, EPOCH_MS)
+
+RECOVERY = frozenset(point for point in CrashPoint if point.code.startswith("R"))
+"""The places of a recovery: a run that crashes at them often crashes in one recovery after the other."""
 
 
 class _Names(NamedTuple):
@@ -64,9 +73,13 @@ class _Names(NamedTuple):
     reached: str
     crash: str
     pause: str
+    company: str
 
 
-_NAMES = {point: _Names(f"reached {point.name}", f"crash {point.name}", f"pause {point.name}") for point in CrashPoint}
+_NAMES = {
+    point: _Names(f"reached {point.name}", f"crash {point.name}", f"pause {point.name}", f"stop another {point.name}")
+    for point in CrashPoint
+}
 
 
 @dataclass(slots=True)
@@ -83,13 +96,14 @@ class World:
     coverage: Counter[str] = field(default_factory=Counter)
     keeps_trace: bool = True
     lane: Lane | None = None
+    peers: Callable[[Process], Enum] | None = None
+    stop_another: Callable[[Process], None] = lambda process: None
     on_crash: list[Callable[[Process], None]] = field(default_factory=list)
     dice: Dice = field(init=False)
     rng: random.Random = field(init=False)
     _trace: list[tuple[int, str, str, tuple[object, ...]]] = field(default_factory=list)
     _queue: list[tuple[int, int, Lane | None, Callable[[], None]]] = field(default_factory=list)
     _sequence: int = 0
-    _now: Instant = _START
     _events: int = 0
 
     def __post_init__(self) -> None:
@@ -97,12 +111,23 @@ class World:
         self.rng = random.Random(f"run-{self.seed}")
 
     def now(self) -> Instant:
-        if self._now.monotonic_ms != self.now_ms:
-            self._now = Instant(self.now_ms, EPOCH_MS + self.now_ms)
-        return self._now
+        """What the clock of the broker says, and of who looks on."""
+        return Instant(self.now_ms, EPOCH_MS + self.now_ms)
 
     def monotonic(self) -> float:
-        return self.now_ms / 1000
+        """What the monotonic clock of the process that runs now says, in seconds."""
+        offset = self.lane.process.monotonic_ms if self.lane is not None else 0
+        return (self.now_ms + offset) / 1000
+
+    def process(self, name: str, kind: str) -> Process:
+        """Start a process on a machine of its own, with its own idea of the time."""
+        skew = self.faults.clock_skew_ms
+        return Process(
+            name,
+            kind,
+            monotonic_ms=self.between(0, LONGEST_UPTIME_MS),
+            skew_ms=self.between(-skew, skew) if skew else 0,
+        )
 
     def note(self, who: str, what: str, *details: object) -> None:
         """Add a line to the trace."""
@@ -171,8 +196,13 @@ class World:
         elif lane.process.paused_until > self.now_ms:
             self.after(lane.process.paused_until - self.now_ms, do, lane)
         else:
-            with _ITS_DEATH:
-                self.run_as(lane, do)
+            try:
+                with _ITS_DEATH:
+                    self.run_as(lane, do)
+            except Stuck:
+                raise
+            except Exception as error:  # noqa: BLE001  whatever it is, the run's verdict names it
+                self.violated(f"a {lane.process.kind} failed with {type(error).__name__}", error)
 
     def run_as(self, lane: Lane, do: Callable[[], T]) -> T:
         """Let this lane do something; a process that dies in it unwinds with Crashed."""
@@ -211,23 +241,55 @@ class World:
 
     def pause(self, process: Process, why: str, strike: int) -> None:
         duration = self.of(PAUSE_MS, strike)
-        process.paused_until = self.now_ms + duration
+        since = max(self.now_ms, process.paused_until)
+        process.paused_until = max(since, self.now_ms + duration)
+        if strike // len(PAUSE_MS) % 2:
+            # The machine slept: its monotonic clock stood still.
+            process.monotonic_ms -= process.paused_until - since
         self.note(process.name, "PAUSED", why, f"for {duration} ms")
 
     def reached(self, process: Process, point: CrashPoint, checkpoint: int) -> None:
-        """Production code has come to one of its named places: the process may die or stop here."""
+        """Production code has come to one of its named places: the process may die or stop here.
+
+        The one strike that is aimed at a place comes in the calm phase too, if it was not reached before.
+        """
         names = _NAMES[point]
         self.coverage[names.reached] += 1
-        if self.calm:
-            return
         faults, throw = self.faults, self.dice.throw
         aimed = point is faults.aimed_at and self.coverage[names.reached] == faults.aimed_occasion
-        if throw(names.crash, process.name, 1.0 if aimed and not faults.aimed_pauses else faults.crash_at_point):
+        if throw(names.company, process.name, 1.0 if aimed and faults.aimed_in_company else 0.0):
+            self.stop_another(process)
+        crash_rate = faults.crash_in_recovery if point in RECOVERY else faults.crash_at_point
+        if throw(names.crash, process.name, self._rate(aimed and not faults.aimed_pauses, crash_rate)):
             self.coverage[names.crash] += 1
+            self._cover(process, point)
             self.kill(process, f"at {point.name} of {checkpoint}")
             raise Crashed
-        strike = throw(names.pause, process.name, 1.0 if aimed else faults.pause_at_point)
+        strike = throw(names.pause, process.name, self._rate(aimed, faults.pause_at_point))
         if strike:
             self.coverage[names.pause] += 1
+            self._cover(process, point)
             self.pause(process, f"at {point.name} of {checkpoint}", strike)
             self.sleep(0.001)
+
+    def _rate(self, aimed: bool, rate: float) -> float:
+        return 1.0 if aimed else 0.0 if self.calm else rate
+
+    def _cover(self, process: Process, point: CrashPoint) -> None:
+        if self.peers is not None:
+            self.coverage[f"cell {point.name} {self.peers(process).name}"] += 1
+
+
+class SimClock:
+    """The clocks of one process."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world = world
+        self._process = process
+
+    def now(self) -> Instant:
+        now_ms = self._world.now_ms
+        return Instant(now_ms + self._process.monotonic_ms, EPOCH_MS + now_ms + self._process.skew_ms)
+
+    def monotonic(self) -> float:
+        return (self._world.now_ms + self._process.monotonic_ms) / 1000
