@@ -248,7 +248,10 @@ def _read_back(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata | 
     Where the latest can't be read, it takes a person who names another (or none) to go on without it.
     """
     wanted = checkpoint_to_restore(ledger.state, restore_from)
-    restored = _restorable(ledger, wanted) if wanted else None
+    try:
+        restored = _restorable(ledger, wanted) if wanted else None
+    except CheckpointCorrupted as error:
+        raise CheckpointCorrupted(f"{error}. {_way_back(ledger, wanted)}") from error
     newest = ledger.state.newest
     if newest is None:
         return None, restored
@@ -259,6 +262,23 @@ def _read_back(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata | 
     except CheckpointCorrupted as error:
         log.warning("going on without the latest checkpoint, as asked by restore_from=%s: %s", restore_from, error)
         return restored, restored
+
+
+def _way_back(ledger: Ledger, damaged: CheckpointId) -> str:
+    """What a person may do about a checkpoint that can't be read, and what comes of it."""
+    older = [each.checkpoint_id for each in ledger.state.completed if each.checkpoint_id < damaged]
+    for checkpoint_id in reversed(older):
+        try:
+            found = _restorable(ledger, checkpoint_id)
+        except CheckpointCorrupted:
+            continue
+        positions = ", ".join(f"{held.partition} from offset {held.position}" for held in found.positions)
+        return (
+            f"Nothing older is restored by itself, because the output is out already. --from {checkpoint_id} restores "
+            f"the last one that can be read; readers will then see the output of this input twice, up to where it was "
+            f"written: {positions or 'none'}"
+        )
+    return "No older checkpoint can be read either; --from none starts afresh"
 
 
 def _restorable(ledger: Ledger, wanted: CheckpointId) -> CheckpointMetadata:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
+
 from twopc.kafka.lingering import FENCED_ATTEMPTS, abort_open, fence_earlier
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import AttemptId
@@ -52,6 +54,12 @@ def test_every_id_of_the_last_attempts_is_fenced_and_no_older_one() -> None:
 def test_ids_of_this_attempt_and_of_later_ones_are_left_alone() -> None:
     listing = Listing(job_20_0_0=BrokerState.ONGOING, job_21_0_0=BrokerState.ONGOING, job_99_0_0=BrokerState.EMPTY)
     assert (fenced(listing), swept(listing), listing.initialised) == ([], [], [])
+
+
+def test_what_is_open_under_an_attempt_that_was_never_reached_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    fenced(Listing(job_21_0_0=BrokerState.ONGOING, job_22_0_0=BrokerState.COMPLETE_COMMIT))
+    assert "job-21-0-0 is open, though this job is at attempt 20" in caplog.text
+    assert "job-22-0-0" not in caplog.text
 
 
 def test_ids_of_another_prefix_are_left_alone() -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.crashpoints import CrashPoint, reached
+from twopc.driver.going_back import consequence
 from twopc.driver.losses import accept, heal
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
@@ -44,6 +45,9 @@ def recover(
     """Settle, confirm, decide about losses, abort what lingers; raise TransactionLost if output is gone for good."""
     settled: list[Settled] = []
     latest, restored = started.latest, started.restored
+    said = consequence(latest, restored)
+    if said is not None:
+        log.warning("%s", said)
     reached(CrashPoint.DRIVER_BEFORE_SETTLE, checkpoint=0 if latest is None else latest.checkpoint_id)
     if latest is not None:
         due = [item for item in latest.committables if item.name not in started.lost]

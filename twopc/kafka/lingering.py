@@ -41,6 +41,7 @@ def fence_earlier(client: ControlClient, prefix: str, timeout_ms: int, attempt: 
 
     That aborts what is open and fences every producer concerned. Everything worth keeping must be settled.
     """
+    _warn_of_later(client, prefix, attempt)
     oldest = attempt - FENCED_ATTEMPTS
     return _take_over(
         client,
@@ -48,6 +49,19 @@ def fence_earlier(client: ControlClient, prefix: str, timeout_ms: int, attempt: 
         timeout_ms,
         lambda name, state: name.attempt < attempt and (state in _OPEN or name.attempt >= oldest),
     )
+
+
+def _warn_of_later(client: ControlClient, prefix: str, attempt: AttemptId) -> None:
+    """Name what is open under attempts that this job has not reached: nobody else may, and it is not ours to abort."""
+    for transactional_id, state in sorted(patiently(client.list_transactions, BUDGET_SECONDS).items()):
+        name = parse_transactional_id(prefix, transactional_id)
+        if name is not None and name.attempt > attempt and state in _OPEN:
+            log.warning(
+                "transaction %s is open, though this job is at attempt %d: another job uses the prefix %r of its "
+                "transactional ids (give each its own), or the checkpoint folder of an earlier life of this job was "
+                "deleted. It hides later output from readers until it times out",
+                *(transactional_id, attempt, prefix),
+            )
 
 
 def abort_open(client: ControlClient, prefix: str, timeout_ms: int, attempt: AttemptId) -> list[str]:

@@ -1,0 +1,41 @@
+"""What a person is told who restores another checkpoint than the latest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.driver.test_losses import metadata
+from twopc.driver.going_back import consequence
+from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
+from twopc.protocol.ids import Position, TopicPartition
+
+
+def with_second_partition(found: CheckpointMetadata, position: int) -> CheckpointMetadata:
+    [snapshot] = found.snapshots
+    more = PartitionPosition(TopicPartition("in", 1), "id", Position(position))
+    return replace(found, snapshots=(replace(snapshot, positions=(*snapshot.positions, more)),))
+
+
+def test_the_latest_has_no_consequence() -> None:
+    assert consequence(metadata(7), metadata(7)) is None
+    assert consequence(None, None) is None
+
+
+def test_an_older_one_names_the_offsets_whose_output_comes_twice() -> None:
+    said = consequence(with_second_partition(metadata(7), 9), with_second_partition(metadata(5), 9))
+    assert said is not None
+    assert "checkpoint 5 is restored, as asked, while checkpoint 7 is the latest" in said
+    assert said.endswith("twice: in[0] offsets 50 to 69")
+
+
+def test_a_partition_that_the_older_one_does_not_know_is_named_too() -> None:
+    said = consequence(with_second_partition(metadata(7), 9), metadata(5))
+    assert said is not None
+    assert said.endswith("in[0] offsets 50 to 69, in[1] from where it is read now up to offset 8")
+
+
+def test_starting_afresh_names_everything() -> None:
+    said = consequence(metadata(7), None)
+    assert said is not None
+    assert said.startswith("nothing is restored, as asked")
+    assert said.endswith("in[0] from where it is read now up to offset 69")

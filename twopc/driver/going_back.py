@@ -1,0 +1,29 @@
+"""What it means to restore another checkpoint than the latest completed one, in words. Pure."""
+
+from __future__ import annotations
+
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import TopicPartition
+
+
+def consequence(latest: CheckpointMetadata | None, restored: CheckpointMetadata | None) -> str | None:
+    """Say which output is out already and will be written again; None where the latest is restored, or none is."""
+    if latest is None or (restored is not None and restored.checkpoint_id == latest.checkpoint_id):
+        return None
+    starts = {} if restored is None else {held.partition: int(held.position) for held in restored.positions}
+    again = [
+        f"{held.partition} {_range(starts, held.partition, int(held.position))}"
+        for held in sorted(latest.positions, key=lambda held: held.partition)
+        if starts.get(held.partition) != held.position
+    ]
+    which = "nothing is restored" if restored is None else f"checkpoint {restored.checkpoint_id} is restored"
+    return (
+        f"{which}, as asked, while checkpoint {latest.checkpoint_id} is the latest: readers will see the output of "
+        f"this input twice: {', '.join(again) or 'none'}"
+    )
+
+
+def _range(starts: dict[TopicPartition, int], partition: TopicPartition, end: int) -> str:
+    if partition not in starts:
+        return f"from where it is read now up to offset {end - 1}"
+    return f"offsets {starts[partition]} to {end - 1}"
