@@ -15,14 +15,20 @@ from twopc.protocol.messages import ToCoordinator, ToSubtask
 SessionId = NewType("SessionId", int)
 """One stream of one subtask; a stream that is opened again is another session."""
 
+NO_ATTEMPT = AttemptId(0)
+
 
 @dataclass(frozen=True, slots=True)
 class AttemptRequested:
-    """A driver wants to run the job. `restore_from` is "latest", "none", or a checkpoint id in decimal."""
+    """A driver wants to run the job. `restore_from` is "latest", "none", or a checkpoint id in decimal.
+
+    `after` is an attempt that the new one must be greater than, whatever the ledger says: it left traces elsewhere.
+    """
 
     parallelism: int
     settings: CheckpointSettings
     restore_from: str
+    after: AttemptId = NO_ATTEMPT
 
 
 @dataclass(frozen=True, slots=True)

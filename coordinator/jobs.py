@@ -156,13 +156,14 @@ class Jobs:
         job.ledger = found.ledger
         latest, restored = _read_back(job.ledger, request.restore_from)
         completed = job.core.state.find(latest.checkpoint_id) if latest is not None else None
+        ran_before = job.core.state.attempt is not None
         self._request(job, request)
         return StartedAttempt(
             attempt=job.core.state.current,
             latest=latest,
             restored=restored,
             confirmed=completed.confirmed if completed is not None else frozenset(),
-            earlier_attempts=job.core.state.current > 1,
+            earlier_attempts=ran_before,
             lost=completed.lost if completed is not None else frozenset(),
             earlier=_earlier(job.ledger, completed),
         )

@@ -145,6 +145,7 @@ class JobService(JobControlServicer):
                 parallelism=request.parallelism,
                 settings=decode_settings(request.settings),
                 restore_from=request.restore_from,
+                after=AttemptId(request.after),
             )
             started = self._asking.ask(lambda jobs: jobs.start_attempt(request.job, wanted), context)
         except Exception as error:  # noqa: BLE001

@@ -128,6 +128,15 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
     def abort(self, txn: Txn) -> None:
         """Abort the open transaction; never a pre-committed one."""
 
+    def last_attempt(self, context: JobContext) -> AttemptId:
+        """On the driver, once a run and before its first attempt: the greatest attempt that left a trace outside.
+
+        The next attempt gets a greater number, also where the checkpoints of those before it are gone (a deleted or
+        another checkpoint folder): otherwise it would take what they left for its own. 0 where there is none;
+        `context.attempt` is 0.
+        """
+        return AttemptId(0)
+
     @abstractmethod
     def recover(
         self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]

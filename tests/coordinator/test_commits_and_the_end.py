@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.events import AttemptRequested
 from coordinator.ledger import Ledger
-from tests.coordinator.kit import INTERVAL, JOB, FaultyStorage, Scene, checkpoint
+from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.ledger_facts import CommittablesConfirmed
@@ -224,6 +225,19 @@ def test_an_attempt_that_could_not_be_stored_is_refused_and_fences_nobody() -> N
 def test_the_first_attempt_starts_afresh() -> None:
     started = Scene().start()
     assert (started.attempt, started.latest, started.restored, started.earlier_attempts) == (1, None, None, False)
+
+
+def test_an_attempt_is_greater_than_what_left_traces_elsewhere_and_still_the_first_on_this_ledger() -> None:
+    jobs = Scene().jobs
+    started = jobs.start_attempt(JOB, AttemptRequested(1, SETTINGS, "latest", after=AttemptId(6)))
+    assert (started.attempt, started.earlier_attempts) == (7, False)
+
+
+def test_traces_of_smaller_attempts_change_nothing() -> None:
+    scene = Scene()
+    scene.start()
+    started = scene.jobs.start_attempt(JOB, AttemptRequested(1, SETTINGS, "latest", after=AttemptId(1)))
+    assert started.attempt == 2
 
 
 def test_the_next_attempt_restores_the_latest_checkpoint() -> None:

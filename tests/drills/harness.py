@@ -128,7 +128,7 @@ class Drill:
         self._judge_output()
         self._judge_state()
         self._judge_positions()
-        self._judge_transactions()
+        self.judge_transactions()
         self._judge_processes()
 
     def _expected(self) -> dict[bytes, list[bytes]]:
@@ -185,7 +185,7 @@ class Drill:
             consumer.close()
         assert offsets == positions, f"the group's offsets {offsets} are not the checkpoint's positions {positions}"
 
-    def _judge_transactions(self) -> None:
+    def judge_transactions(self) -> None:
         with ControlClient(self.bootstrap_servers, {}) as client:
             states = client.list_transactions()
         unfinished = {

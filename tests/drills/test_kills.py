@@ -4,6 +4,7 @@ The subtasks run in plain processes here; `tests/spark/test_kills_on_spark.py` d
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -149,3 +150,15 @@ def test_a_stopped_job_takes_a_last_checkpoint_and_the_same_command_goes_on(dril
     assert drill.finish(first)["stopped"] is True
     assert drill.finish(drill.start())["records_in"] != drill.records
     drill.judge()
+
+
+def test_a_job_whose_checkpoints_were_deleted_still_ends_what_its_earlier_attempts_left_open(drill: Drill) -> None:
+    for attempt in ("first", "second"):
+        killed = drill.start(crash_at(CrashPoint.BEFORE_COMMIT, hold=True))
+        drill.wait_until_reached(killed)
+        killed.kill()
+        killed.communicate()
+        drill.once.rename(drill.folder / f"reached-{attempt}")
+    shutil.rmtree(drill.checkpoint_dir)
+    drill.finish(drill.start())
+    drill.judge_transactions()

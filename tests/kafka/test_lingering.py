@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from twopc.kafka.lingering import FENCED_ATTEMPTS, abort_open, fence_earlier
+from twopc.kafka.lingering import FENCED_ATTEMPTS, abort_open, fence_earlier, last_attempt
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.recovery import BrokerState
@@ -71,3 +71,17 @@ def test_later_only_what_is_open_is_touched() -> None:
     listing = Listing(job_3_0_0=BrokerState.ONGOING, job_19_0_0=BrokerState.EMPTY)
     assert swept(listing) == ["job-3-0-0"]
     assert listing.initialised == ["job-3-0-0"]
+
+
+def test_the_last_attempt_is_the_greatest_that_an_id_of_the_prefix_names() -> None:
+    listing = Listing(job_3_0_0=BrokerState.EMPTY, job_12_1_2=BrokerState.ONGOING, job_9_40_0_0=BrokerState.EMPTY)
+    assert last_attempt(cast(ControlClient, listing), "job") == 12
+
+
+def test_there_is_no_last_attempt_where_no_id_has_the_prefix() -> None:
+    assert last_attempt(cast(ControlClient, Listing(other_3_0_0=BrokerState.EMPTY)), "job") == 0
+
+
+def test_a_number_that_nobody_counts_to_is_not_an_attempt() -> None:
+    listing = Listing(job_99999999999999999999_0_0=BrokerState.EMPTY)
+    assert last_attempt(cast(ControlClient, listing), "job") == 0

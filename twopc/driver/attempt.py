@@ -16,7 +16,7 @@ from twopc.driver.signals import StopSignals
 from twopc.driver.sweeper import Sweeper
 from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
-from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.runtime.spec import SubtaskSpec
@@ -69,11 +69,11 @@ class Attempt:
         self._submitted = False
         self._stop_sent = False
 
-    def run(self, restore_from: str) -> None:
-        """Run to the end of the job; raise AttemptFailed otherwise."""
+    def run(self, restore_from: str, after: AttemptId) -> None:
+        """Run to the end of the job, as an attempt greater than `after`; raise AttemptFailed otherwise."""
         job = self._definition.name
         try:
-            started = self._client.start_attempt(job, self._settings, restore_from)
+            started = self._client.start_attempt(job, self._settings, restore_from, after)
         except TwoPhaseCommitError as error:
             raise self._failed(error) from error
         self._watch.attempt_started(started.attempt)

@@ -22,7 +22,8 @@ from twopc.driver.start import checkpoint_to_restore
 from twopc.errors import ConfigurationError
 from twopc.job import JobDefinition
 from twopc.protocol.job_events import JobEvent
-from twopc.rpc.job_client import JobClient
+from twopc.rpc.job_client import NO_ATTEMPT, JobClient
+from twopc.sink import JobContext
 
 log = logging.getLogger(__name__)
 
@@ -73,11 +74,13 @@ def run(
         restarts = RestartStrategy.of(settings)
         host = host or _host(settings, job_file)
         closing.callback(host.close)
+        before = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
+        after = definition.sink.last_attempt(before)
         ever_submitted = False
         while True:
             attempt = Attempt(definition, settings, client, coordinator, host, planner, watch, signals)
             try:
-                attempt.run(restore_from)
+                attempt.run(restore_from, after)
                 break
             except AttemptFailed as failure:
                 ever_submitted = ever_submitted or failure.submitted

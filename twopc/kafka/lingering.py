@@ -69,6 +69,13 @@ def abort_open(client: ControlClient, prefix: str, timeout_ms: int, attempt: Att
     return _take_over(client, prefix, timeout_ms, lambda name, state: name.attempt < attempt and state in _OPEN)
 
 
+def last_attempt(client: ControlClient, prefix: str) -> AttemptId:
+    """Return the greatest attempt that any id of the prefix names, as far as the brokers remember; 0 for none."""
+    listed = patiently(client.list_transactions, BUDGET_SECONDS)
+    names = (parse_transactional_id(prefix, transactional_id) for transactional_id in listed)
+    return max((name.attempt for name in names if name is not None), default=AttemptId(0))
+
+
 def _take_over(
     client: ControlClient, prefix: str, timeout_ms: int, chosen: Callable[[SlotName, BrokerState], bool]
 ) -> list[str]:

@@ -15,7 +15,7 @@ from twopc.protocol.ids import AttemptId, SubtaskIndex
 FIRST_SLOTS = 3
 """Open, pre-committed, and committed but not yet followed by a later completed checkpoint."""
 
-_NUMBER = "(0|[1-9][0-9]*)"
+_NUMBER = "(0|[1-9][0-9]{0,8})"
 
 
 @dataclass(frozen=True, slots=True)

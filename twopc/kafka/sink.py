@@ -8,7 +8,7 @@ from typing import Any
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_config import admin_config, checked_producer_properties
-from twopc.kafka.lingering import abort_open, fence_earlier
+from twopc.kafka.lingering import abort_open, fence_earlier, last_attempt
 from twopc.kafka.output import Channel, Output, TopicOf
 from twopc.kafka.plain import PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics, transaction_timeout_ms
@@ -141,6 +141,10 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
             client.close()
 
     # On the driver.
+
+    def last_attempt(self, context: JobContext) -> AttemptId:
+        with self._connect(context) as client:
+            return last_attempt(client, self.transactional_id_prefix or context.job)
 
     def recover(
         self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]

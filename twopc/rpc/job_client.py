@@ -27,6 +27,8 @@ __all__ = ["JobClient", "StartedAttempt"]
 CALL_SECONDS = 15.0
 RETRY_SECONDS = 0.2
 
+NO_ATTEMPT = AttemptId(0)
+
 T = TypeVar("T")
 
 
@@ -55,8 +57,13 @@ class JobClient:
                 "do both sides use TLS with certificates that the other trusts, or neither?"
             ) from None
 
-    def start_attempt(self, job: str, settings: RunSettings, restore_from: str = "latest") -> StartedAttempt:
-        """Create the next attempt, which fences every earlier one; `restore_from` is "latest", "none" or an id."""
+    def start_attempt(
+        self, job: str, settings: RunSettings, restore_from: str = "latest", after: AttemptId = NO_ATTEMPT
+    ) -> StartedAttempt:
+        """Create the next attempt, greater than `after`, which fences every earlier one.
+
+        `restore_from` is "latest", "none" or an id.
+        """
         answer = self._call(
             self._stub.StartAttempt,
             pb.StartAttemptRequest(
@@ -64,6 +71,7 @@ class JobClient:
                 parallelism=settings.parallelism,
                 settings=encode_settings(settings.checkpoint_settings()),
                 restore_from=restore_from,
+                after=after,
             ),
         )
         return StartedAttempt(
