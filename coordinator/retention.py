@@ -14,10 +14,15 @@ def to_forget(completed: Sequence[CompletedCheckpoint], retained: int) -> tuple[
 
     Kept are savepoints; the `retained` newest others; every one after the newest whose commits are all confirmed,
     because its outcome is open, and a subtask whose transaction was lost replays from the last one whose output is
-    committed, confirmed or not; that newest confirmed one itself, for the same reason; and those that its healed
-    subtasks are restored from, since it can be restored only with them.
+    committed, confirmed or not; that newest confirmed one itself, for the same reason; and those that healed subtasks
+    of any of these are restored from, since it can be restored only with them.
     """
-    confirmed = [each for each in completed if not each.outstanding]
-    needed = [confirmed[-1].checkpoint_id, *confirmed[-1].bases.values()] if confirmed else [NO_CHECKPOINT]
+    confirmed = [each.checkpoint_id for each in completed if not each.outstanding]
+    needed_from = confirmed[-1] if confirmed else NO_CHECKPOINT
     ordinary = [each.checkpoint_id for each in completed if each.record.kind is not CheckpointKind.SAVEPOINT]
-    return tuple(each for each in ordinary[: max(len(ordinary) - retained, 0)] if each < min(needed))
+    candidates = {each for each in ordinary[: max(len(ordinary) - retained, 0)] if each < needed_from}
+    for each in reversed(completed):
+        # Bases are earlier than what is restored from them, so one pass from the newest finds all.
+        if each.checkpoint_id not in candidates:
+            candidates.difference_update(each.bases.values())
+    return tuple(sorted(candidates))

@@ -11,8 +11,8 @@ from coordinator.ledger import Ledger
 from coordinator.retention import to_forget
 from tests.coordinator.kit import JOB, SETTINGS, Scene, checkpoint
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.ledger_facts import CheckpointCompleted
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ledger_facts import CheckpointCompleted, LossSettled
 from twopc.protocol.ledger_state import CompletedCheckpoint
 
 KINDS = st.sampled_from([CheckpointKind.PERIODIC, CheckpointKind.MANUAL, CheckpointKind.SAVEPOINT])
@@ -21,6 +21,11 @@ KINDS = st.sampled_from([CheckpointKind.PERIODIC, CheckpointKind.MANUAL, Checkpo
 def completed(number: int, kind: CheckpointKind, confirmed: bool) -> CompletedCheckpoint:
     record = CheckpointCompleted(CheckpointId(number), AttemptId(1), kind, "0" * 64, ((f"t{number}",),))
     return CompletedCheckpoint(record, frozenset([f"t{number}"] if confirmed else []))
+
+
+def written_again_from(each: CompletedCheckpoint, base: int) -> LossSettled:
+    bases = ((SubtaskIndex(0), CheckpointId(base)),)
+    return LossSettled(each.checkpoint_id, AttemptId(1), (f"t{each.checkpoint_id}",), bases, "", 0)
 
 
 histories = st.lists(st.tuples(KINDS, st.booleans()), max_size=12).map(
@@ -56,6 +61,21 @@ def test_nothing_else_is_kept(history: list[CompletedCheckpoint], retained: int)
     if any(not each.outstanding for each in history[-1:]):
         ordinary = [each for each in kept(history, retained) if each.record.kind is not CheckpointKind.SAVEPOINT]
         assert len(ordinary) <= retained
+
+
+@given(histories, st.integers(1, 4), st.data())
+def test_whatever_a_kept_checkpoint_is_healed_from_is_kept_too(
+    history: list[CompletedCheckpoint], retained: int, data: st.DataObject
+) -> None:
+    healed = [
+        replace(each, losses=(written_again_from(each, data.draw(st.integers(1, each.checkpoint_id - 1))),))
+        if each.checkpoint_id > 1 and data.draw(st.booleans())
+        else each
+        for each in history
+    ]
+    found = kept(healed, retained)
+    ids = {each.checkpoint_id for each in found}
+    assert all(base in ids for each in found for base in each.bases.values())
 
 
 def test_as_many_are_kept_as_the_setting_says() -> None:

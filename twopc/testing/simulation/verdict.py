@@ -93,7 +93,11 @@ def _judge_last_checkpoint(run: Simulation) -> None:
         run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
     counts: dict[tuple[int, bytes], int] = {}
     for snapshot in metadata.snapshots:
-        body = json.loads(run.folder.read(f"{snapshot.state.path}/{STATE_FILE}"))["body"]
+        try:
+            body = json.loads(run.folder.read(f"{snapshot.state.path}/{STATE_FILE}"))["body"]
+        except FileNotFoundError:
+            run.world.violated("the last checkpoint's state is gone", snapshot.state.path)
+            return
         for key, value in body["keyed"]:
             partition, _, user_key = parse_keyed_key(bytes.fromhex(key))
             counts[(partition.partition, user_key)] = int(bytes.fromhex(value))

@@ -1,0 +1,100 @@
+"""Breaks of what holds for several checkpoints in flight, for what people ask for, and for what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import coordinator.triggering
+from coordinator.aborts import Aborts
+from coordinator.attempt import RunningAttempt
+from coordinator.in_flight import InFlight
+from coordinator.retention import to_forget
+from tests.testing.simulation.mutants import Mutant
+from twopc.kafka.slots import SlotPool
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.ledger_state import LedgerState
+from twopc.protocol.messages import Ack
+from twopc.protocol.subtask_state import CommitPending, SubtaskState
+
+_on = SubtaskState.on
+_acknowledged = RunningAttempt._acknowledged
+
+
+def _commit_everything_pending(state: SubtaskState, message: Any) -> Any:
+    action = _on(state, message)
+    return replace(action, due=tuple(state._pending)) if isinstance(action, CommitPending) else action
+
+
+def _acknowledge_the_newest(attempt: Any, member: Any, ack: Ack, state: Any, out: Any) -> None:
+    newest = attempt.in_flight.all[-1].checkpoint_id if attempt.in_flight.all else ack.checkpoint_id
+    _acknowledged(attempt, member, replace(ack, checkpoint_id=newest), state, out)
+
+
+def _forget_savepoints_too(completed: Any, retained: int) -> Any:
+    ordinary = [replace(each, record=replace(each.record, kind=CheckpointKind.PERIODIC)) for each in completed]
+    return to_forget(ordinary, retained)
+
+
+def _forget_what_is_taken(pool: Any, checkpoint: CheckpointId) -> None:
+    pool._last_taken = CheckpointId(0)
+
+
+@contextmanager
+def _earlier_completes_after_later() -> Iterator[None]:
+    def newest_whole(in_flight: Any) -> Any:
+        return next((pending for pending in reversed(in_flight.all) if not pending.missing), None)
+
+    with (
+        patch.object(InFlight, "whole", newest_whole),
+        patch.object(InFlight, "before", lambda in_flight, checkpoint_id: ()),
+        patch.object(LedgerState, "_check_completion", lambda state, fact: None),
+    ):
+        yield
+
+
+OVERLAPPING = {"max_concurrent": 3, "min_pause_ms": 0, "network_delay_ms": 300, "fault_phase_ms": 5_000}
+ASKING = {"asked_every_ms": 100, "retained": 1, "fault_phase_ms": 2_500}
+
+MUTANTS_IN_FLIGHT = (
+    Mutant(
+        "a completion commits what later checkpoints have pre-committed",
+        partial(patch.object, SubtaskState, "on", _commit_everything_pending),
+        OVERLAPPING,
+    ),
+    Mutant(
+        "an acknowledgement counts for the newest checkpoint in flight",
+        partial(patch.object, RunningAttempt, "_acknowledged", _acknowledge_the_newest),
+        OVERLAPPING,
+    ),
+    Mutant("an earlier checkpoint completes after a later one", _earlier_completes_after_later, OVERLAPPING),
+    Mutant(
+        "a slot is used again while a checkpoint in flight carries it",
+        partial(patch.object, SlotPool, "taken", _forget_what_is_taken),
+        OVERLAPPING | {"end_txn_late": 0.3},
+    ),
+    Mutant(
+        "retention keeps the newest only",
+        partial(
+            patch.object,
+            coordinator.triggering,
+            "to_forget",
+            lambda done, kept: tuple(each.checkpoint_id for each in done[:-1]),
+        ),
+    ),
+    Mutant(
+        "retention forgets savepoints",
+        partial(patch.object, coordinator.triggering, "to_forget", _forget_savepoints_too),
+        ASKING,
+    ),
+    Mutant(
+        "whoever waits for a checkpoint is forgotten",
+        partial(patch.object, Aborts, "refuse_requests", lambda aborts, reason, message, out: None),
+        ASKING,
+    ),
+)
