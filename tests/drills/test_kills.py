@@ -1,6 +1,6 @@
-"""kill -9 of every process at every moment of a checkpoint; the same command goes on, and the output is exact.
+"""kill -9 of driver or coordinator while a worker stands at each moment of a checkpoint, and of everything at once.
 
-The subtasks run in plain processes here; `tests/spark/test_kills_on_spark.py` does the same on Spark.
+The same command goes on, and the output is exact. Whoever comes to a crash point itself dies there in `test_cells.py`.
 """
 
 import os
@@ -30,21 +30,6 @@ MOMENTS = {
     "after-commit": CrashPoint.AFTER_COMMITTED_SENT,
 }
 
-COORDINATOR_MOMENTS = [
-    CrashPoint.COORDINATOR_AFTER_RESERVE,
-    CrashPoint.COORDINATOR_AFTER_ACKS,
-    CrashPoint.COORDINATOR_AFTER_METADATA,
-    CrashPoint.COORDINATOR_AFTER_COMPLETION,
-    CrashPoint.COORDINATOR_AFTER_NOTIFY,
-]
-
-RECOVERY_MOMENTS = [
-    CrashPoint.DRIVER_BEFORE_SETTLE,
-    CrashPoint.DRIVER_AFTER_SETTLE,
-    CrashPoint.DRIVER_AFTER_CONFIRM,
-    CrashPoint.DRIVER_AFTER_ABORT_LINGERING,
-]
-
 each_moment = pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS.keys())
 
 
@@ -71,14 +56,6 @@ def coordinator(drill: Drill, port: int, crash: str | None = None) -> Iterator[s
 
 
 @each_moment
-def test_a_worker_is_killed(drill: Drill, moment: CrashPoint) -> None:
-    report = drill.finish(drill.start(crash_at(moment)))
-    assert drill.once.exists()
-    assert report["attempts"] == 2
-    drill.judge()
-
-
-@each_moment
 def test_the_driver_is_killed(drill: Drill, moment: CrashPoint) -> None:
     first = drill.start(crash_at(moment, hold=True))
     drill.wait_until_reached(first)
@@ -101,34 +78,6 @@ def test_the_coordinator_is_killed_and_the_job_goes_on_without_a_restart(drill: 
         drill.release()
         report = drill.finish(job)
     assert report["attempts"] == 1
-    drill.judge()
-
-
-@pytest.mark.parametrize("moment", COORDINATOR_MOMENTS, ids=lambda moment: moment.name.lower())
-def test_the_coordinator_dies_at_a_moment_of_its_own(drill: Drill, moment: CrashPoint) -> None:
-    port = free_port()
-    drill.environment["TWOPC_COORDINATOR"] = f"127.0.0.1:{port}"
-    with coordinator(drill, port, f"{moment.name},checkpoint=5") as first:
-        job = drill.start()
-        first.wait(60)
-        assert first.returncode == -signal.SIGKILL
-    with coordinator(drill, port):
-        report = drill.finish(job)
-    assert report["attempts"] == 1
-    drill.judge()
-
-
-@pytest.mark.parametrize("moment", RECOVERY_MOMENTS, ids=lambda moment: moment.name.lower())
-def test_recovery_itself_is_killed_and_done_again(drill: Drill, moment: CrashPoint) -> None:
-    first = drill.start(crash_at(CrashPoint.BEFORE_COMMIT, hold=True))
-    drill.wait_until_reached(first)
-    first.kill()
-    first.communicate()
-    drill.once.rename(drill.folder / "reached-first")
-    second = drill.start(f"{moment.name}")
-    second.communicate(timeout=60)
-    assert second.returncode == -signal.SIGKILL
-    drill.finish(drill.start())
     drill.judge()
 
 
