@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from coordinator.core import Core, Phase
+from coordinator.crash_places import after_sending, after_storing, before_storing
 from coordinator.events import (
     Attached,
     AttemptRequested,
@@ -32,26 +33,21 @@ from coordinator.events import (
     Together,
 )
 from coordinator.ledger import Ledger
-from coordinator.requests import checkpoint_to_restore
+from coordinator.reading_back import earlier_checkpoints, read_back
 from coordinator.storage import Storage
 from twopc.clock import Clock
 from twopc.crashpoints import CrashPoint, reached
-from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, Unavailable
+from twopc.errors import Fenced, ProtocolViolation, Unavailable
 from twopc.protocol.attempts import StartedAttempt
-from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.healing import restored_from
-from twopc.protocol.ids import CheckpointId, checked_name
+from twopc.protocol.ids import checked_name
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
     AttemptEnded,
     AttemptStarted,
-    CheckpointCompleted,
-    CheckpointReserved,
     Fact,
 )
-from twopc.protocol.ledger_state import CompletedCheckpoint
-from twopc.protocol.messages import Complete, ToSubtask, Trigger
+from twopc.protocol.messages import ToSubtask
 
 CLAIMS = 20
 """How often an attempt is tried to be started, where another coordinator writes to the same ledger."""
@@ -154,7 +150,7 @@ class Jobs:
                 self._drive(job, LedgerLost(f"another coordinator has owned job {name!r} in between"))
             job = self._jobs[name] = found
         job.ledger = found.ledger
-        latest, restored = _read_back(job.ledger, request.restore_from)
+        latest, restored = read_back(job.ledger, request.restore_from)
         completed = job.core.state.find(latest.checkpoint_id) if latest is not None else None
         ran_before = job.core.state.attempt is not None
         self._request(job, request)
@@ -165,7 +161,7 @@ class Jobs:
             confirmed=completed.confirmed if completed is not None else frozenset(),
             earlier_attempts=ran_before,
             lost=completed.lost if completed is not None else frozenset(),
-            earlier=_earlier(job.ledger, completed),
+            earlier=earlier_checkpoints(job.ledger, completed),
         )
 
     def _job(self, name: str) -> _Job:
@@ -213,14 +209,14 @@ class Jobs:
                 self._outlet.hang_up(message.session)
             else:
                 self._outlet.send(message.session, message.message)
-                _sent(message.message, is_last=number == len(decision.messages))
+                after_sending(message.message, is_last=number == len(decision.messages))
 
     def _store(self, job: _Job, facts: tuple[Fact, ...]) -> Event:
         try:
             for fact in facts:
-                _before(fact)
+                before_storing(fact)
                 job.ledger.store(fact)
-                _after(fact)
+                after_storing(fact)
         except (Fenced, ProtocolViolation) as error:
             if isinstance(facts[-1], AttemptStarted):
                 return NotStored(facts, str(error), outrun=True)
@@ -241,100 +237,3 @@ def _prune(job: _Job) -> None:
         job.ledger.prune()
     except OSError as error:
         log.warning("job %s: old checkpoints could not be deleted: %s", job.name, error.strerror)
-
-
-def _read_back(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata | None, CheckpointMetadata | None]:
-    """The latest completed checkpoint, to settle, and the one to restore.
-
-    Where the latest can't be read, it takes a person who names another (or none) to go on without it.
-    """
-    wanted = checkpoint_to_restore(ledger.state, restore_from)
-    try:
-        restored = _restorable(ledger, wanted) if wanted else None
-    except CheckpointCorrupted as error:
-        raise CheckpointCorrupted(f"{error}. {_way_back(ledger, wanted)}") from error
-    newest = ledger.state.newest
-    if newest is None:
-        return None, restored
-    if newest.checkpoint_id == wanted:
-        return ledger.metadata(wanted), restored
-    try:
-        return ledger.metadata(newest.checkpoint_id), restored
-    except CheckpointCorrupted as error:
-        log.warning("going on without the latest checkpoint, as asked by restore_from=%s: %s", restore_from, error)
-        return restored, restored
-
-
-def _way_back(ledger: Ledger, damaged: CheckpointId) -> str:
-    """What a person may do about a checkpoint that can't be read, and what comes of it."""
-    older = [each.checkpoint_id for each in ledger.state.completed if each.checkpoint_id < damaged]
-    for checkpoint_id in reversed(older):
-        try:
-            found = _restorable(ledger, checkpoint_id)
-        except CheckpointCorrupted:
-            continue
-        positions = ", ".join(f"{held.partition} from offset {held.position}" for held in found.positions)
-        return (
-            f"Nothing older is restored by itself, because the output is out already. --from {checkpoint_id} restores "
-            f"the last one that can be read; readers will then see the output of this input twice, up to where it was "
-            f"written: {positions or 'none'}"
-        )
-    return "No older checkpoint can be read either; --from none starts afresh"
-
-
-def _restorable(ledger: Ledger, wanted: CheckpointId) -> CheckpointMetadata:
-    """A completed checkpoint, with its healed subtasks' snapshots from where they write their output again."""
-    metadata, completed = ledger.metadata(wanted), ledger.state.find(wanted)
-    bases = completed.bases if completed is not None else {}
-    kept = [ledger.metadata(base) for base in sorted(set(bases.values())) if ledger.state.find(base) is not None]
-    return restored_from(metadata, bases, kept)
-
-
-def _earlier(ledger: Ledger, newest: CompletedCheckpoint | None) -> tuple[CheckpointMetadata, ...]:
-    """What a loss in the newest checkpoint could be written again from. One that can't be read is none of these."""
-    if newest is None or not newest.outstanding:
-        return ()
-    found = []
-    for each in ledger.state.completed:
-        if each.checkpoint_id == newest.checkpoint_id:
-            continue
-        try:
-            found.append(_restorable(ledger, each.checkpoint_id))
-        except CheckpointCorrupted as error:
-            log.warning("checkpoint %d can't serve to heal a loss: %s", each.checkpoint_id, error)
-    return tuple(found)
-
-
-def _before(fact: Fact) -> None:
-    match fact:
-        case CheckpointMetadata():
-            reached(CrashPoint.COORDINATOR_AFTER_ACKS, checkpoint=fact.checkpoint_id)
-        case CheckpointReserved():
-            reached(CrashPoint.COORDINATOR_BEFORE_RESERVE, checkpoint=fact.checkpoint_id)
-        case _:
-            pass
-
-
-def _after(fact: Fact) -> None:
-    match fact:
-        case CheckpointReserved():
-            reached(CrashPoint.COORDINATOR_AFTER_RESERVE, checkpoint=fact.checkpoint_id)
-        case CheckpointMetadata():
-            reached(CrashPoint.COORDINATOR_AFTER_METADATA, checkpoint=fact.checkpoint_id)
-        case CheckpointCompleted():
-            reached(CrashPoint.COORDINATOR_AFTER_COMPLETION, checkpoint=fact.checkpoint_id)
-        case _:
-            pass
-
-
-def _sent(message: ToSubtask, *, is_last: bool) -> None:
-    """A message is on its way, the last of a decision or not; another may follow to another subtask."""
-    match message:
-        case Trigger():
-            point = CrashPoint.COORDINATOR_AFTER_TRIGGERS if is_last else CrashPoint.COORDINATOR_IN_TRIGGERS
-            reached(point, checkpoint=message.checkpoint_id)
-        case Complete():
-            point = CrashPoint.COORDINATOR_AFTER_NOTIFY if is_last else CrashPoint.COORDINATOR_IN_NOTIFY
-            reached(point, checkpoint=message.checkpoint_id)
-        case _:
-            pass

@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import coordinator.jobs
+import coordinator.reading_back
 import twopc.driver.losses
 import twopc.driver.recovery
 import twopc.kafka.patience
@@ -261,7 +262,7 @@ def _healed_from_the_latest() -> Iterator[None]:
 
     with (
         patch.object(twopc.driver.losses, "restored_from", latest_itself),
-        patch.object(coordinator.jobs, "restored_from", latest_itself),
+        patch.object(coordinator.reading_back, "restored_from", latest_itself),
     ):
         yield
 
@@ -333,7 +334,7 @@ MUTANTS = (
             property(lambda state: tuple(each.committable for each in state._pending[-1:] if each.committable)),
         ),
     ),
-    Mutant("an older checkpoint is restored", _instead(coordinator.jobs, "_read_back", _older_checkpoint)),
+    Mutant("an older checkpoint is restored", _instead(coordinator.jobs, "read_back", _older_checkpoint)),
     Mutant("positions are not restored", _around(twopc.driver.recovery.Planner, "plan", _from_the_start)),
     Mutant("state is not restored", _instead(twopc.testing.simulation.subtask, "restore_state", _without_state)),
     Mutant("pre-committed without a flush", _instead(TransactionalWriter, "_flush", lambda writer, channel: None)),

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import coordinator.crash_places
 import coordinator.jobs
 import twopc.driver.recovery
 import twopc.files
@@ -33,6 +34,7 @@ from twopc.testing.simulation.sink import SimSlotPool
 from twopc.testing.simulation.world import World
 
 CRASHING: tuple[Any, ...] = (
+    coordinator.crash_places,
     coordinator.jobs,
     twopc.driver.recovery,
     twopc.files,

@@ -1,0 +1,77 @@
+"""What is read back of completed checkpoints when an attempt starts: to settle, to restore, to heal from."""
+
+from __future__ import annotations
+
+import logging
+
+from coordinator.ledger import Ledger
+from coordinator.requests import checkpoint_to_restore
+from twopc.errors import CheckpointCorrupted
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.healing import restored_from
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.ledger_state import CompletedCheckpoint
+
+log = logging.getLogger(__name__)
+
+
+def read_back(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata | None, CheckpointMetadata | None]:
+    """The latest completed checkpoint, to settle, and the one to restore.
+
+    Where the latest can't be read, it takes a person who names another (or none) to go on without it.
+    """
+    wanted = checkpoint_to_restore(ledger.state, restore_from)
+    try:
+        restored = _restorable(ledger, wanted) if wanted else None
+    except CheckpointCorrupted as error:
+        raise CheckpointCorrupted(f"{error}. {_way_back(ledger, wanted)}") from error
+    newest = ledger.state.newest
+    if newest is None:
+        return None, restored
+    if newest.checkpoint_id == wanted:
+        return ledger.metadata(wanted), restored
+    try:
+        return ledger.metadata(newest.checkpoint_id), restored
+    except CheckpointCorrupted as error:
+        log.warning("going on without the latest checkpoint, as asked by restore_from=%s: %s", restore_from, error)
+        return restored, restored
+
+
+def _way_back(ledger: Ledger, damaged: CheckpointId) -> str:
+    """What a person may do about a checkpoint that can't be read, and what comes of it."""
+    older = [each.checkpoint_id for each in ledger.state.completed if each.checkpoint_id < damaged]
+    for checkpoint_id in reversed(older):
+        try:
+            found = _restorable(ledger, checkpoint_id)
+        except CheckpointCorrupted:
+            continue
+        positions = ", ".join(f"{held.partition} from offset {held.position}" for held in found.positions)
+        return (
+            f"Nothing older is restored by itself, because the output is out already. --from {checkpoint_id} restores "
+            f"the last one that can be read; readers will then see the output of this input twice, up to where it was "
+            f"written: {positions or 'none'}"
+        )
+    return "No older checkpoint can be read either; --from none starts afresh"
+
+
+def _restorable(ledger: Ledger, wanted: CheckpointId) -> CheckpointMetadata:
+    """A completed checkpoint, with its healed subtasks' snapshots from where they write their output again."""
+    metadata, completed = ledger.metadata(wanted), ledger.state.find(wanted)
+    bases = completed.bases if completed is not None else {}
+    kept = [ledger.metadata(base) for base in sorted(set(bases.values())) if ledger.state.find(base) is not None]
+    return restored_from(metadata, bases, kept)
+
+
+def earlier_checkpoints(ledger: Ledger, newest: CompletedCheckpoint | None) -> tuple[CheckpointMetadata, ...]:
+    """What a loss in the newest checkpoint could be written again from. One that can't be read is none of these."""
+    if newest is None or not newest.outstanding:
+        return ()
+    found = []
+    for each in ledger.state.completed:
+        if each.checkpoint_id == newest.checkpoint_id:
+            continue
+        try:
+            found.append(_restorable(ledger, each.checkpoint_id))
+        except CheckpointCorrupted as error:
+            log.warning("checkpoint %d can't serve to heal a loss: %s", each.checkpoint_id, error)
+    return tuple(found)
