@@ -65,7 +65,7 @@ class Mutant:
         return self.what.replace(" ", "-")
 
 
-def _instead(owner: object, name: str, value: object) -> Patch:
+def instead(owner: object, name: str, value: object) -> Patch:
     return lambda: patch.object(owner, name, value)
 
 
@@ -76,7 +76,7 @@ def _around(owner: Any, name: str, wrapper: Callable[..., Any]) -> Patch:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return wrapper(original, self, *args, **kwargs)
 
-    return _instead(owner, name, method)
+    return instead(owner, name, method)
 
 
 def _any_trigger(on: Any, state: SubtaskState, message: Any) -> Any:
@@ -296,7 +296,7 @@ BREAKS = {
     "second_coordinator_every_ms": 0,
     "fault_phase_ms": 5_000,
 }
-LATE = {"end_txn_late": 0.3, "fault_phase_ms": 5_000}
+LATE = {"end_txn_late": 0.3, "broker_away_every_ms": 0, "fault_phase_ms": 5_000}
 POWER = {"power_fails": True, "kill_all_every_ms": 500, "fault_phase_ms": 2_500}
 KILLS = {"kill_every_ms": 500, "fault_phase_ms": 5_000}
 
@@ -314,30 +314,30 @@ MUTANTS = (
     Mutant(
         "closing aborts what is pre-committed",
         _around(Subtask, "_abort_open", _abort_at_close),
-        {"crash_at_point": 0.03},
+        {"crash_at_point": 0.03, "broker_away_every_ms": 0},
     ),
-    Mutant("ids are initialised before settling", _instead(twopc.testing.simulation.driver, "recover", _sweep_first)),
+    Mutant("ids are initialised before settling", instead(twopc.testing.simulation.driver, "recover", _sweep_first)),
     Mutant("a slot is used again when pre-committed", _around(SlotPool, "pre_committed", _free_at_pre_commit)),
     Mutant("a slot is used again when committed", _reused_at_once, LATE),
     Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), LATE),
     Mutant("notified before the completion record", _around(RunningAttempt, "decide", _tell_before_storing)),
     Mutant(
         "no attempt check",
-        _instead(Core, "_refused", lambda core, event, out: False),
+        instead(Core, "_refused", lambda core, event, out: False),
         {"kill_every_ms": 1_500, "kill_delay_ms": 20_000, "network_delay_ms": 5, "fault_phase_ms": 5_000},
     ),
     Mutant(
         "a snapshot carries its own committable only",
-        _instead(
+        instead(
             SubtaskState,
             "committables",
             property(lambda state: tuple(each.committable for each in state._pending[-1:] if each.committable)),
         ),
     ),
-    Mutant("an older checkpoint is restored", _instead(coordinator.jobs, "read_back", _older_checkpoint)),
+    Mutant("an older checkpoint is restored", instead(coordinator.jobs, "read_back", _older_checkpoint)),
     Mutant("positions are not restored", _around(twopc.driver.recovery.Planner, "plan", _from_the_start)),
-    Mutant("state is not restored", _instead(twopc.testing.simulation.subtask, "restore_state", _without_state)),
-    Mutant("pre-committed without a flush", _instead(TransactionalWriter, "_flush", lambda writer, channel: None)),
+    Mutant("state is not restored", instead(twopc.testing.simulation.subtask, "restore_state", _without_state)),
+    Mutant("pre-committed without a flush", instead(TransactionalWriter, "_flush", lambda writer, channel: None)),
     Mutant("nothing lingering is aborted", _no_sweeps, KILLS),
     Mutant("ids are the same in every attempt", _same_ids_in_every_attempt, {"pause_at_start": 0.2}),
     Mutant("positions are read when the snapshot is stored", _around(Subtask, "_snapshot_maker", _late_positions)),
@@ -346,25 +346,25 @@ MUTANTS = (
         _around(Subtask, "_store_and_acknowledge", _ack_before_storing),
     ),
     Mutant("committed is said before it is", _around(Subtask, "_commit", _say_committed_first), KILLS),
-    Mutant("one acknowledgement completes", _instead(PendingCheckpoint, "missing", property(_one_acknowledgement))),
+    Mutant("one acknowledgement completes", instead(PendingCheckpoint, "missing", property(_one_acknowledgement))),
     Mutant("what an absent subtask missed is not repeated", _nothing_repeated, BREAKS),
     Mutant(
         "an error code decides",
-        _instead(twopc.kafka.resume, "_turn", _lost_by_error_code(twopc.kafka.resume._turn)),
+        instead(twopc.kafka.resume, "_turn", _lost_by_error_code(twopc.kafka.resume._turn)),
         {"broker_reply_lost": 0.1, "end_txn_late": 0.3},
     ),
     Mutant("what was not stored counts as stored", _around(coordinator.jobs.Jobs, "_store", _stored_anyway)),
-    Mutant("a file is not synced before it gets its name", _instead(SimDisk, "sync", lambda disk, file: None), POWER),
-    Mutant("a folder is not synced", _instead(SimDisk, "sync_folder", lambda disk, path: None), POWER),
+    Mutant("a file is not synced before it gets its name", instead(SimDisk, "sync", lambda disk, file: None), POWER),
+    Mutant("a folder is not synced", instead(SimDisk, "sync_folder", lambda disk, path: None), POWER),
     Mutant("a damaged ledger is read as it stands", _damage_unnoticed, {"bit_rot_every_ms": 200}),
     Mutant(
         "deadlines follow the wall clock",
-        _instead(twopc.testing.simulation.coordinator, "SimClock", _WallClock),
+        instead(twopc.testing.simulation.coordinator, "SimClock", _WallClock),
         {"clock_jumps_every_ms": 300},
     ),
     Mutant(
         "losses are passed over",
-        _instead(twopc.driver.recovery, "heal", lambda client, sink, context, started, settled: started.restored),
+        instead(twopc.driver.recovery, "heal", lambda client, sink, context, started, settled: started.restored),
         timeouts=True,
     ),
     Mutant(

@@ -94,6 +94,17 @@ def test_the_seeds_strike_every_kind_of_process_by_chance_and_the_machine_too() 
     assert [each for each in (*wanted, *AT_LARGE) if not coverage[each]] == []
 
 
+def test_the_seeds_have_the_broker_restart_and_its_coordinator_move() -> None:
+    wanted = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+    coverage = played(NO_LOSS).coverage
+    assert [each for each in wanted if not coverage[f"broker {each}"]] == []
+
+
+@pytest.mark.parametrize("what", ["forgot ids", "topic recreated"])
+def test_the_broker_forgets_where_something_may_be_lost(what: str) -> None:
+    assert played(LOSSES).coverage[f"broker {what}"] > 0
+
+
 @pytest.mark.parametrize("seed", [3, 20, 151])
 def test_a_seed_plays_the_same_run_every_time(seed: int) -> None:
     first, second = simulate(seed), simulate(seed)

@@ -1,183 +1,202 @@
-"""The broker: transactions of protocol version 1 and the group's offsets inside them.
+"""The broker of a simulated run: `BrokerModel`, and what happens to it and around it.
 
-    Empty --produce--> Ongoing --EndTxn--> Prepare{Commit,Abort} --markers--> Complete{Commit,Abort}
-    Ongoing --InitProducerId, or its time-out--> PrepareAbort, epoch + 1 --markers--> CompleteAbort
-    Empty, Complete* --InitProducerId--> Empty, epoch + 1 (a new producer id when the epochs are used up)
-
-A producer keeps id and epoch over all its transactions. The answers of EndTxn are those of the table in the design,
-section 5.
+It has either transaction protocol, writes markers late, restarts, has its transaction coordinator move, forgets
+transactional ids that nobody uses, and has its topic deleted and made again: as the world's faults say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from confluent_kafka import KafkaError
+from functools import partial
 
 from twopc.config import NO_TIMEOUT_MS
 from twopc.protocol.ids import TopicPartition
 from twopc.protocol.recovery import BrokerState
+from twopc.testing.simulation.broker_model import BrokerModel, GroupOffsets
+from twopc.testing.simulation.transaction_coordinator import Producer, TransactionalId
+from twopc.testing.simulation.transaction_tables import Code
 from twopc.testing.simulation.world import World
 
-NONE = 0
-_COMPLETED = {
-    BrokerState.PREPARE_COMMIT: BrokerState.COMPLETE_COMMIT,
-    BrokerState.PREPARE_ABORT: BrokerState.COMPLETE_ABORT,
-}
-_COMMITTED = (BrokerState.PREPARE_COMMIT, BrokerState.COMPLETE_COMMIT)
-_ABORTED = (BrokerState.PREPARE_ABORT, BrokerState.COMPLETE_ABORT)
-
-
-@dataclass(slots=True)
-class TransactionalId:
-    """What the transaction coordinator remembers of one id."""
-
-    name: str
-    producer_id: int
-    producer_epoch: int
-    timeout_ms: int
-    state: BrokerState = BrokerState.EMPTY
-    start_ms: int = -1
-    partitions: dict[int, None] = field(default_factory=dict)
-    offsets: dict[TopicPartition, tuple[int, str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A record, or the marker that ends a producer's transaction in a partition."""
-
-    producer_id: int
-    value: str = ""
-    commit: bool | None = None
+#: What librdkafka speaks, whatever the broker's protocol.
+PRODUCE_VERSION, OFFSET_COMMIT_VERSION, END_TXN_VERSION = 10, 3, 1
+#: Answers after which a client asks again, or asks another broker.
+RETRIABLE = frozenset(
+    (
+        Code.COORDINATOR_LOAD_IN_PROGRESS,
+        Code.COORDINATOR_NOT_AVAILABLE,
+        Code.NOT_COORDINATOR,
+        Code.CONCURRENT_TRANSACTIONS,
+        Code.NOT_ENOUGH_REPLICAS,
+    )
+)
+AWAY_MS = (20, 200, 1_000, 3_000)
+AWAY_CODES = (Code.NOT_COORDINATOR, Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE)
+IDLE_MS = 1_500
+_OPEN = (BrokerState.ONGOING, BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT)
 
 
 class SimBroker:
-    """Outlives every process of the job. `on_commit` is told of each transaction whose commit was decided."""
+    """Outlives every process of the job. `on_commit` is told whose transaction is to be committed, with its offsets."""
 
     def __init__(self, world: World, partitions: int) -> None:
+        faults = world.faults
         self.world = world
-        self.logs: list[list[Entry]] = [[] for _ in range(partitions)]
-        self.offsets: dict[TopicPartition, tuple[int, str]] = {}
-        self.ids: dict[str, TransactionalId] = {}
-        self.on_commit: Callable[[TransactionalId], None] = lambda found: None
-        self._last_producer_id = 0
+        self.on_commit: Callable[[str, GroupOffsets], None] = lambda name, offsets: None
+        self.recreated = 0
+        self.forgotten: set[str] = set()
+        self._model = BrokerModel(
+            partitions,
+            bumps=faults.broker_protocol == 2,
+            last_producer_epoch=faults.last_producer_epoch,
+            on_prepare=self._decided,
+        )
+        self._coordinator = self._model.coordinator
+        self._away_until = 0
+        self._away_code = Code.NONE
+        self._wrote_to: dict[str, int] = {}
+        self._told: dict[object, int] = {}
+        for kind, every_ms, do in (
+            ("broker away", faults.broker_away_every_ms, self._go_away),
+            ("ids forgotten", faults.ids_forgotten_every_ms, self._forget),
+            ("topic recreated", faults.topic_recreated_every_ms, self._recreate),
+        ):
+            for at, strike in world.dice.planned(kind, every_ms, faults.fault_phase_ms):
+                world.after(at, partial(self._strike, do, strike))
 
-    def init_producer_id(self, name: str, timeout_ms: int) -> tuple[int, int] | int:
-        """Return producer id and epoch, or the code of a retriable error."""
-        found = self.ids.get(name)
-        if found is None:
-            found = self.ids[name] = TransactionalId(name, self._next_producer_id(), -1, timeout_ms)
-        elif found.state is BrokerState.ONGOING:
-            found.producer_epoch += 1
-            self._prepare(found, BrokerState.PREPARE_ABORT)
-        if found.state in _COMPLETED:
-            return int(KafkaError.CONCURRENT_TRANSACTIONS)
-        found.producer_epoch += 1
-        if found.producer_epoch >= self.world.faults.last_producer_epoch:
-            found.producer_id, found.producer_epoch = self._next_producer_id(), 0
-        found.state, found.start_ms, found.timeout_ms = BrokerState.EMPTY, -1, timeout_ms
-        self.world.note("broker", "InitProducerId", name, found.producer_id, found.producer_epoch)
-        return found.producer_id, found.producer_epoch
+    @property
+    def ids(self) -> dict[str, TransactionalId]:
+        return self._coordinator.ids
 
-    def produce(self, name: str, producer: tuple[int, int], partition: int, value: str) -> int:
-        """Append a record to the producer's transaction, begun with its first; return an error code."""
-        found = self.ids[name]
-        refused = self._join(found, producer)
-        if refused:
-            return refused
-        found.partitions[partition] = None
-        self.logs[partition].append(Entry(found.producer_id, value))
-        return NONE
+    @property
+    def offsets(self) -> GroupOffsets:
+        return self._model.offsets
 
-    def add_offsets(self, name: str, producer: tuple[int, int], offsets: dict[TopicPartition, tuple[int, str]]) -> int:
-        found = self.ids[name]
-        refused = self._join(found, producer)
-        if not refused:
-            found.offsets.update(offsets)
-        return refused
+    @property
+    def partitions(self) -> int:
+        return len(self._model.logs)
 
-    def end(self, name: str, producer: tuple[int, int], *, commit: bool) -> int:
-        """EndTxn, version 3."""
-        found = self.ids[name]
-        code = self._end(found, producer, commit)
-        self.world.note("broker", "EndTxn commit" if commit else "EndTxn abort", name, producer, f"-> {code}")
+    @property
+    def topic_id(self) -> str:
+        return f"output-id-{self.recreated}"
+
+    @property
+    def away(self) -> Code:
+        """What every request is answered with while the broker restarts or its coordinator moves."""
+        return self._away_code if self.world.now_ms < self._away_until else Code.NONE
+
+    def init_producer_id(self, name: str, timeout_ms: int) -> tuple[Code, Producer]:
+        if self.away:
+            return self.away, (-1, -1)
+        code, producer = self._coordinator.init_producer_id(name, timeout_ms, self._now())
+        if not code:
+            self.world.note("broker", "InitProducerId", name, *producer)
+        return code, producer
+
+    def add_partition(self, name: str, producer: Producer, partition: int) -> Code:
+        """AddPartitionsToTxn: the first one begins the transaction."""
+        if self.away:
+            return self.away
+        code = self._beginning(name, lambda: self._coordinator.add_partition(name, producer, partition, self._now()))
+        if not code:
+            self._wrote_to.setdefault(name, self.recreated)
         return code
 
-    def _end(self, found: TransactionalId, producer: tuple[int, int], commit: bool) -> int:
-        if producer[0] != found.producer_id:
-            return int(KafkaError.INVALID_PRODUCER_ID_MAPPING)
-        if producer[1] != found.producer_epoch:
-            return int(KafkaError.PRODUCER_FENCED)
-        if found.state is BrokerState.ONGOING:
-            self._prepare(found, BrokerState.PREPARE_COMMIT if commit else BrokerState.PREPARE_ABORT)
-            return NONE
-        if found.state in (_COMMITTED if commit else _ABORTED):
-            return NONE
-        return int(KafkaError.INVALID_TXN_STATE)
+    def produce(self, name: str, producer: Producer, partition: int, value: str) -> Code:
+        return self.away or self._model.produce(
+            name, producer, partition, value, version=PRODUCE_VERSION, now_ms=self._now()
+        )
+
+    def add_offsets(self, name: str, producer: Producer, offsets: dict[TopicPartition, tuple[int, str]]) -> Code:
+        """AddOffsetsToTxn and TxnOffsetCommit."""
+        return (
+            self.away
+            or self._beginning(name, lambda: self._model.add_offsets(name, producer, self._now()))
+            or self._model.commit_offsets(name, producer, offsets, version=OFFSET_COMMIT_VERSION, now_ms=self._now())
+        )
+
+    def end(self, name: str, producer: Producer, *, commit: bool, version: int = END_TXN_VERSION) -> Code:
+        """EndTxn."""
+        if self.away:
+            return self.away
+        code, _ = self._coordinator.end(name, producer, commit=commit, version=version, now_ms=self._now())
+        self.world.note("broker", "EndTxn commit" if commit else "EndTxn abort", name, producer, f"-> {code.name}")
+        return code
+
+    def tell_topic(self) -> str:
+        """Return the topic's id, and remember to whom."""
+        self._told[_asker(self.world)] = self.recreated
+        return self.topic_id
+
+    def check_topic(self, name: str) -> None:
+        """Whoever has been told that the topic is another one must not commit what was written to the one before."""
+        if self._wrote_to.get(name, self.recreated) < self._told.get(_asker(self.world), 0):
+            self.world.violated("committed into a topic that was recreated", name)
 
     def open_transactions(self) -> list[str]:
-        return [
-            name for name, found in self.ids.items() if found.state is BrokerState.ONGOING or found.state in _COMPLETED
-        ]
+        return [name for name, held in self.ids.items() if held.state in _OPEN]
 
     def read_committed(self, partition: int) -> list[str]:
-        """What a reader sees: up to the first record of an open transaction, without what was aborted."""
-        log, visible, outcome = self.logs[partition], [], {}
-        for entry in reversed(log):
-            if entry.commit is not None:
-                outcome[entry.producer_id] = entry.commit
-            else:
-                visible.append((entry.value, outcome.get(entry.producer_id)))
-        visible.reverse()
-        first_open = next((index for index, (_, commit) in enumerate(visible) if commit is None), len(visible))
-        return [value for value, commit in visible[:first_open] if commit]
+        return self._model.logs[partition].read(committed=True)
 
-    def _next_producer_id(self) -> int:
-        self._last_producer_id += 1
-        return self._last_producer_id
+    def _now(self) -> int:
+        return self.world.now().unix_ms
 
-    def _join(self, found: TransactionalId, producer: tuple[int, int]) -> int:
-        if producer != (found.producer_id, found.producer_epoch):
-            return int(KafkaError.PRODUCER_FENCED)
-        if found.state in _COMPLETED:
-            return int(KafkaError.CONCURRENT_TRANSACTIONS)
-        if found.state is not BrokerState.ONGOING:
-            found.state, found.start_ms = BrokerState.ONGOING, self.world.now().unix_ms
-            found.partitions, found.offsets = {}, {}
-            self._expire_later(found)
-        return NONE
+    def _beginning(self, name: str, ask: Callable[[], Code]) -> Code:
+        held = self.ids.get(name)
+        before = None if held is None else held.state
+        code = ask()
+        if held is not None and before is not BrokerState.ONGOING and held.state is BrokerState.ONGOING:
+            self._wrote_to.pop(name, None)
+            self._expire_later(held)
+        return code
 
-    def _expire_later(self, found: TransactionalId) -> None:
-        began = (found.producer_id, found.producer_epoch, found.start_ms)
+    def _expire_later(self, held: TransactionalId) -> None:
+        began = (held.producer, held.start_ms)
 
         def expire() -> None:
-            same = began == (found.producer_id, found.producer_epoch, found.start_ms)
-            if same and found.state is BrokerState.ONGOING:
-                self.world.note("broker", "EXPIRED", found.name, found.producer_id, found.producer_epoch)
-                found.producer_epoch += 1
-                self._prepare(found, BrokerState.PREPARE_ABORT)
+            if began == (held.producer, held.start_ms) and held.state is BrokerState.ONGOING:
+                self.world.note("broker", "EXPIRED", held.name, *held.producer)
+                self._coordinator.fence(held, self._now())
 
-        if found.timeout_ms < NO_TIMEOUT_MS:
-            self.world.after(found.timeout_ms, expire)
+        if held.timeout_ms < NO_TIMEOUT_MS:
+            self.world.after(held.timeout_ms, expire)
 
-    def _prepare(self, found: TransactionalId, state: BrokerState) -> None:
-        found.state = state
-        if state is BrokerState.PREPARE_COMMIT:
-            self.on_commit(found)
-        producer_id = found.producer_id
+    def _decided(self, held: TransactionalId) -> None:
+        if held.state is BrokerState.PREPARE_COMMIT:
+            self.on_commit(held.name, self._model.pending_offsets.get(held.producer_id, {}))
 
-        def complete() -> None:
-            commit = state is BrokerState.PREPARE_COMMIT
-            for partition in found.partitions:
-                self.logs[partition].append(Entry(producer_id, commit=commit))
-            if commit:
-                self.offsets.update(found.offsets)
-            found.state = _COMPLETED[state]
-            self.world.note("broker", found.state.value, found.name, found.producer_id, found.producer_epoch)
+        def finish() -> None:
+            self._model.finish(held.name, self._now())
+            self.world.note("broker", held.state.value, held.name, *held.producer)
 
         window = 0 if self.world.calm else self.world.delay(self.world.faults.prepare_ms)
         if window:
-            self.world.after(window, complete)
+            self.world.after(window, finish)
         else:
-            complete()
+            finish()
+
+    def _strike(self, do: Callable[[int], None], strike: int) -> None:
+        if not self.world.calm and not self.world.over:
+            do(strike)
+
+    def _go_away(self, strike: int) -> None:
+        self._away_code = self.world.of(AWAY_CODES, strike)
+        self._away_until = self.world.now_ms + self.world.of(AWAY_MS, strike // len(AWAY_CODES))
+        self.world.coverage[f"broker {self._away_code.name}"] += 1
+        self.world.note("broker", self._away_code.name, f"until {self._away_until} ms")
+
+    def _forget(self, strike: int) -> None:
+        gone = self._coordinator.forget(self._now() - IDLE_MS)
+        self.forgotten.update(gone)
+        self.world.coverage["broker forgot ids"] += len(gone)
+        self.world.note("broker", "FORGOT", *gone)
+
+    def _recreate(self, strike: int) -> None:
+        self.recreated += 1
+        self._model.recreate_topic()
+        self.world.coverage["broker topic recreated"] += 1
+        self.world.note("broker", "TOPIC RECREATED", self.topic_id)
+
+
+def _asker(world: World) -> object:
+    return None if world.lane is None else (world.lane.process.name, world.lane.name)

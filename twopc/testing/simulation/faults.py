@@ -72,13 +72,17 @@ class Faults:
     retained: int
     min_pause_ms: int
     asked_every_ms: int
+    broker_protocol: int
+    broker_away_every_ms: int
+    ids_forgotten_every_ms: int
+    topic_recreated_every_ms: int
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
 
 
 def draw(seed: int, *, timeouts: bool = False) -> Faults:
-    """Return the faults of a seed; with `timeouts`, transactions expire."""
+    """Return the faults of a seed; with `timeouts`, transactions and idle ids expire, or the topic is recreated."""
     rng = random.Random(f"faults-{seed}")
 
     def rate(*choices: float) -> float:
@@ -130,5 +134,9 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         retained=rng.choice((1, 3)),
         min_pause_ms=rng.choice((0, 0, 0, 100)),
         asked_every_ms=every(100, 300, 800),
+        broker_protocol=rng.choice((1, 2)),
+        broker_away_every_ms=every(300, 1_000),
+        ids_forgotten_every_ms=every(1_000, 2_000) if timeouts else 0,
+        topic_recreated_every_ms=500 if timeouts and rng.random() < 0.1 else 0,
     )
     return replace(faults, **_BROUGHT_ABOUT.get(faults.aimed_at, {}))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Unavailable
+from twopc.kafka.committable import END_TXN_VERSION
 from twopc.kafka.failures import failure
 from twopc.kafka.wire import GroupOffset, OpenTransaction, TopicInfo
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.protocol.recovery import BrokerState, Described
-from twopc.testing.simulation.broker import NONE, SimBroker
+from twopc.testing.simulation.broker import RETRIABLE, SimBroker
+from twopc.testing.simulation.broker_model import OFFSETS
+from twopc.testing.simulation.transaction_tables import Code
 
 OUTPUT = "output"
-OUTPUT_ID = "output-id"
 SLOW_SECONDS = (0.001, 0.02, 0.2)
 LATE_MS = (5, 50, 500, 5_000)
 
@@ -31,6 +34,8 @@ def _lossy(broker: SimBroker, ask: Callable[[], T]) -> T:
         world.sleep(world.of(SLOW_SECONDS, slow))
     if world.strikes("request lost", world.faults.broker_refuses):
         raise Unavailable("simulated: the request was lost")
+    if broker.away:
+        raise Unavailable(f"simulated: {broker.away.name}")
     answer = ask()
     if world.strikes("reply lost", world.faults.broker_reply_lost):
         raise Unavailable("simulated: the answer was lost")
@@ -53,18 +58,24 @@ class SimControlClient:
         self, transactional_id: str, producer_id: int, producer_epoch: int, *, commit: bool = True
     ) -> bool:
         producer = (producer_id, producer_epoch)
+        self._broker.check_topic(transactional_id)
         try:
-            return _lossy(self._broker, lambda: self._broker.end(transactional_id, producer, commit=commit)) == NONE
+            code = _lossy(
+                self._broker,
+                lambda: self._broker.end(transactional_id, producer, commit=commit, version=END_TXN_VERSION),
+            )
+            return code is Code.NONE
         except Unavailable:
             return False
 
     def init_producer_id(self, transactional_id: str, timeout_ms: int) -> None:
-        answer = _lossy(self._broker, lambda: self._broker.init_producer_id(transactional_id, timeout_ms))
-        if isinstance(answer, int):
-            raise Unavailable("simulated: CONCURRENT_TRANSACTIONS")
+        code, _ = _lossy(self._broker, lambda: self._broker.init_producer_id(transactional_id, timeout_ms))
+        if code:
+            raise Unavailable(f"simulated: {code.name}")
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicInfo]:
-        return _lossy(self._broker, lambda: {name: TopicInfo(OUTPUT_ID, len(self._broker.logs)) for name in names})
+        broker = self._broker
+        return _lossy(broker, lambda: {name: TopicInfo(broker.tell_topic(), broker.partitions) for name in names})
 
     def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, GroupOffset]:
         held = _lossy(self._broker, lambda: dict(self._broker.offsets))
@@ -74,12 +85,14 @@ class SimControlClient:
         found = self._broker.ids.get(name)
         if found is None:
             return None
-        partitions = frozenset(TopicPartition(OUTPUT, partition) for partition in found.partitions)
+        partitions = frozenset(
+            TopicPartition(OUTPUT, partition) for partition in found.partitions if partition != OFFSETS
+        )
         described = Described(found.state, found.producer_id, found.producer_epoch, found.start_ms)
         return OpenTransaction(described, found.timeout_ms, partitions)
 
 
-def _ignore(code: int) -> None:
+def _ignore(code: Code) -> None:
     """Nobody waits for this answer any more."""
 
 
@@ -95,25 +108,25 @@ class SimProducer:
         self._name = name
         self._timeout_ms = timeout_ms
         self._queue: list[tuple[int, str]] = []
-        self._failed = NONE
-        self._joined = False
+        self._failed = Code.NONE
+        self._added: set[int] = set()
         self.producer = (-1, -1)
 
     def init_transactions(self) -> None:
         """Ask until the broker is no longer busy with the transaction before; raise Unavailable when it won't."""
-        for _ in range(50):
-            answer = self._broker.init_producer_id(self._name, self._timeout_ms)
-            if not isinstance(answer, int):
-                self.producer = answer
-                return
-            self._broker.world.sleep(0.02)
-        raise Unavailable(f"simulated: {self._name} can't be initialised")
+        code = self._patiently(self._init)
+        if code:
+            raise Unavailable(f"simulated: {self._name} can't be initialised: {code.name}")
+
+    def _init(self) -> Code:
+        code, self.producer = self._broker.init_producer_id(self._name, self._timeout_ms)
+        return code
 
     def begin_transaction(self) -> None:
         if self._failed:
             _raise(KafkaError._FENCED)
         self._queue.clear()
-        self._joined = False
+        self._added.clear()
 
     def produce(self, partition: int, value: str) -> None:
         """Queue a record; some are sent at once."""
@@ -136,7 +149,11 @@ class SimProducer:
         if world.strikes("offsets lost", world.faults.broker_refuses):
             _raise(KafkaError._TIMED_OUT, retriable=True)
         witnesses = {TopicPartition(item.topic, item.partition): (item.offset, item.metadata) for item in offsets}
-        self._failed = self._failed or self._broker.add_offsets(self._name, self.producer, witnesses)
+        if not self._failed:
+            code = self._patiently(lambda: self._broker.add_offsets(self._name, self.producer, witnesses))
+            if code in RETRIABLE:
+                _raise(code, retriable=True)
+            self._failed = code
         if self._failed:
             _raise(self._failed)
 
@@ -152,6 +169,7 @@ class SimProducer:
             _raise(KafkaError._STATE)
         if world.strikes("EndTxn lost", world.faults.broker_refuses):
             _raise(KafkaError._TIMED_OUT, retriable=True)
+        self._broker.check_topic(self._name)
         code = self._end()
         if self._broker.ids[self._name].state is BrokerState.PREPARE_COMMIT:
             reached(CrashPoint.END_TXN_CONCURRENT)
@@ -159,27 +177,39 @@ class SimProducer:
             reached(CrashPoint.END_TXN_REPLY_LOST)
             _raise(KafkaError._TIMED_OUT, retriable=True)
         if code:
-            _raise(code)
+            _raise(code, retriable=code in RETRIABLE)
 
     def abort_transaction(self, timeout: float) -> None:
         self._queue.clear()
-        if self._joined and not self._failed:
+        if self._added and not self._failed:
             self._broker.end(self._name, self.producer, commit=False)
 
-    def _end(self) -> int:
+    def _end(self) -> Code:
         return self._broker.end(self._name, self.producer, commit=True)
 
     def _send(self) -> None:
         for partition, value in self._queue:
-            code = self._broker.produce(self._name, self.producer, partition, value)
-            for _ in range(50):
-                if code != KafkaError.CONCURRENT_TRANSACTIONS:
-                    break
-                self._broker.world.sleep(0.02)
-                code = self._broker.produce(self._name, self.producer, partition, value)
-            self._failed = self._failed or code
-            self._joined = True
+            if not self._failed:
+                self._failed = self._patiently(partial(self._append, partition, value))
         self._queue.clear()
+
+    def _append(self, partition: int, value: str) -> Code:
+        if partition not in self._added:
+            code = self._broker.add_partition(self._name, self.producer, partition)
+            if code:
+                return code
+            self._added.add(partition)
+        return self._broker.produce(self._name, self.producer, partition, value)
+
+    def _patiently(self, ask: Callable[[], Code]) -> Code:
+        """Ask again while the broker is busy with what was before, or away."""
+        code = ask()
+        for _ in range(50):
+            if code not in RETRIABLE:
+                break
+            self._broker.world.sleep(0.02)
+            code = ask()
+        return code
 
 
 class SimChannel:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.runtime.spec import SubtaskSpec
-from twopc.testing.simulation.broker import SimBroker, TransactionalId
+from twopc.testing.simulation.broker import SimBroker
+from twopc.testing.simulation.broker_model import GroupOffsets
 from twopc.testing.simulation.cells import Peers
 from twopc.testing.simulation.chaos import Chaos
 from twopc.testing.simulation.coordinator import SimCoordinator, SimJobClient
@@ -227,12 +228,12 @@ class Simulation:
         stage = [subtask.process for subtask in self.driver.stage if not subtask.ended] if self.drivers else []
         return [self.coordinators[-1].process, *([self.driver.process] if self.drivers else []), *stage]
 
-    def _check_commit(self, found: TransactionalId) -> None:
-        metadata = {text for _, text in found.offsets.values()}
-        names = {f"{found.name}@{text.removeprefix('checkpoint=')}" for text in metadata}
+    def _check_commit(self, name: str, offsets: GroupOffsets) -> None:
+        metadata = {text for _, text in offsets.values()}
+        names = {f"{name}@{text.removeprefix('checkpoint=')}" for text in metadata}
         self.committed_names |= names
         if not names or not names <= self.folder.completed_names:
-            self.world.violated("committed without a completion record", f"{found.name}, for {sorted(names)}")
+            self.world.violated("committed without a completion record", f"{name}, for {sorted(names)}")
 
 
 def simulate(

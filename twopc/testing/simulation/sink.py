@@ -22,7 +22,7 @@ from twopc.protocol.messages import Complete
 from twopc.record import Batch
 from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
 from twopc.testing.simulation.broker import SimBroker
-from twopc.testing.simulation.kafka_clients import OUTPUT, OUTPUT_ID, SimChannel, SimControlClient, SimProducer
+from twopc.testing.simulation.kafka_clients import OUTPUT, SimChannel, SimControlClient, SimProducer
 from twopc.testing.simulation.world import Lane, World
 
 KEEPER_MS = 20
@@ -82,12 +82,11 @@ class SimSlotPool(SlotPool):
 class _Output:
     """Writes each value to the output partition that it begins with."""
 
-    def __init__(self) -> None:
-        self.topic_ids: dict[str, str] = {}
+    def __init__(self, topic_id: str) -> None:
+        self.topic_ids = {OUTPUT: topic_id}
         self.static_topics = ()
 
     def write(self, channel: SimChannel, batch: Batch) -> int:
-        self.topic_ids[OUTPUT] = OUTPUT_ID
         for value in batch.values:
             channel.topics.add(OUTPUT)
             channel.producer.produce(int(value.partition(":")[0]), value)
@@ -99,7 +98,7 @@ class SimWriter(TransactionalWriter):
 
     def __init__(self, broker: SimBroker, config: WriterConfig) -> None:
         self._broker = broker
-        output: Any = _Output()
+        output: Any = _Output(broker.topic_id)
         client: Any = SimControlClient(broker)
         super().__init__(config, output, client)
 

@@ -173,7 +173,7 @@ class SimSubtask:
             self._world.after(delay_ms, partial(self._step, at), self._lane)
 
     def _step(self, at: int) -> None:
-        if at != self._step_at:
+        if at != self._step_at or self.failed or self.ended:
             return
         self._step_at = None
         subtask = self._subtask

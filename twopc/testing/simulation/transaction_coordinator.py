@@ -133,7 +133,7 @@ class TransactionCoordinator:
         if held is None:
             return Code.INVALID_PRODUCER_ID_MAPPING, NOBODY
         bumps = version >= BUMPING_END_TXN
-        code = _answer_2(held, producer, commit) if bumps else _answer_1(held, producer, commit)
+        code = self._answer_2(held, producer, commit) if bumps else _answer_1(held, producer, commit)
         if code is None:
             self._prepare(held, commit, now_ms, bumps=bumps)
             code = Code.NONE
@@ -178,6 +178,16 @@ class TransactionCoordinator:
         for name in gone:
             del self.ids[name]
         return gone
+
+    def _answer_2(self, held: TransactionalId, producer: Producer, commit: bool) -> Code | None:
+        rotated = producer == (held.previous_producer_id, self._last_producer_epoch) and held.producer_epoch == 0
+        if producer[0] != held.producer_id and not rotated:
+            return Code.INVALID_PRODUCER_ID_MAPPING
+        if producer[1] == held.producer_epoch:
+            return END_TXN_2[held.state, commit, Asks.AS_CURRENT]
+        if rotated or producer[1] + 1 == held.producer_epoch:
+            return END_TXN_2[held.state, commit, Asks.AS_BEFORE]
+        return Code.PRODUCER_FENCED
 
     def _writable(self, held: TransactionalId | None, producer: Producer) -> Code:
         if held is None or held.producer_id != producer[0]:
@@ -232,14 +242,3 @@ def _answer_1(held: TransactionalId, producer: Producer, commit: bool) -> Code |
     if producer[1] != held.producer_epoch:
         return Code.PRODUCER_FENCED
     return END_TXN_1[held.state, commit]
-
-
-def _answer_2(held: TransactionalId, producer: Producer, commit: bool) -> Code | None:
-    rotated = producer == (held.previous_producer_id, LAST_PRODUCER_EPOCH) and held.producer_epoch == 0
-    if producer[0] != held.producer_id and not rotated:
-        return Code.INVALID_PRODUCER_ID_MAPPING
-    if producer[1] == held.producer_epoch:
-        return END_TXN_2[held.state, commit, Asks.AS_CURRENT]
-    if rotated or producer[1] + 1 == held.producer_epoch:
-        return END_TXN_2[held.state, commit, Asks.AS_BEFORE]
-    return Code.PRODUCER_FENCED

@@ -1,0 +1,47 @@
+"""Breaks of what is done about a broker's answers, its forgetting, and its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import twopc.kafka.resume
+import twopc.protocol.recovery
+import twopc.testing.simulation.kafka_clients
+from tests.testing.simulation.mutants import Mutant, instead
+from twopc.protocol.recovery import Witness
+from twopc.sink import Outcome, Settled
+from twopc.testing.simulation.transaction_tables import BUMPING_END_TXN
+
+ANSWERED = {"broker_refuses": 0.0, "broker_reply_lost": 0.0, "broker_away_every_ms": 0, "prepare_ms": 0}
+
+
+@contextmanager
+def _resumed_blindly() -> Iterator[None]:
+    """Resume as others do: with the newer EndTxn, not asking what is there, and taking a no for a loss."""
+
+    def turn(client: Any, committable: Any, prepared: Any, confirmed: bool) -> Any:
+        said = client.end_transaction(prepared.transactional_id, prepared.producer_id, prepared.producer_epoch)
+        return Settled(committable, Outcome.COMMITTED if said else Outcome.LOST, "the broker said so")
+
+    clients = twopc.testing.simulation.kafka_clients
+    with patch.object(twopc.kafka.resume, "_turn", turn), patch.object(clients, "END_TXN_VERSION", BUMPING_END_TXN):
+        yield
+
+
+MUTANTS_OF_BROKER = (
+    Mutant("resumed by the other version of EndTxn whose error code decides", _resumed_blindly, ANSWERED),
+    Mutant(
+        "the witness is not asked",
+        instead(twopc.kafka.resume, "_witness", lambda client, prepared: Witness.UNKNOWN),
+        {"ids_forgotten_every_ms": 500, "fault_phase_ms": 5_000},
+    ),
+    Mutant(
+        "a topic that was recreated is committed into",
+        instead(twopc.protocol.recovery, "_judge_topics", lambda before, now: None),
+        {"topic_recreated_every_ms": 500},
+        timeouts=True,
+    ),
+)
