@@ -24,8 +24,20 @@ def test_a_port_that_cannot_be_is_refused(tmp_path: Path, port: int) -> None:
         LocalBroker(tmp_path, port=port)
 
 
-def test_a_taken_port_is_named_before_anything_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.testing.local_broker._java", lambda: ["java"])
+@pytest.fixture
+def java(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What is run in place of Java: it says that it is out of luck, and ends."""
+    folder = tmp_path_factory.mktemp("java")
+    script = folder / "java"
+    script.write_text("#!/bin/sh\necho 'ERROR out of luck'\n")
+    script.chmod(0o755)
+    monkeypatch.setattr("twopc.testing.local_broker.find_java", lambda: script)
+    monkeypatch.setattr("twopc.testing.local_broker.ensure_jars", lambda: folder)
+    return script
+
+
+@pytest.mark.usefixtures("java")
+def test_a_taken_port_is_named_before_anything_is_started(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=rf"port {port} is taken: choose another port \(--port\)"):
@@ -33,20 +45,15 @@ def test_a_taken_port_is_named_before_anything_is_started(tmp_path: Path, monkey
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_of_one_node_is_not_started_as_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.testing.local_broker._java", lambda: ["java"])
+@pytest.mark.usefixtures("java")
+def test_a_folder_of_one_node_is_not_started_as_three(tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text('{"id": "x", "ports": [20000], "controllers": []}')
     with pytest.raises(ConfigurationError, match="holds a cluster of 1, not of 3"):
         LocalBroker(tmp_path, brokers=3).start()
 
 
-def test_a_kafka_that_ends_at_once_is_reported_with_its_own_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    java = tmp_path / "java"
-    java.write_text("#!/bin/sh\necho 'ERROR out of luck'\n")
-    java.chmod(0o755)
-    monkeypatch.setattr("twopc.testing.local_broker._java", lambda: [str(java)])
+@pytest.mark.usefixtures("java")
+def test_a_kafka_that_ends_at_once_is_reported_with_its_own_words(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="Kafka ended while it started: ERROR out of luck"):
         LocalBroker(tmp_path / "data").start()
 
