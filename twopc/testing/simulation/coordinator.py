@@ -53,6 +53,7 @@ class SimCoordinator:
         self._streams: dict[SessionId, Stream] = {}
         self._sessions = number * 10_000
         self._tick_at: int | None = None
+        folder.opened()
         self.jobs = Jobs(lambda job: folder, self._clock, self)
         world.note(self.process.name, "starts")
 
@@ -84,6 +85,8 @@ class SimCoordinator:
         try:
             answer = world.run_as(self.lane, lambda: self._answer(do))
         except Crashed:
+            if world.lane is not None and not world.lane.process.alive:
+                raise
             raise Unavailable("simulated: the coordinator died during the call") from None
         if world.strikes("answer lost", world.faults.stream_breaks / 2):
             raise Unavailable("simulated: the answer was lost")

@@ -46,19 +46,29 @@ class Dice:
 
     def throw(self, kind: str, where: str, rate: float) -> int:
         """Return 0, or for a strike a number that decides its details."""
+        return self.throw_at(self.occasion(kind, where), kind, where, rate)
+
+    def occasion(self, kind: str, where: str) -> int:
+        """Count one more occasion; return the how many-th it is."""
         key = (kind, where)
         nth = self._occasions[key] = self._occasions.get(key, 0) + 1
+        return nth
+
+    def throw_at(self, nth: int, kind: str, where: str, rate: float) -> int:
+        """As `throw`, for an occasion that is counted already."""
         if self._only is None:
-            return self._struck(Strike(kind, where, nth)) if self._random() < rate else 0
+            return self._struck(Strike(kind, where, nth)) if rate > 0 and self._random() < rate else 0
         strike = Strike(kind, where, nth)
         return self._struck(strike) if strike in self._only else 0
 
     def planned(self, kind: str, every_ms: int, until_ms: int) -> list[tuple[int, int]]:
         """Return (when, details) of what strikes the world again and again, `every_ms` on average; 0 for never."""
-        times = random.Random(f"{kind}-{self._seed}")
         plan: list[tuple[int, int]] = []
+        if not every_ms:
+            return plan
+        times = random.Random(f"{kind}-{self._seed}")
         at, nth = 0, 0
-        while every_ms:
+        while True:
             at += times.randint(1, 2 * every_ms)
             if at > until_ms:
                 break

@@ -15,8 +15,8 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, TWINS, metadata_path, subtask_folder
-from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed, Entry
-from twopc.protocol.ledger_state import LedgerState, decode_entry
+from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed
+from twopc.protocol.ledger_state import NO_CHECKPOINT, decode_entry
 from twopc.testing.simulation.filesystem import SimFileSystem, SimPath
 from twopc.testing.simulation.world import Crashed, World
 
@@ -37,6 +37,7 @@ class CheckpointFolder(FolderStorage):
         self.completed_names: set[str] = set()
         self.savepoints: set[CheckpointId] = set()
         self._outstanding: dict[CheckpointId, set[str]] = {}
+        self._doubtful = NO_CHECKPOINT
         self.rotten = ""
         self._disk = SimFileSystem(self._refuses, self._named)
         self.top = self._disk.root
@@ -52,10 +53,16 @@ class CheckpointFolder(FolderStorage):
     def read(self, name: str) -> bytes:
         return self._disk.file(name).data
 
+    def opened(self) -> None:
+        """Another process opens it: one that knows nothing of what was made durable before."""
+        self._durable.clear()
+
     def lose_power(self, strike: int) -> None:
         self.world.note("disk", "LOSES POWER")
         self.world.coverage["power failed"] += 1
         self._disk.lose_power(strike)
+        self._outstanding.pop(self._doubtful, None)
+        self.savepoints.discard(self._doubtful)
 
     def rot(self, strike: int) -> None:
         self.rotten = self.rotten or self._disk.flip_a_bit(strike).replace(f"{TWINS}/", _IN_LEDGER)
@@ -73,7 +80,7 @@ class CheckpointFolder(FolderStorage):
         process = world.lane.process if world.lane is not None else None
         if process is not None and not process.alive:
             raise Crashed
-        if what == "remove":
+        if what == "remove" or world.calm:
             return
         path = path.partition("/.")[0]  # temporary names are made by chance, and no trace may depend on that
         if process is not None and world.strikes("crash at a write", world.faults.crash_at_write):
@@ -89,31 +96,38 @@ class CheckpointFolder(FolderStorage):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     def create_once(self, name: str, data: bytes) -> None:
-        super().create_once(name, data)
-        if name.startswith(_IN_LEDGER) and any(kind in data for kind in _FOLLOWED):
-            self._follow(decode_entry(data, name)[1])
+        try:
+            super().create_once(name, data)
+        except OSError:
+            if self._disk.find(name) is None:
+                self._outstanding.pop(self._doubtful, None)
+                self.savepoints.discard(self._doubtful)
+            raise
+        self._doubtful = NO_CHECKPOINT
 
-    def _follow(self, entry: Entry | LedgerState) -> None:
-        """A fact of this kind is durable."""
-        match entry:
-            case CheckpointCompleted(checkpoint_id=checkpoint_id):
-                self._outstanding[checkpoint_id] = _names_in(entry)
-                if entry.kind is CheckpointKind.SAVEPOINT:
+    def _named(self, path: str, data: bytes) -> None:
+        """A file is there for all to see: who reads an entry of the ledger acts on it, durable or not."""
+        if not path.startswith(_IN_LEDGER) or "/." in path or not any(kind in data for kind in _FOLLOWED):
+            return
+        match decode_entry(data, path)[1]:
+            case CheckpointCompleted(checkpoint_id=checkpoint_id) as record:
+                self.world.note("disk", "COMPLETION RECORD", checkpoint_id)
+                names = {name for each in record.committables for name in each}
+                self.completed_names |= names
+                self._outstanding[checkpoint_id] = names
+                self._doubtful = checkpoint_id
+                if record.kind is CheckpointKind.SAVEPOINT:
                     self.savepoints.add(checkpoint_id)
-            case CommittablesConfirmed():
+            case CommittablesConfirmed(names=confirmed):
                 for outstanding in self._outstanding.values():
-                    outstanding.difference_update(entry.names)
+                    outstanding.difference_update(confirmed)
             case _:
                 pass
 
-    def _named(self, path: str, data: bytes) -> None:
-        """A file is there for all to see: whoever reads a completion record acts on it, durable or not."""
-        if not path.startswith(_IN_LEDGER) or _COMPLETION not in data:
-            return
-        _, entry = decode_entry(data, path)
-        if isinstance(entry, CheckpointCompleted):
-            self.world.note("disk", "COMPLETION RECORD", entry.checkpoint_id)
-            self.completed_names |= _names_in(entry)
+    @property
+    def newest(self) -> CheckpointId:
+        """The newest checkpoint that was ever completed."""
+        return max(self._outstanding)
 
     def missing(self) -> tuple[CheckpointId, ...]:
         """Completed checkpoints that may be needed, and are gone.
@@ -124,10 +138,6 @@ class CheckpointFolder(FolderStorage):
         confirmed = max((each for each, outstanding in self._outstanding.items() if not outstanding), default=0)
         needed = self.savepoints.union(each for each in self._outstanding if each >= confirmed)
         return tuple(each for each in sorted(needed) if self._disk.find(metadata_path(each)) is None)
-
-
-def _names_in(record: CheckpointCompleted) -> set[str]:
-    return {name for each in record.committables for name in each}
 
 
 class LocalPath:
@@ -191,7 +201,7 @@ class SimSnapshots:
         unfinished = target.with_name(f".unfinished-{subtask}")
         try:
             files.make_folder(_real(target.parent))
-            files.make_folder(_real(unfinished))
+            files.disk.make_folder(_real(unfinished))
             files.write_new(_real(unfinished / STATE_FILE), data)
             reached(CrashPoint.IN_STORE, checkpoint=checkpoint_id, subtask=subtask)
             reached(CrashPoint.BEFORE_SEAL, checkpoint=checkpoint_id, subtask=subtask)

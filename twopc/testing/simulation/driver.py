@@ -117,6 +117,11 @@ class SimDriver:
             return
         self._supervise_in(IDLE_MS)
 
+    @property
+    def sweeps(self) -> bool:
+        """Whether it is time to look for what lingers, once a checkpoint has completed."""
+        return self._world.now_ms >= self._sweep_at
+
     def woken(self) -> None:
         """Something has happened: to a subtask, or at the coordinator, which is being watched."""
         if self._supervise_at is not None:
@@ -163,9 +168,7 @@ class SimDriver:
                     self._finish(event.message)
                 case JobEventKind.FAILED | JobEventKind.FENCED:
                     return Unavailable(event.message)
-                case JobEventKind.STATUS if (
-                    event.checkpoint_id > self._restored and self._world.now_ms >= self._sweep_at
-                ):
+                case JobEventKind.STATUS if event.checkpoint_id > self._restored and self.sweeps:
                     self._sink.abort_lingering(context)
                     self._sweep_at = self._world.now_ms + SWEEP_MS
                 case _:

@@ -11,6 +11,7 @@ import errno
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Protocol
 
 from twopc.disk import Disk
@@ -147,6 +148,12 @@ class SimPath:
     def __str__(self) -> str:
         return self.text
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SimPath) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
     @property
     def name(self) -> str:
         return self.text.rpartition("/")[2]
@@ -235,6 +242,18 @@ class SimDisk(Disk):
     def close(self, descriptor: int) -> None:
         """As `os.close`."""
         del self._open[descriptor]
+
+
+class SimUuid:
+    """As the module `uuid`, for who wants names that nobody else has."""
+
+    def __init__(self) -> None:
+        self._names = count(1)
+        self.hex = ""
+
+    def uuid4(self) -> SimUuid:
+        self.hex = f"{next(self._names):x}"
+        return self
 
 
 def remove_tree(path: _Tree) -> None:

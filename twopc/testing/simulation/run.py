@@ -29,7 +29,7 @@ from twopc.testing.simulation.world import Process, Stuck, World
 CALM_MS = 60_000
 AFTERWARDS_MS = 15_000
 RESTART_MS = (50, 500)
-WATCHED = (JobEventKind.COMPLETED, JobEventKind.FAILED, JobEventKind.FENCED, JobEventKind.FINISHED)
+WATCHED = (JobEventKind.FAILED, JobEventKind.FENCED, JobEventKind.FINISHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,15 @@ class Simulation:
             self.triggered.append(event.checkpoint_id)
         elif event.kind == JobEventKind.COMPLETED:
             self.completed.append(event.checkpoint_id)
+            self._wake_driver(to_sweep=True)
         self._peers.told(event)
         self.newest_attempt = max(self.newest_attempt, event.attempt)
         if event.kind in WATCHED:
             self._wake_driver()
 
-    def _wake_driver(self) -> None:
+    def _wake_driver(self, *, to_sweep: bool = False) -> None:
         for driver in self.drivers:
-            if driver.process.alive:
+            if driver.process.alive and (not to_sweep or driver.sweeps):
                 driver.woken()
 
     def _restart_coordinator(self) -> None:

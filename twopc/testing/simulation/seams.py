@@ -29,7 +29,7 @@ import twopc.testing.simulation.kafka_clients
 import twopc.testing.simulation.subtask
 from twopc.crashpoints import CrashPoint
 from twopc.state.memory import MemoryBackend
-from twopc.testing.simulation.filesystem import SimDisk, SimShutil, remove_tree
+from twopc.testing.simulation.filesystem import SimDisk, SimShutil, SimUuid, remove_tree
 from twopc.testing.simulation.sink import SimSlotPool
 from twopc.testing.simulation.world import World
 
@@ -99,7 +99,7 @@ def replaced() -> Iterator[None]:
         for module in (twopc.runtime.state, twopc.state.restore):
             stack.enter_context(patch.object(module, "shutil", SimShutil))
         disk = SimDisk()
-        for name, stands_in in (("disk", disk), ("os", disk), ("remove_tree", remove_tree)):
+        for name, stands_in in (("disk", disk), ("os", disk), ("uuid", SimUuid()), ("remove_tree", remove_tree)):
             stack.enter_context(patch.object(twopc.files, name, stands_in))
         stack.enter_context(patch.object(twopc.kafka.patience, "time", _present))
         stack.enter_context(patch.object(twopc.kafka.patience, "random", _present))

@@ -255,17 +255,20 @@ class World:
         """
         names = _NAMES[point]
         self.coverage[names.reached] += 1
-        faults, throw = self.faults, self.dice.throw
+        faults, throw = self.faults, self.dice.throw_at
+        if self.calm and point is not faults.aimed_at:
+            return
+        nth = self.dice.occasion(names.reached, process.name)
         aimed = point is faults.aimed_at and self.coverage[names.reached] == faults.aimed_occasion
-        if throw(names.company, process.name, 1.0 if aimed and faults.aimed_in_company else 0.0):
+        if throw(nth, names.company, process.name, 1.0 if aimed and faults.aimed_in_company else 0.0):
             self.stop_another(process)
         crash_rate = faults.crash_in_recovery if point in RECOVERY else faults.crash_at_point
-        if throw(names.crash, process.name, self._rate(aimed and not faults.aimed_pauses, crash_rate)):
+        if throw(nth, names.crash, process.name, self._rate(aimed and not faults.aimed_pauses, crash_rate)):
             self.coverage[names.crash] += 1
             self._cover(process, point)
             self.kill(process, f"at {point.name} of {checkpoint}")
             raise Crashed
-        strike = throw(names.pause, process.name, self._rate(aimed, faults.pause_at_point))
+        strike = throw(nth, names.pause, process.name, self._rate(aimed, faults.pause_at_point))
         if strike:
             self.coverage[names.pause] += 1
             self._cover(process, point)
