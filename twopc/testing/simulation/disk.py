@@ -15,7 +15,7 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, TWINS, metadata_path, subtask_folder
-from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed
+from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_state import NO_CHECKPOINT, decode_entry
 from twopc.testing.simulation.filesystem import SimFileSystem, SimPath
 from twopc.testing.simulation.world import Crashed, World
@@ -23,7 +23,7 @@ from twopc.testing.simulation.world import Crashed, World
 STATE_FILE = "state.json"
 _IN_LEDGER = f"{LEDGER}/"
 _COMPLETION = f'"kind":"{CheckpointCompleted.KIND}"'.encode()
-_FOLLOWED = (_COMPLETION, f'"kind":"{CommittablesConfirmed.KIND}"'.encode())
+_FOLLOWED = (_COMPLETION, *(f'"kind":"{each.KIND}"'.encode() for each in (CommittablesConfirmed, LossSettled)))
 
 
 class CheckpointFolder(FolderStorage):
@@ -37,6 +37,7 @@ class CheckpointFolder(FolderStorage):
         self.completed_names: set[str] = set()
         self.savepoints: set[CheckpointId] = set()
         self._outstanding: dict[CheckpointId, set[str]] = {}
+        self._bases: dict[CheckpointId, set[CheckpointId]] = {}
         self._doubtful = NO_CHECKPOINT
         self.rotten = ""
         self._disk = SimFileSystem(self._refuses, self._named)
@@ -109,7 +110,8 @@ class CheckpointFolder(FolderStorage):
         """A file is there for all to see: who reads an entry of the ledger acts on it, durable or not."""
         if not path.startswith(_IN_LEDGER) or "/." in path or not any(kind in data for kind in _FOLLOWED):
             return
-        match decode_entry(data, path)[1]:
+        _, entry = decode_entry(data, path)
+        match entry:
             case CheckpointCompleted(checkpoint_id=checkpoint_id) as record:
                 self.world.note("disk", "COMPLETION RECORD", checkpoint_id)
                 names = {name for each in record.committables for name in each}
@@ -121,6 +123,10 @@ class CheckpointFolder(FolderStorage):
             case CommittablesConfirmed(names=confirmed):
                 for outstanding in self._outstanding.values():
                     outstanding.difference_update(confirmed)
+            case LossSettled():
+                self._outstanding.get(entry.checkpoint_id, set()).difference_update(entry.names)
+                bases = self._bases.setdefault(entry.checkpoint_id, set())
+                bases.update(base for _, base in entry.bases if base)
             case _:
                 pass
 
@@ -133,10 +139,11 @@ class CheckpointFolder(FolderStorage):
         """Completed checkpoints that may be needed, and are gone.
 
         Needed are savepoints, and the newest checkpoint with nothing outstanding, with all after it: a subtask whose
-        transaction was lost replays from one of these.
+        transaction was lost replays from one of these; and those that its healed subtasks are restored from.
         """
         confirmed = max((each for each, outstanding in self._outstanding.items() if not outstanding), default=0)
         needed = self.savepoints.union(each for each in self._outstanding if each >= confirmed)
+        needed = needed.union(*(self._bases.get(each, set()) for each in needed))
         return tuple(each for each in sorted(needed) if self._disk.find(metadata_path(each)) is None)
 
 
