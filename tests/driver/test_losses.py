@@ -9,7 +9,7 @@ import pytest
 from tests.driver.test_recovery import FakeSink, committable
 from twopc.config import RunSettings
 from twopc.driver.recovery import Recovered, recover
-from twopc.errors import TransactionLost
+from twopc.errors import Fenced, TransactionLost
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
@@ -63,9 +63,13 @@ class LosingSink(FakeSink):
 class Client:
     log: list[str]
     messages: list[str] = field(default_factory=list)
+    newer_attempt: bool = False
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
-        self.log.append(f"confirm {','.join(names)}")
+        if self.newer_attempt:
+            raise Fenced(f"attempt {attempt} does not own the job")
+        if names:
+            self.log.append(f"confirm {','.join(names)}")
 
     def settle_loss(
         self,
@@ -105,6 +109,13 @@ def test_it_stores_from_where_it_heals_before_any_id_is_initialised() -> None:
     assert found.restored is not None
     assert [int(item.position) for item in found.restored.positions] == [60]
     assert "in[0] up to offset 70" in client.messages[0]
+
+
+def test_a_driver_whose_job_another_has_taken_over_says_nothing_of_a_loss() -> None:
+    log: list[str] = []
+    sink, client = LosingSink(log, frozenset({"t@7"}), certain=False), Client(log, newer_attempt=True)
+    with pytest.raises(Fenced, match="does not own the job"):
+        recover(cast(JobClient, client), sink, CONTEXT, started(metadata(7, 7, base=6), metadata(6)))
 
 
 def test_what_is_open_behind_a_lost_one_is_aborted_before_that_is_stored() -> None:

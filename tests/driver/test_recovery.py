@@ -78,7 +78,8 @@ class FakeClient:
     log: list[str]
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
-        self.log.append(f"confirm {','.join(names)}")
+        if names:
+            self.log.append(f"confirm {','.join(names)}")
 
 
 def started(latest: CheckpointMetadata | None, confirmed: Sequence[str] = ()) -> StartedAttempt:

@@ -56,6 +56,8 @@ def recover(
         _confirm(client, context, started, latest, settled)
         reached(CrashPoint.DRIVER_AFTER_CONFIRM, checkpoint=latest.checkpoint_id)
         if any(item.outcome is Outcome.LOST for item in settled):
+            # A newer attempt settles for itself, and destroys this evidence then: whoever is fenced has lost nothing.
+            client.confirm(context.job, context.attempt, latest.checkpoint_id, [])
             restored = _decide(client, sink, context, started, settled)
     lingering = sink.abort_lingering(context)
     reached(CrashPoint.DRIVER_AFTER_ABORT_LINGERING, checkpoint=0 if latest is None else latest.checkpoint_id)
