@@ -94,6 +94,20 @@ def test_a_second_writer_is_fenced_even_where_its_number_is_free_again(storage: 
     assert Ledger(JOB, storage).state == second.state
 
 
+def test_an_entry_that_a_fenced_writer_could_not_take_back_does_no_harm(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Ledger(JOB, storage)
+    first.store(started(1))
+    second = Ledger(JOB, storage)
+    second.store(started(2))
+    with monkeypatch.context() as patched, pytest.raises(Fenced):
+        # As when the power fails before the deletion is durable.
+        patched.setattr(storage, "delete", lambda name: None)
+        reserve(first, 1)
+    assert Ledger(JOB, storage).state == second.state
+
+
 def test_a_fact_that_was_not_stored_changes_nothing() -> None:
     storage = FaultyStorage()
     ledger = Ledger(JOB, storage)

@@ -226,16 +226,16 @@ def decode_entry(data: bytes, source: str) -> tuple[Place, Entry | LedgerState]:
 def replay(entries: Mapping[int, bytes], job: str, source: str) -> LedgerState:
     """Derive the state from the entries of a job's ledger, by number; `source` is where they are, for messages.
 
-    Entries before the newest summary are only checked to be whole and in their place: it holds what they said. Raises
+    Entries before the newest summary are only checked to be whole and in their place: it holds what they said, and they
+    need not follow each other, as one of a fenced coordinator may stand where an older one was deleted. Raises
     CheckpointCorrupted if an entry is damaged, missing, not of this ledger, or contradicts those before it.
     """
-    decoded = []
-    for number in sorted(entries):
-        name = f"{source}/{entry_name(number)}"
-        place, entry = decode_entry(entries[number], name)
-        place.check(job, number, entries.get(number - 1), name)
-        decoded.append((number, entry))
+    placed = {number: decode_entry(entries[number], f"{source}/{entry_name(number)}") for number in sorted(entries)}
+    decoded = [(number, entry) for number, (_, entry) in placed.items()]
     start = max((index for index, (_, entry) in enumerate(decoded) if isinstance(entry, LedgerState)), default=0)
+    for index, (number, (place, _)) in enumerate(placed.items()):
+        before = entries.get(number - 1) if index > start else None
+        place.check(job, number, before, f"{source}/{entry_name(number)}")
     state = LedgerState()
     expected = decoded[start][0] if decoded and isinstance(decoded[start][1], LedgerState) else 1
     for number, entry in decoded[start:]:
