@@ -101,10 +101,11 @@ def test_an_entry_that_a_fenced_writer_could_not_take_back_does_no_harm(
     first.store(started(1))
     second = Ledger(JOB, storage)
     second.store(started(2))
-    with monkeypatch.context() as patched, pytest.raises(Fenced):
+    with monkeypatch.context() as patched:
         # As when the power fails before the deletion is durable.
         patched.setattr(storage, "delete", lambda name: None)
-        reserve(first, 1)
+        with pytest.raises(Fenced):
+            reserve(first, 1)
     assert Ledger(JOB, storage).state == second.state
 
 
