@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 # Silent unless the application listens; and at DEBUG it would log its settings, passwords included.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 logging.getLogger("kafka.admin.client").setLevel(logging.INFO)
+# It warns that its thread had to wait a moment, which beside a busy data loop it has to.
+logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
 
 REQUEST_TIMEOUT_MS = 10_000
 EARLIEST, LATEST = -2, -1
