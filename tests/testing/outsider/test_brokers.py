@@ -81,7 +81,7 @@ def test_the_transaction_of_another_prefix_is_only_seen_by_what_it_hides(place: 
 
 
 def test_a_topic_that_is_not_there_is_found_and_not_made(broker: Broker, topic: Callable[[], str]) -> None:
-    place = Place("job", broker.bootstrap_servers, topics=(topic(),))
+    place = Place(topic(), broker.bootstrap_servers, topics=(topic(),))
     for _ in range(2):
         assert [(found.problem, found.where) for found in look(place)] == [(Problem.MISSING_TOPIC, place.topics[0])]
 
