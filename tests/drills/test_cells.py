@@ -1,6 +1,7 @@
 """44 crash points, three signals each: real processes, a real broker, 10,000 records, and all invariants judged.
 
-The cells that were chosen are played two at a time in the background; each test waits for its own.
+The cells that were chosen are played three at a time in the background, as most of a cell is waiting; each test waits
+for its own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from twopc.testing.local_broker import LocalBroker
 # Of a test's time, most is waiting for the cells that are played before its own.
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(1_800)]
 
-AT_ONCE = 2
+AT_ONCE = 3
 
 Played = dict[Cell, "Future[list[str]]"]
 
