@@ -87,7 +87,7 @@ def render(view: RunView) -> RenderableType:
         (f"{view.rate:,.0f} records/s", "bold green"),
         f"   lag {lag}   checkpoints completed {view.completed}",
     )
-    return Group(head, _subtasks(view), _checkpoints(view), *_notes(view))
+    return Group(head, _subtasks(view), _checkpoints(view), *_pauses(view), *_notes(view))
 
 
 def _subtasks(view: RunView) -> Table:
@@ -119,6 +119,14 @@ def _checkpoints(view: RunView) -> Table:
             f"{line.pause_ms:.0f} ms" if line.pause_ms else "",
         )
     return table
+
+
+def _pauses(view: RunView) -> list[Text]:
+    p50, p99 = view.pauses.percentile(0.5), view.pauses.percentile(0.99)
+    if p50 is None or p99 is None:
+        return []
+    said = f"pauses of the data loops   p50 {p50:.0f} ms   p99 {p99:.0f} ms   {view.pauses}"
+    return [Text(said, style="dim")]
 
 
 def _notes(view: RunView) -> list[Text]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from twopc.cli.histogram import Histogram
 from twopc.protocol.job_events import JobEvent
 
 CHECKPOINTS_SHOWN = 8
@@ -57,6 +58,7 @@ class RunView:
     checkpoints: dict[int, CheckpointLine] = field(default_factory=dict)
     notes: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=NOTES_SHOWN))
     completed: int = 0
+    pauses: Histogram = field(default_factory=Histogram)
     _samples: deque[tuple[int, int]] = field(default_factory=deque)
 
     @property
@@ -121,6 +123,7 @@ class RunView:
                 line.acknowledged.add(event.subtask)
                 line.phase = f"acknowledged {len(line.acknowledged)}/{len(self.subtasks)}"
                 line.pause_ms = max(line.pause_ms, event.pause_ms)
+                self.pauses.add(event.pause_ms)
             case "completed":
                 line.phase = "completed"
                 line.duration_ms = event.duration_ms

@@ -1,0 +1,153 @@
+"""What a checkpoint costs the coordinator, with 1 to 10,000 subtasks: its CPU, its memory, what it stores.
+
+    python benchmarks/coordinator_scale.py [--subtasks 1 10 100 1000 10000] [--checkpoints 20] [--json FILE]
+
+The production coordinator without its wire: `coordinator.jobs.Jobs` on a real folder or in memory. Every subtask
+attaches, acknowledges each checkpoint with one committable and one position, and reports the commit; each message comes
+by itself, as it does from a stream of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+import tracemalloc
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from coordinator.events import Attached, AttemptRequested, Said, SessionId
+from coordinator.jobs import Jobs
+from coordinator.storage import FolderStorage
+from twopc.clock import ManualClock
+from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.facts import Committable, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.job_events import JobEvent
+from twopc.protocol.messages import Ack, Committed, Complete, ToSubtask, Trigger
+
+JOB = "scale"
+INTERVAL_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one checkpoint, the median of several. CPU is of the coordinator's one thread, fsync's waiting not counted."""
+
+    subtasks: int
+    cpu_ms: float
+    wall_ms: float
+    cpu_us_per_subtask: float
+    metadata_bytes: int
+    memory_mb: float
+
+
+class Subtasks:
+    """The outlet of the coordinator, and every subtask behind it."""
+
+    def __init__(self) -> None:
+        self.triggered: CheckpointId | None = None
+        self.completed: CheckpointId | None = None
+
+    def send(self, session: SessionId, message: ToSubtask) -> None:
+        if isinstance(message, Trigger):
+            self.triggered = message.checkpoint_id
+        elif isinstance(message, Complete):
+            self.completed = message.checkpoint_id
+
+    def hang_up(self, session: SessionId) -> None: ...
+
+    def publish(self, event: JobEvent) -> None: ...
+
+
+def acknowledgement(subtask: int, checkpoint_id: CheckpointId) -> Ack:
+    """What a subtask with one partition and one transaction says."""
+    index = SubtaskIndex(subtask)
+    handle = StateHandle(f"chk-{checkpoint_id}/subtask-{subtask}", "0" * 64, 1_000_000, 10_000)
+    position = PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(checkpoint_id * 1_000))
+    details = {
+        "transactional_id": f"scale-1-{subtask}-{checkpoint_id % 3}",
+        "producer_id": 1_000 + subtask,
+        "producer_epoch": 0,
+        "start_ms": 1_700_000_000_000,
+        "partitions": [["out", subtask % 64]],
+    }
+    committable = Committable(f"scale-1-{subtask}-{checkpoint_id}", checkpoint_id, index, details)
+    return Ack(checkpoint_id, SubtaskSnapshot(index, (position,), handle, (committable,)), 10.0, 5.0)
+
+
+def one_checkpoint(jobs: Jobs, clock: ManualClock, subtasks: Subtasks, count: int) -> tuple[float, float]:
+    """Play one checkpoint; return its CPU and wall seconds."""
+    clock.advance(INTERVAL_MS)
+    cpu, wall = time.thread_time(), time.perf_counter()
+    jobs.tick()
+    wanted = subtasks.triggered
+    assert wanted is not None, "nothing was triggered"
+    messages = [acknowledgement(number, wanted) for number in range(count)]
+    cpu, wall = cpu + _building(messages, wanted, count), wall
+    for number, message in enumerate(messages):
+        jobs.take(JOB, (Said(SessionId(number), message),))
+    assert subtasks.completed == wanted, "the checkpoint did not complete"
+    for number in range(count):
+        jobs.take(JOB, (Said(SessionId(number), Committed(wanted)),))
+    return time.thread_time() - cpu, time.perf_counter() - wall
+
+
+def _building(messages: list[Ack], wanted: CheckpointId, count: int) -> float:
+    """Return the CPU seconds that making the messages takes, which are the subtasks' and not the coordinator's."""
+    started = time.thread_time()
+    assert len([acknowledgement(number, wanted) for number in range(count)]) == len(messages)
+    return time.thread_time() - started
+
+
+def measure(count: int, checkpoints: int, folder: Path) -> Cost:
+    """Attach so many subtasks and play so many checkpoints."""
+    clock, subtasks = ManualClock(), Subtasks()
+    jobs = Jobs(lambda job: FolderStorage(folder / job), clock, subtasks)
+    tracemalloc.start()
+    jobs.start_attempt(JOB, AttemptRequested(count, CheckpointSettings(INTERVAL_MS, 60_000), "none"))
+    attempt = jobs.describe(JOB).attempt
+    for number in range(count):
+        index = SubtaskIndex(number)
+        jobs.attach(JOB, Attached(SessionId(number), attempt, index, CheckpointId(0), False, number, "host"))
+    memory = tracemalloc.get_traced_memory()[0] / 1e6
+    tracemalloc.stop()
+    times = [one_checkpoint(jobs, clock, subtasks, count) for _ in range(checkpoints)]
+    cpu = statistics.median(cpu for cpu, _ in times)
+    newest = max(folder.glob(f"{JOB}/chk-*/metadata.json"), key=lambda path: path.stat().st_mtime)
+    return Cost(
+        subtasks=count,
+        cpu_ms=cpu * 1e3,
+        wall_ms=statistics.median(wall for _, wall in times) * 1e3,
+        cpu_us_per_subtask=cpu * 1e6 / count,
+        metadata_bytes=newest.stat().st_size,
+        memory_mb=memory,
+    )
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--subtasks", type=int, nargs="+", default=[1, 10, 100, 1_000, 10_000])
+    parser.add_argument("--checkpoints", type=int, default=20)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    costs = []
+    print(f"{'subtasks':>9}{'CPU ms':>10}{'wall ms':>10}{'CPU us each':>13}{'metadata kB':>13}{'memory MB':>11}")
+    for count in options.subtasks:
+        with tempfile.TemporaryDirectory(prefix="twopc-scale-") as folder:
+            cost = measure(count, options.checkpoints, Path(folder))
+        costs.append(cost)
+        print(
+            f"{cost.subtasks:>9,}{cost.cpu_ms:>10.2f}{cost.wall_ms:>10.2f}{cost.cpu_us_per_subtask:>13.1f}"
+            f"{cost.metadata_bytes / 1e3:>13.1f}{cost.memory_mb:>11.1f}",
+            flush=True,
+        )
+    if options.json:
+        options.json.write_text(json.dumps([asdict(cost) for cost in costs], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
