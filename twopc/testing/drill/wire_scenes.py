@@ -25,6 +25,8 @@ from twopc.testing.proxy import Direction, Proxy
 
 _NUMBERS = {Signal.KILL: signal.SIGKILL, Signal.STOP: signal.SIGSTOP, Signal.TERM: signal.SIGTERM}
 _MARKERS_LATE_SECONDS = 0.5
+_MARKERS_LATE = 30
+"""More than the worker's own: other jobs commit on the same broker meanwhile."""
 
 
 def lose_end_txn(drill: Drill, cell: Cell, proxy: KafkaProxy) -> None:
@@ -33,12 +35,14 @@ def lose_end_txn(drill: Drill, cell: Cell, proxy: KafkaProxy) -> None:
     with drill.driver() as driver:
         await_true(lambda: drill.completed >= CHECKPOINT, "too few checkpoints were completed")
         proxy.add(*_rules(cell.point, struck))
-        await_true(lambda: struck.pid != 0, f"{cell.point.name} was not reached")
+        try:
+            await_true(lambda: struck.pid != 0, f"{cell.point.name} was not reached")
+        finally:
+            proxy.clear()
         if cell.signal is Signal.STOP:
             await_true(lambda: is_stopped(struck.pid), f"process {struck.pid} did not stop")
             outlive(drill, struck.pid)
         driver.finish()
-    proxy.clear()
 
 
 class Strike:
@@ -74,7 +78,7 @@ def _rules(point: CrashPoint, strike: Strike) -> tuple[Rule, ...]:
                     Api.WRITE_TXN_MARKERS,
                     Direction.TO_TARGET,
                     Fate.DELAY,
-                    times=3,
+                    times=_MARKERS_LATE,
                     delay_seconds=_MARKERS_LATE_SECONDS,
                 ),
             )
