@@ -33,6 +33,7 @@ Write = Callable[[str, str], str]
 def write(tmp_path: Path) -> Iterator[Write]:
     """Write files into a folder of job files; forget its modules afterwards."""
     before = set(sys.modules), list(sys.path), set(loading._folders)
+    loading._folders.clear()
 
     def write_file(name: str, content: str) -> str:
         file = tmp_path / name

@@ -22,6 +22,12 @@ second.source(KafkaSource("other")).sink(KafkaSink("other-out"))
 """
 
 
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else is to find the folders that job files are loaded from here."""
+    monkeypatch.setattr("twopc.loading._folders", set())
+
+
 @pytest.fixture
 def job_file(tmp_path: Path) -> str:
     path = tmp_path / "user_job.py"
