@@ -15,9 +15,9 @@ from coordinator.outbox import Outbox
 from coordinator.request_queue import RequestQueue, Wanted
 from coordinator.schedule import Schedule
 from twopc.protocol.checkpoints import FailureReason
-from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import FailedCheckpoint
-from twopc.protocol.job_events import NO_CHECKPOINT, WHOLE_JOB, JobEvent, JobEventKind
+from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
 from twopc.protocol.messages import Abort
 
 

@@ -19,9 +19,9 @@ from coordinator.loop import Loop
 from coordinator.sessions import Channel, Sessions
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.ids import checked_name
+from twopc.protocol.ids import NO_CHECKPOINT, checked_name
 from twopc.protocol.job_description import JobDescription
-from twopc.protocol.job_events import NO_CHECKPOINT, JobEvent, JobEventKind
+from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.rpc import admin_pb2 as pb
 from twopc.rpc.admin_codec import encode_description, encode_subtask
 from twopc.rpc.admin_pb2_grpc import AdminServicer

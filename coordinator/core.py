@@ -49,9 +49,10 @@ from coordinator.request_queue import check_asked
 from coordinator.requests import attempt_to_start, check_attempt, confirmation, loss_settlement
 from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.protocol.instant import Instant
 from twopc.protocol.job_description import JobDescription
-from twopc.protocol.job_events import NO_CHECKPOINT, JobEvent, JobEventKind
+from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
     AttemptEnded,
     AttemptStarted,

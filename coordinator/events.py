@@ -7,15 +7,13 @@ from typing import NewType
 
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.ledger_facts import Fact
 from twopc.protocol.messages import ToCoordinator, ToSubtask
 
 SessionId = NewType("SessionId", int)
 """One stream of one subtask; a stream that is opened again is another session."""
-
-NO_ATTEMPT = AttemptId(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,7 @@ Invariants:
 from __future__ import annotations
 
 from coordinator.checkpoint import PendingCheckpoint
-from twopc.protocol.ids import CheckpointId, SubtaskIndex
-
-NO_CHECKPOINT = CheckpointId(0)
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 
 
 class InFlight:

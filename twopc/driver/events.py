@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from twopc.driver.recovery import Recovered
 from twopc.errors import TwoPhaseCommitError
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import NO_CHECKPOINT, WHOLE_JOB, JobEvent, JobEventKind
+from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import Outcome
 

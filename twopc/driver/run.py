@@ -21,8 +21,9 @@ from twopc.driver.signals import StopSignals
 from twopc.driver.start import checkpoint_to_restore
 from twopc.errors import ConfigurationError
 from twopc.job import JobDefinition
+from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent
-from twopc.rpc.job_client import NO_ATTEMPT, JobClient
+from twopc.rpc.job_client import JobClient
 from twopc.sink import JobContext
 
 log = logging.getLogger(__name__)

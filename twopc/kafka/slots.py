@@ -23,13 +23,12 @@ from enum import Enum
 
 from twopc.errors import CheckpointDeclined, TwoPhaseCommitError, Unavailable
 from twopc.kafka.output import Channel
-from twopc.protocol.ids import CheckpointId
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 
 log = logging.getLogger(__name__)
 
 MOST_SLOTS = 24
 RETRY_SECONDS = 1.0
-NO_CHECKPOINT = CheckpointId(0)
 
 
 class SlotState(Enum):

@@ -10,8 +10,14 @@ from twopc.errors import ConfigurationError
 CheckpointId = NewType("CheckpointId", int)
 """Issued by the coordinator, from 1, growing for ever, over restarts too."""
 
+NO_CHECKPOINT = CheckpointId(0)
+"""Smaller than every checkpoint."""
+
 AttemptId = NewType("AttemptId", int)
 """One run of a job, from 1; a greater attempt fences a smaller one."""
+
+NO_ATTEMPT = AttemptId(0)
+"""Smaller than every attempt."""
 
 SubtaskIndex = NewType("SubtaskIndex", int)
 """Which parallel instance of the job's chain, from 0 to parallelism - 1."""

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Progress
 
 WHOLE_JOB = SubtaskIndex(-1)
 """The `subtask` of an event that is not of one subtask."""
-
-NO_CHECKPOINT = CheckpointId(0)
 
 
 class JobEventKind(StrEnum):

@@ -15,7 +15,7 @@ from typing import Any, assert_never
 from twopc.errors import CheckpointCorrupted, ProtocolViolation
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import NOT_OF_THIS_SHAPE, encode_fact, open_fact
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import entry_name
 from twopc.protocol.ledger_facts import (
     ENTRY_TYPES,
@@ -31,7 +31,6 @@ from twopc.protocol.ledger_facts import (
 from twopc.protocol.ledger_place import Place
 
 SUMMARY_KIND = "summary"
-NO_CHECKPOINT = CheckpointId(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from twopc.protocol.facts import Committable, PartitionPosition
-from twopc.protocol.ids import CheckpointId
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, ToSubtask, Trigger, Welcome
-
-NOTHING = CheckpointId(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ Action = TakeCheckpoint | CommitPending | End | Ignore
 class SubtaskState:
     """The protocol state of one subtask in one attempt. Used by one thread."""
 
-    def __init__(self, base: CheckpointId = NOTHING) -> None:
+    def __init__(self, base: CheckpointId = NO_CHECKPOINT) -> None:
         """`base` is the checkpoint that was restored; see `SubtaskSnapshot.base`."""
         self.base = base
         self.last_seen = CheckpointId(0)

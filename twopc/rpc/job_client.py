@@ -12,7 +12,7 @@ import grpc
 from twopc.config import RunSettings
 from twopc.errors import Unavailable
 from twopc.protocol.attempts import StartedAttempt
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
@@ -27,7 +27,6 @@ __all__ = ["JobClient", "StartedAttempt"]
 CALL_SECONDS = 15.0
 RETRY_SECONDS = 0.2
 
-NO_ATTEMPT = AttemptId(0)
 
 T = TypeVar("T")
 

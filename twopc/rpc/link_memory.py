@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from twopc.errors import Fenced
-from twopc.protocol.ids import CheckpointId
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.messages import (
     Abort,
     Ack,
@@ -28,8 +28,6 @@ from twopc.protocol.messages import (
     Welcome,
 )
 
-NOTHING_SEEN = CheckpointId(0)
-
 
 @dataclass(slots=True)
 class LinkMemory:
@@ -38,7 +36,7 @@ class LinkMemory:
     `dismissed` says why the subtask must end, once it was told to.
     """
 
-    last_checkpoint_id: CheckpointId = NOTHING_SEEN
+    last_checkpoint_id: CheckpointId = NO_CHECKPOINT
     end_of_input: bool = False
     failed: Failed | None = None
     welcomed: bool = False

@@ -24,9 +24,9 @@ from twopc.clock import Clock
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined, Fenced, Unavailable
 from twopc.protocol.facts import PartitionPosition, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Progress, ToSubtask, Trigger
-from twopc.protocol.subtask_state import NOTHING, CommitPending, End, Ignore, PreCommitted, SubtaskState, TakeCheckpoint
+from twopc.protocol.subtask_state import CommitPending, End, Ignore, PreCommitted, SubtaskState, TakeCheckpoint
 from twopc.record import Batch
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.link import Link
@@ -66,7 +66,7 @@ class Subtask:
         *,
         group: str | None,
         silence_limit_seconds: float,
-        base: CheckpointId = NOTHING,
+        base: CheckpointId = NO_CHECKPOINT,
     ) -> None:
         self._index = index
         self._parts = parts

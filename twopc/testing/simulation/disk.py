@@ -13,10 +13,10 @@ from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import StateHandle
-from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, TWINS, metadata_path, subtask_folder
 from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed, LossSettled
-from twopc.protocol.ledger_state import NO_CHECKPOINT, decode_entry
+from twopc.protocol.ledger_state import decode_entry
 from twopc.testing.simulation.filesystem import SimFileSystem, SimPath
 from twopc.testing.simulation.world import Crashed, World
 
