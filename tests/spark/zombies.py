@@ -2,15 +2,16 @@
 
 A worker is held at its crash point and put to sleep (SIGSTOP), and the other worker is killed: so the attempt fails.
 The session of these tests doesn't kill Python workers; Spark's own word for it is best effort. Where a zombie shall be
-an orphan too, the daemon that forked it is killed before it sleeps: when a process group loses its parent while one of
-its processes is stopped, the kernel sends it SIGHUP.
+an orphan too, the daemon that forked it and the other worker are killed before it sleeps: when a process group becomes
+an orphan, or (in the session of the first process) one of an orphaned group ends, while another of its processes is
+stopped, the kernel sends SIGHUP to all of them.
 """
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,11 +85,11 @@ class ZombieJob:
         assert "pyspark.daemon" in daemon.cmdline(), daemon.cmdline()
         others = [child for child in daemon.children() if child != sleeper]
         if orphaned:
-            daemon.kill()
-            _until(lambda: not _runs(daemon), "the daemon did not die")
-        sleeper.send_signal(signal.SIGSTOP)
-        for other in others:
-            other.kill()
+            _kill([daemon, *others])
+            sleeper.send_signal(signal.SIGSTOP)
+        else:
+            sleeper.send_signal(signal.SIGSTOP)
+            _kill(others)
         self._let_go()
         return sleeper
 
@@ -131,6 +132,12 @@ def wake(sleeper: psutil.Process) -> None:
 def wait_until_gone(process: psutil.Process, seconds: float = WAIT_SECONDS) -> None:
     """Wait until a process has ended by itself."""
     _until(lambda: not _runs(process), f"process {process.pid} did not end by itself", seconds)
+
+
+def _kill(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        process.kill()
+    _until(lambda: not any(map(_runs, processes)), "a killed process did not die")
 
 
 def _runs(process: psutil.Process) -> bool:
