@@ -57,7 +57,7 @@ class Triggering:
         wanted = self._next(state, out.now)
         self._reserving = wanted
         checkpoint_id = CheckpointId(max(state.last_reserved, self._burnt) + 1)
-        forgotten = to_forget(state.completed, self._settings.retained)
+        forgotten = to_forget(state.completed, self._settings.retained, state.still_restored)
         out.store(CheckpointReserved(checkpoint_id, self._attempt, wanted.kind, forgotten))
 
     def reserved(self, fact: CheckpointReserved, now: Instant) -> Wanted:

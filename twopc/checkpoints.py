@@ -9,6 +9,7 @@ from pathlib import Path
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.facts import NOT_OF_THIS_SHAPE, CheckpointMetadata, decode_fact
+from twopc.protocol.healing import restored_from
 from twopc.protocol.ids import AttemptId, CheckpointId, checked_name
 from twopc.protocol.layout import (
     LEDGER,
@@ -29,28 +30,52 @@ _READS = 5
 
 @dataclass(frozen=True, slots=True)
 class CheckpointEntry:
-    """One completed checkpoint. `confirmed` names the committables whose commit was confirmed.
+    """One completed checkpoint, as the ledger knows it, and its metadata.
 
-    `metadata` is None where it can't be trusted any more; then `damage` says why. `losses` is what was decided about
-    output of it that is lost.
+    `metadata` is None where it can't be trusted any more; then `damage` says why.
     """
 
-    checkpoint_id: CheckpointId
-    attempt: AttemptId
+    completed: CompletedCheckpoint
     metadata: CheckpointMetadata | None
-    confirmed: frozenset[str]
     folder: Path
     damage: str = ""
-    losses: tuple[LossSettled, ...] = ()
+
+    @property
+    def checkpoint_id(self) -> CheckpointId:
+        return self.completed.checkpoint_id
+
+    @property
+    def attempt(self) -> AttemptId:
+        return self.completed.record.attempt
+
+    @property
+    def label(self) -> str:
+        """What whoever asked for it called it."""
+        return self.completed.record.label
+
+    @property
+    def confirmed(self) -> frozenset[str]:
+        """Names of the committables whose commit was confirmed."""
+        return self.completed.confirmed
+
+    @property
+    def losses(self) -> tuple[LossSettled, ...]:
+        """What was decided about output of it that is lost."""
+        return self.completed.losses
 
 
 @dataclass(frozen=True, slots=True)
 class JobCheckpoints:
-    """A job's completed checkpoints, ascending, and its latest attempt (0 if it never ran)."""
+    """A job's completed checkpoints, ascending, and what else its ledger says."""
 
     job: str
-    attempt: AttemptId
+    state: LedgerState
     completed: tuple[CheckpointEntry, ...]
+
+    @property
+    def attempt(self) -> AttemptId:
+        """The latest attempt, 0 if it never ran."""
+        return self.state.current
 
 
 def check_metadata(job: str, record: CheckpointCompleted, data: bytes) -> CheckpointMetadata:
@@ -119,7 +144,7 @@ def read_job(checkpoint_dir: Path, job: str) -> JobCheckpoints:
 
 def _read(folder: Path, job: str) -> JobCheckpoints:
     state = _replay(folder, job)
-    return JobCheckpoints(job, state.current, tuple(_entry(folder, job, each) for each in state.completed))
+    return JobCheckpoints(job, state, tuple(_entry(folder, job, each) for each in state.completed))
 
 
 def _entry(folder: Path, job: str, completed: CompletedCheckpoint) -> CheckpointEntry:
@@ -131,15 +156,7 @@ def _entry(folder: Path, job: str, completed: CompletedCheckpoint) -> Checkpoint
         damage = f"{job}/{name} is missing, while the ledger names it"
     except CheckpointCorrupted as error:
         damage = str(error)
-    return CheckpointEntry(
-        completed.checkpoint_id,
-        completed.record.attempt,
-        metadata,
-        completed.confirmed,
-        folder / checkpoint_folder(completed.checkpoint_id),
-        damage,
-        completed.losses,
-    )
+    return CheckpointEntry(completed, metadata, folder / checkpoint_folder(completed.checkpoint_id), damage)
 
 
 def _replay(folder: Path, job: str) -> LedgerState:
@@ -166,3 +183,14 @@ def find_checkpoint(found: JobCheckpoints, checkpoint_id: CheckpointId) -> Check
             return entry
     known = ", ".join(str(entry.checkpoint_id) for entry in found.completed) or "none"
     raise ConfigurationError(f"job {found.job!r} has no completed checkpoint {checkpoint_id}; completed: {known}")
+
+
+def restorable(found: JobCheckpoints, entry: CheckpointEntry) -> CheckpointMetadata:
+    """Return what restoring a checkpoint restores: healed subtasks stand where they write their output again.
+
+    Raises CheckpointCorrupted if its metadata, or that of a checkpoint that it can't be restored without, is damaged.
+    """
+    if entry.metadata is None:
+        raise CheckpointCorrupted(entry.damage)
+    earlier = [each.metadata for each in found.completed if each.metadata is not None]
+    return restored_from(entry.metadata, entry.completed.bases, earlier)

@@ -43,7 +43,7 @@ class RunSettings:
     checkpoint_tolerable_failures: how many checkpoints in a row may fail before the attempt does; savepoints count not.
     checkpoints_retained: how many of the newest completed checkpoints are kept, besides savepoints and those that a
         recovery may need.
-    restore_from: "latest", "none", or a checkpoint (its id, or the path of its folder).
+    restore_from: "latest", "none", or a checkpoint or savepoint (its id, its label, or the path of where it is).
     accept_loss: names of committables, comma-separated, whose output a person gives up for good: the error that says
         that they are lost, and can't be written again, names them.
     until_end: read to the ends found at the start, take a last checkpoint, commit, exit.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coordinator.ledger import Ledger
 from coordinator.retention import to_forget
-from tests.coordinator.kit import JOB, SETTINGS, Scene, checkpoint
+from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, Scene, checkpoint
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_facts import CheckpointCompleted, LossSettled
@@ -76,6 +76,33 @@ def test_whatever_a_kept_checkpoint_is_healed_from_is_kept_too(
     found = kept(healed, retained)
     ids = {each.checkpoint_id for each in found}
     assert all(base in ids for each in found for base in each.bases.values())
+
+
+@given(histories, st.integers(1, 4), st.integers(1, 12))
+def test_what_the_attempt_was_restored_from_is_kept(
+    history: list[CompletedCheckpoint], retained: int, restored: int
+) -> None:
+    assert CheckpointId(restored) not in to_forget(history, retained, CheckpointId(restored))
+
+
+def test_an_older_checkpoint_that_was_restored_is_there_again_for_the_next_attempt() -> None:
+    scene = Scene(settings=replace(SETTINGS, retained=3))
+    scene.run()
+    for number in (1, 2, 3):
+        scene.complete(number)
+    scene.settings = replace(SETTINGS, retained=1)
+    for _ in range(2):
+        scene.start(restore_from="1")
+        scene.attach(0)
+        scene.attach(1)
+        scene.wait(INTERVAL)
+    assert [each.checkpoint_id for each in scene.jobs.describe(JOB).kept] == [1, 3]
+    for subtask in (0, 1):
+        scene.ack(subtask, 5, f"t5-{subtask}")
+        scene.heard(subtask)
+        scene.committed(subtask, 5)
+    scene.complete(6)
+    assert 1 not in [each.checkpoint_id for each in scene.jobs.describe(JOB).kept]
 
 
 def test_as_many_are_kept_as_the_setting_says() -> None:

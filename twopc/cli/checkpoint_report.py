@@ -23,6 +23,7 @@ def summarise(job: str, entry: CheckpointEntry) -> dict[str, Any]:
         "job": job,
         "checkpoint_id": entry.checkpoint_id,
         "attempt": entry.attempt,
+        "label": entry.label,
         "folder": str(entry.folder),
         "damage": entry.damage or None,
     }
@@ -86,7 +87,7 @@ def _snapshot(snapshot: SubtaskSnapshot, entry: CheckpointEntry) -> dict[str, An
 
 
 def summary_table(summaries: Iterable[dict[str, Any]]) -> Table:
-    heads = ("job", "id", "kind", "completed at", "duration", "size", "keys", "subtasks", "transactions")
+    heads = ("job", "id", "kind", "label", "completed at", "duration", "size", "keys", "subtasks", "transactions")
     return table(None, heads, [_damaged_row(each) if each["damage"] else _summary_row(each) for each in summaries])
 
 
@@ -100,6 +101,7 @@ def _summary_row(summary: dict[str, Any]) -> tuple[str, ...]:
         summary["job"],
         str(summary["checkpoint_id"]),
         summary["kind"],
+        summary["label"],
         moment(summary["completed_ms"]),
         f"{summary['duration_ms']:,} ms",
         size_text(summary["size_bytes"]),

@@ -94,6 +94,11 @@ class LedgerState:
         return newest.checkpoint_id if newest is not None and newest.record.attempt == self.current else NO_CHECKPOINT
 
     @property
+    def still_restored(self) -> CheckpointId:
+        """What the current attempt was restored from, until it has completed a checkpoint of its own; else 0."""
+        return self.attempt.restored if self.attempt and not self.newest_of_attempt else NO_CHECKPOINT
+
+    @property
     def final_completed(self) -> CheckpointId:
         """The final checkpoint of the current attempt, once it is completed; 0 before."""
         newest = self.newest

@@ -36,9 +36,9 @@ def _acknowledge_the_newest(attempt: Any, member: Any, ack: Ack, state: Any, out
     _acknowledged(attempt, member, replace(ack, checkpoint_id=newest), state, out)
 
 
-def _forget_savepoints_too(completed: Any, retained: int) -> Any:
+def _forget_savepoints_too(completed: Any, retained: int, restored: CheckpointId) -> Any:
     ordinary = [replace(each, record=replace(each.record, kind=CheckpointKind.PERIODIC)) for each in completed]
-    return to_forget(ordinary, retained)
+    return to_forget(ordinary, retained, restored)
 
 
 def _forget_what_is_taken(pool: Any, checkpoint: CheckpointId) -> None:

@@ -1,0 +1,103 @@
+"""A job's checkpoint folder as a coordinator and its subtasks leave it, without either: ledger, metadata, snapshots."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+from coordinator.checkpoint import completion_record
+from coordinator.ledger import Ledger
+from coordinator.storage import FolderStorage
+from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ledger_facts import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointReserved,
+    CommittablesConfirmed,
+    LossSettled,
+)
+from twopc.state.storage import CheckpointStorage
+
+JOB = "flights"
+TRIGGERED_MS = 1_700_000_000_000
+SHARED = b"an SST file that every snapshot holds" * 20
+
+
+class StoredJob:
+    """Two subtasks, one input partition and one transaction each; `checkpoint` completes the next checkpoint."""
+
+    def __init__(self, root: Path, job: str = JOB) -> None:
+        self.root = root
+        self.job = job
+        self.folder = root / job
+        self.ledger = Ledger(job, FolderStorage(self.folder))
+        self._storage = CheckpointStorage(self.folder)
+        self._local = root.parent / f"local-of-{job}"
+        self.attempt = AttemptId(0)
+        self.start()
+
+    def start(self, restored: int = 0) -> None:
+        self.attempt = AttemptId(self.attempt + 1)
+        settings = CheckpointSettings(1_000, 60_000)
+        self.ledger.store(AttemptStarted(self.attempt, 2, settings, CheckpointId(restored), TRIGGERED_MS))
+
+    def end(self) -> None:
+        self.ledger.store(AttemptEnded(self.attempt, True, "stopped"))
+
+    def checkpoint(
+        self, kind: CheckpointKind = CheckpointKind.PERIODIC, label: str = "", *, confirmed: bool = True
+    ) -> CheckpointId:
+        number = CheckpointId(self.ledger.state.last_reserved + 1)
+        self.ledger.store(CheckpointReserved(number, self.attempt, kind))
+        metadata = CheckpointMetadata(
+            job=self.job,
+            checkpoint_id=number,
+            attempt=self.attempt,
+            parallelism=2,
+            kind=kind,
+            triggered_ms=TRIGGERED_MS,
+            acknowledged_ms=TRIGGERED_MS + 250,
+            snapshots=(self._snapshot(0, number), self._snapshot(1, number)),
+            label=label,
+        )
+        self.ledger.store(metadata)
+        self.ledger.store(completion_record(metadata))
+        if confirmed:
+            self.ledger.store(CommittablesConfirmed(number, tuple(item.name for item in metadata.committables)))
+        return number
+
+    def heal(self, number: CheckpointId, subtask: int, base: CheckpointId) -> None:
+        """Have this subtask of an unconfirmed checkpoint restored from an earlier one."""
+        bases = ((SubtaskIndex(subtask), base),)
+        self.ledger.store(LossSettled(number, self.attempt, (name_of(subtask, number),), bases, "lost", 0))
+
+    def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
+        index, local = SubtaskIndex(subtask), self._local / f"{number}-{subtask}"
+        local.mkdir(parents=True)
+        (local / "000001.sst").write_bytes(SHARED)
+        (local / "000002.sst").write_bytes(f"{number}-{subtask}".encode() * 50)
+        (local / "MANIFEST-000003").write_bytes(f"manifest of {number}-{subtask}".encode() * 5)
+        position = PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(100 * number + subtask))
+        return SubtaskSnapshot(
+            subtask=index,
+            positions=(position,),
+            state=self._storage.put(number, index, local, key_count=10),
+            committables=(Committable(name_of(subtask, number), number, index, {"producer_id": 7}),),
+        )
+
+
+def name_of(subtask: int, number: int) -> str:
+    """The name of a subtask's transaction for a checkpoint."""
+    return f"txn-{subtask}-{number}"
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Every file below a folder, with its digest."""
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
