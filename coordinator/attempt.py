@@ -116,7 +116,7 @@ class RunningAttempt:
             case Committed():
                 completed = state.find(message.checkpoint_id)
                 if completed is not None and completed.record.attempt == self.number:
-                    self.confirmations.say(member.subtask, completed.checkpoint_id)
+                    self.confirmations.say(member.subtask, completed.checkpoint_id, out.now)
             case EndOfInput():
                 if member.subtask not in self.membership.at_end:
                     self.membership.at_end.add(member.subtask)
@@ -131,7 +131,12 @@ class RunningAttempt:
 
     def decide(self, state: LedgerState, out: Outbox) -> None:
         """Take the next step that is possible now; it may be to ask for facts to be stored."""
+        now = out.now.monotonic_ms
+        may_store = self.confirmations.may_store(now)
         if self.failed:
+            # What is said is not waited for any more: the next attempt may start at any moment.
+            if may_store:
+                self.confirmations.settle(state, out)
             return
         whole = self.in_flight.whole()
         if whole is not None:
@@ -139,12 +144,13 @@ class RunningAttempt:
             out.store(metadata, completion_record(metadata))
             return
         self._aborts.expire(out)
-        now = out.now.monotonic_ms
-        may_store = self.confirmations.may_store(now)
-        if self.failed or (may_store and self.confirmations.settle(state, out)):
+        confirm_at = self.confirmations.due(state.newest_of_attempt)
+        if may_store and confirm_at is not None and now >= confirm_at and self.confirmations.settle(state, out):
+            return
+        if self.failed:
             return
         if state.final_completed:
-            if may_store and self.confirmations.everywhere() >= state.final_completed:
+            if may_store and self.confirmations.everywhere >= state.final_completed:
                 out.store(AttemptEnded(self.number, True, "the final checkpoint is committed everywhere"))
             return
         due = self._triggering.due(state)
@@ -154,8 +160,9 @@ class RunningAttempt:
     def deadline(self, state: LedgerState) -> int | None:
         """When `decide` has something to do again, if nothing arrives before."""
         if self.failed:
-            return None
-        times = (self._triggering.due(state), self._aborts.next_expiry(), self.confirmations.retry_at)
+            return self.confirmations.due(state.newest_of_attempt)
+        confirm_at = self.confirmations.due(state.newest_of_attempt)
+        times = (self._triggering.due(state), self._aborts.next_expiry(), confirm_at)
         return min((time for time in times if time is not None), default=None)
 
     def fence(self, reason: str, out: Outbox) -> None:
@@ -179,7 +186,7 @@ class RunningAttempt:
         pending = self.in_flight.remove(fact.checkpoint_id)
         self._schedule.completed(out.now.monotonic_ms)
         self._history.completed += 1
-        self.confirmations.completed(fact.checkpoint_id, out)
+        self.confirmations.completed(fact.checkpoint_id, out.now)
         wanted = pending.wanted if pending is not None else Wanted(fact.kind, out.now, fact.label)
         out.publish(
             JobEventKind.COMPLETED,

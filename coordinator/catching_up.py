@@ -29,7 +29,7 @@ class CatchingUp:
 
     def repeat_missed(self, event: Attached, state: LedgerState, out: Outbox) -> None:
         newest, last = state.newest_of_attempt, event.last_checkpoint_id
-        if newest > self._confirmations.committed(event.subtask):
+        if newest > self._confirmations.said_by(event.subtask):
             out.send(event.session, Complete(newest))
         if last > newest and self._in_flight.find(last) is None:
             out.send(event.session, Abort(last, "aborted while the subtask was not attached"))

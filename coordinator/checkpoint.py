@@ -54,6 +54,14 @@ class PendingCheckpoint:
         return tuple(sorted(self._acks))
 
     @property
+    def whole(self) -> bool:
+        """Whether all subtasks have acknowledged."""
+        return len(self._acks) == self.parallelism
+
+    def has_acknowledged(self, subtask: SubtaskIndex) -> bool:
+        return subtask in self._acks
+
+    @property
     def missing(self) -> tuple[SubtaskIndex, ...]:
         """The subtasks that have not acknowledged yet."""
         return tuple(SubtaskIndex(index) for index in range(self.parallelism) if index not in self._acks)

@@ -6,6 +6,7 @@ from coordinator.attempt import RunningAttempt
 from coordinator.checkpoint import PendingCheckpoint
 from coordinator.history import History
 from coordinator.request_queue import Wanted
+from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import (
     CheckpointInFlight,
@@ -14,7 +15,7 @@ from twopc.protocol.job_description import (
     QueuedRequest,
     SubtaskDescription,
 )
-from twopc.protocol.ledger_state import CompletedCheckpoint, LedgerState
+from twopc.protocol.ledger_state import LedgerState
 
 
 def describe(

@@ -37,7 +37,7 @@ class InFlight:
 
     def whole(self) -> PendingCheckpoint | None:
         """The oldest that all subtasks have acknowledged, if there is one."""
-        return next((pending for pending in self.all if not pending.missing), None)
+        return next((pending for pending in self.all if pending.whole), None)
 
     def before(self, checkpoint_id: CheckpointId) -> tuple[PendingCheckpoint, ...]:
         return tuple(pending for pending in self.all if pending.checkpoint_id < checkpoint_id)
@@ -47,7 +47,7 @@ class InFlight:
 
     def acknowledged_by(self, subtask: SubtaskIndex) -> CheckpointId:
         """The latest of these that this subtask has acknowledged; 0 for none."""
-        acknowledged = (pending.checkpoint_id for pending in self.all if subtask not in pending.missing)
+        acknowledged = (pending.checkpoint_id for pending in self.all if pending.has_acknowledged(subtask))
         return max(acknowledged, default=NO_CHECKPOINT)
 
     @property

@@ -31,8 +31,9 @@ from twopc.protocol.ledger_facts import METADATA_KIND, AttemptStarted, Entry, Fa
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place, digest_of_entry
 from twopc.protocol.ledger_state import LedgerState, encode_entry, replay
 
-SUMMARY_EVERY = 1_000
-"""A summary is written after so many entries, and at each new attempt."""
+SUMMARY_EVERY = 100
+"""A summary is written after so many entries, and at each new attempt: entries are listed at each append, and read when
+the ledger is opened, so few are kept; a summary costs as much as the completion records that it holds."""
 
 log = logging.getLogger(__name__)
 

@@ -24,14 +24,15 @@ class Membership:
     at_end: set[SubtaskIndex] = field(default_factory=set)
     progress: dict[SubtaskIndex, Progress] = field(default_factory=dict)
     _sessions: dict[SessionId, Attached] = field(default_factory=dict)
+    _session_of: dict[SubtaskIndex, SessionId] = field(default_factory=dict)
     _processes: dict[SubtaskIndex, tuple[str, int]] = field(default_factory=dict)
 
     def attach(self, attached: Attached) -> Attached | None:
         """Register a subtask's new session; return the one that it replaces, if any."""
-        replaced = next((each for each in self._sessions.values() if each.subtask == attached.subtask), None)
-        if replaced is not None:
-            del self._sessions[replaced.session]
+        before = self._session_of.get(attached.subtask)
+        replaced = None if before is None else self._sessions.pop(before)
         self._sessions[attached.session] = attached
+        self._session_of[attached.subtask] = attached.session
         self._processes[attached.subtask] = (attached.host, attached.pid)
         if attached.end_of_input:
             self.at_end.add(attached.subtask)
@@ -44,7 +45,10 @@ class Membership:
 
     def detach(self, session: SessionId) -> Attached | None:
         """Forget a session; return it, None if it was no longer a member."""
-        return self._sessions.pop(session, None)
+        gone = self._sessions.pop(session, None)
+        if gone is not None:
+            del self._session_of[gone.subtask]
+        return gone
 
     def find(self, session: SessionId) -> Attached | None:
         return self._sessions.get(session)
@@ -55,7 +59,7 @@ class Membership:
         host, pid = self._processes.get(subtask, ("", 0))
         return SubtaskDescription(
             subtask=subtask,
-            attached=any(each.subtask == subtask for each in self._sessions.values()),
+            attached=subtask in self._session_of,
             at_end=subtask in self.at_end,
             pid=pid,
             host=host,

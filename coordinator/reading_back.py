@@ -7,10 +7,10 @@ import logging
 from coordinator.ledger import Ledger
 from coordinator.requests import checkpoint_to_restore
 from twopc.errors import CheckpointCorrupted
+from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.healing import restored_from
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.ledger_state import CompletedCheckpoint
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
-from twopc.protocol.ledger_state import CompletedCheckpoint
 
 
 def to_forget(

@@ -5,6 +5,7 @@ Both keep the promise of `twopc.files`: a name is created once, whole, or not at
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Protocol
 
@@ -61,7 +62,7 @@ class FolderStorage:
 
     def list(self, folder: str) -> list[str]:
         try:
-            return [entry.name for entry in (self._root / folder).iterdir() if not entry.name.startswith(".")]
+            return [name for name in os.listdir(self._root / folder) if not name.startswith(".")]
         except FileNotFoundError:
             return []
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.facts import NOT_OF_THIS_SHAPE, CheckpointMetadata, decode_fact
 from twopc.protocol.healing import restored_from
 from twopc.protocol.ids import AttemptId, CheckpointId, checked_name
@@ -22,7 +23,7 @@ from twopc.protocol.layout import (
     metadata_path,
 )
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, LossSettled
-from twopc.protocol.ledger_state import CompletedCheckpoint, LedgerState, replay
+from twopc.protocol.ledger_state import LedgerState, replay
 from twopc.stored import read_fact
 
 _READS = 5

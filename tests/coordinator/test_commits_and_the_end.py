@@ -9,23 +9,11 @@ from coordinator.ledger import Ledger
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
 from twopc.protocol.ids import AttemptId
-from twopc.protocol.ledger_facts import CommittablesConfirmed
-from twopc.protocol.ledger_state import decode_entry
-from twopc.protocol.messages import Committed, Complete, Finish, Trigger
+from twopc.protocol.messages import Complete, Finish, Trigger
 
 
 def on_disk(scene: Scene) -> Ledger:
     return Ledger(JOB, scene.storage)
-
-
-def test_a_confirmation_is_stored_for_the_committables_of_that_subtask() -> None:
-    scene = Scene()
-    scene.run()
-    scene.complete(1, commit=False)
-    scene.committed(0, 1)
-    (completed,) = on_disk(scene).state.completed
-    assert completed.confirmed == {"t1-0"}
-    assert completed.outstanding == {"t1-1"}
 
 
 def test_confirmed_is_told_when_all_subtasks_have_committed() -> None:
@@ -37,16 +25,6 @@ def test_confirmed_is_told_when_all_subtasks_have_committed() -> None:
     scene.committed(1, 1)
     assert scene.told().count("committed 1") == 2
     assert scene.told().count("confirmed 1") == 1
-
-
-def test_confirmations_that_arrive_together_are_one_entry() -> None:
-    scene = Scene()
-    scene.run()
-    scene.complete(1, commit=False)
-    scene.say(0, Committed(checkpoint(1)), Committed(checkpoint(1)))
-    names = scene.storage.list("ledger")
-    entries = [decode_entry(scene.storage.read(f"ledger/{name}"), name)[1] for name in names]
-    assert len([entry for entry in entries if isinstance(entry, CommittablesConfirmed)]) == 1
 
 
 def test_a_later_commit_covers_the_earlier_checkpoints_of_that_subtask() -> None:

@@ -11,9 +11,9 @@ from coordinator.ledger import Ledger
 from coordinator.retention import to_forget
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, Scene, checkpoint
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_facts import CheckpointCompleted, LossSettled
-from twopc.protocol.ledger_state import CompletedCheckpoint
 
 KINDS = st.sampled_from([CheckpointKind.PERIODIC, CheckpointKind.MANUAL, CheckpointKind.SAVEPOINT])
 

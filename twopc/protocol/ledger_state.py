@@ -8,14 +8,15 @@ Invariants, checked as each fact is applied:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from twopc.errors import CheckpointCorrupted, ProtocolViolation
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.facts import NOT_OF_THIS_SHAPE, encode_fact, open_fact
-from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
 from twopc.protocol.layout import entry_name
 from twopc.protocol.ledger_facts import (
     ENTRY_TYPES,
@@ -31,41 +32,6 @@ from twopc.protocol.ledger_facts import (
 from twopc.protocol.ledger_place import Place
 
 SUMMARY_KIND = "summary"
-
-
-@dataclass(frozen=True, slots=True)
-class CompletedCheckpoint:
-    """A completion record, which of its committables are confirmed, and what was decided about those that are lost."""
-
-    record: CheckpointCompleted
-    confirmed: frozenset[str] = frozenset()
-    losses: tuple[LossSettled, ...] = ()
-
-    @property
-    def checkpoint_id(self) -> CheckpointId:
-        return self.record.checkpoint_id
-
-    @property
-    def outstanding(self) -> frozenset[str]:
-        """Names of the committables whose commit nobody has confirmed yet, and about which nothing else is decided."""
-        return frozenset(name for names in self.record.committables for name in names) - self.confirmed - self.lost
-
-    @property
-    def lost(self) -> frozenset[str]:
-        """Names of the committables that are lost: written again by healed subtasks, or accepted by a person."""
-        return frozenset(name for loss in self.losses for name in loss.names)
-
-    @property
-    def bases(self) -> dict[SubtaskIndex, CheckpointId]:
-        """The subtasks that are restored from an earlier checkpoint whenever this one is restored."""
-        return {subtask: base for loss in self.losses for subtask, base in loss.bases}
-
-    def outstanding_of(self, subtask: SubtaskIndex) -> frozenset[str]:
-        names = self.record.committables[subtask] if subtask < len(self.record.committables) else ()
-        return frozenset(names) - self.confirmed - self.lost
-
-    def confirm(self, names: Iterable[str]) -> CompletedCheckpoint:
-        return replace(self, confirmed=self.confirmed | (self.outstanding & frozenset(names)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +95,14 @@ class LedgerState:
                     self.find(fact.checkpoint_id) is not None,
                     f"checkpoint {fact.checkpoint_id} is confirmed and not completed",
                 )
-                return replace(self, completed=tuple(each.confirm(fact.names) for each in self.completed))
+                names = frozenset(fact.names)
+                return replace(self, completed=tuple(each.confirm(names) for each in self.completed))
             case LossSettled():
                 self._check_loss(fact)
-                return replace(
-                    self,
-                    completed=tuple(
-                        replace(each, losses=(*each.losses, fact)) if each.checkpoint_id == fact.checkpoint_id else each
-                        for each in self.completed
-                    ),
+                settled = (
+                    each.settle(fact) if each.checkpoint_id == fact.checkpoint_id else each for each in self.completed
                 )
+                return replace(self, completed=tuple(settled))
             case StopRequested():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} is stopped, {self.current} runs")
                 return replace(self, stop_requested=True)

@@ -1,0 +1,194 @@
+"""What many subtasks say is stored as one fact: when the last has said so, or a moment after the first."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from types import FrameType
+
+import pytest
+
+from coordinator.confirmations import WAIT_MS
+from coordinator.ledger import Ledger
+from coordinator.storage import MemoryStorage, Storage
+from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.ledger_facts import CommittablesConfirmed
+from twopc.protocol.ledger_state import decode_entry
+from twopc.protocol.messages import Committed, Complete, Failed, FencedOff
+
+
+def on_disk(scene: Scene) -> Ledger:
+    return Ledger(JOB, scene.storage)
+
+
+def facts(storage: Storage) -> list[CommittablesConfirmed]:
+    """The confirmations that are stored one by one."""
+    names = sorted(storage.list("ledger"))
+    entries = [decode_entry(storage.read(f"ledger/{name}"), name)[1] for name in names]
+    return [entry for entry in entries if isinstance(entry, CommittablesConfirmed)]
+
+
+def waiting(parallelism: int = 2, storage: Storage | None = None) -> Scene:
+    """A job whose first checkpoint has completed, with nothing committed."""
+    scene = Scene(storage)
+    scene.run(parallelism)
+    scene.complete(1, parallelism=parallelism, commit=False)
+    return scene
+
+
+def test_what_all_subtasks_have_committed_is_stored_at_once_as_one_fact() -> None:
+    scene = waiting(100)
+    for subtask in range(100):
+        assert not facts(scene.storage)
+        scene.committed(subtask, 1)
+    assert [len(fact.names) for fact in facts(scene.storage)] == [100]
+    assert "confirmed 1" in scene.told()
+
+
+def test_one_subtask_alone_waits_for_nobody() -> None:
+    scene = waiting(1)
+    scene.committed(0, 1)
+    assert scene.told()[-2:] == ["committed 1", "confirmed 1"]
+
+
+def test_what_was_said_is_stored_a_moment_later_where_others_are_late() -> None:
+    scene = waiting()
+    scene.committed(0, 1)
+    scene.wait(WAIT_MS - 1)
+    assert not facts(scene.storage)
+    assert "committed 1" not in scene.told()
+    scene.wait(1)
+    (completed,) = on_disk(scene).state.completed
+    assert (completed.confirmed, completed.outstanding) == ({"t1-0"}, {"t1-1"})
+    assert "committed 1" in scene.told()
+
+
+def test_the_moment_counts_from_the_first_that_waits() -> None:
+    scene = waiting(3)
+    scene.committed(0, 1)
+    scene.wait(WAIT_MS - 1)
+    scene.committed(1, 1)
+    scene.wait(1)
+    assert [fact.names for fact in facts(scene.storage)] == [("t1-0", "t1-1")]
+
+
+def test_the_coordinator_wakes_when_what_waits_is_due_and_not_before() -> None:
+    scene = waiting()
+    before = scene.jobs.deadline()
+    scene.committed(0, 1)
+    assert scene.jobs.deadline() == scene.clock.now().monotonic_ms + WAIT_MS
+    scene.wait(WAIT_MS)
+    assert scene.jobs.deadline() == before
+
+
+def test_what_is_said_twice_is_stored_once() -> None:
+    scene = waiting()
+    scene.say(0, Committed(checkpoint(1)), Committed(checkpoint(1)))
+    scene.wait(WAIT_MS)
+    scene.committed(0, 1)
+    scene.wait(WAIT_MS)
+    assert [fact.names for fact in facts(scene.storage)] == [("t1-0",)]
+    assert scene.told().count("committed 1") == 1
+
+
+def test_what_was_said_before_the_attempt_failed_waits_no_longer() -> None:
+    scene = waiting()
+    scene.committed(0, 1)
+    scene.say(1, Failed("Exception", "broken", True))
+    assert on_disk(scene).state.completed[0].confirmed == {"t1-0"}
+
+
+def test_what_is_said_after_the_attempt_failed_is_stored_too() -> None:
+    scene = waiting()
+    scene.say(1, Failed("Exception", "broken", True))
+    scene.committed(0, 1)
+    assert on_disk(scene).state.completed[0].confirmed == {"t1-0"}
+
+
+def test_a_full_disk_after_the_attempt_failed_makes_nobody_spin() -> None:
+    disk = FaultyStorage()
+    scene = waiting(storage=disk)
+    disk.is_full = lambda name, data: True
+    scene.committed(0, 1)
+    scene.say(1, Failed("Exception", "broken", True))
+    due = scene.jobs.deadline()
+    assert due is not None
+    assert due > scene.clock.now().monotonic_ms
+    disk.is_full = lambda name, data: False
+    scene.wait(due - scene.clock.now().monotonic_ms)
+    assert on_disk(scene).state.completed[0].confirmed == {"t1-0"}
+    assert scene.jobs.deadline() is None
+
+
+def test_what_was_said_to_a_coordinator_that_died_is_said_again_to_the_next() -> None:
+    scene = waiting()
+    scene.committed(0, 1)
+    scene.restart()
+    for subtask in (0, 1):
+        scene.attach(subtask, last=1)
+        assert scene.heard(subtask) == [Complete(checkpoint(1))]
+        scene.committed(subtask, 1)
+    assert on_disk(scene).state.completed[0].outstanding == frozenset()
+
+
+def test_what_the_driver_confirms_confirms_nothing_of_what_subtasks_said() -> None:
+    scene = waiting()
+    scene.committed(0, 1)
+    scene.confirm(1, "t1-1")
+    assert "committed 1" not in scene.told()
+    assert on_disk(scene).state.completed[0].outstanding == {"t1-0"}
+    scene.wait(WAIT_MS)
+    assert on_disk(scene).state.completed[0].outstanding == frozenset()
+
+
+def test_what_was_said_of_a_checkpoint_that_was_forgotten_meanwhile_confirms_those_that_are_kept() -> None:
+    """A savepoint names transactions of subtask 0 too; the third checkpoint has none, so the second is not needed."""
+    scene = Scene(settings=replace(SETTINGS, retained=1))
+    scene.run()
+    scene.ask(CheckpointKind.SAVEPOINT)
+    for subtask in (0, 1):
+        scene.ack(subtask, 1, f"t1-{subtask}")
+        scene.heard(subtask)
+    scene.complete(2, commit=False)
+    scene.wait(INTERVAL)
+    for subtask in (0, 1):
+        scene.ack(subtask, 3)
+    scene.wait(INTERVAL - 1)
+    scene.committed(0, 2)
+    scene.wait(1)
+    assert [each.checkpoint_id for each in on_disk(scene).state.completed] == [1, 3]
+    scene.wait(WAIT_MS)
+    assert [each.outstanding for each in on_disk(scene).state.completed] == [{"t1-1"}, frozenset()]
+    assert not any(isinstance(message, FencedOff) for _, message in scene.outlet.sent)
+
+
+@pytest.mark.skipif(sys.getprofile() is not None, reason="somebody else counts calls")
+def test_ten_times_the_subtasks_are_ten_times_the_work() -> None:
+    few, many = calls_of_a_checkpoint(20), calls_of_a_checkpoint(200)
+    assert many < 11 * few
+
+
+def calls_of_a_checkpoint(parallelism: int) -> int:
+    """How many functions the coordinator calls for one checkpoint, each message coming by itself."""
+    scene = Scene(MemoryStorage())
+    scene.run(parallelism)
+    scene.complete(1, parallelism=parallelism)
+    scene.outlet.sent.clear()
+    count = 0
+
+    def called(frame: FrameType, what: str, argument: object) -> None:
+        nonlocal count
+        count += what == "call" and "coordinator/" in frame.f_code.co_filename
+
+    sys.setprofile(called)
+    try:
+        scene.wait(INTERVAL)
+        for subtask in range(parallelism):
+            scene.ack(subtask, 2, f"t2-{subtask}")
+        for subtask in range(parallelism):
+            scene.committed(subtask, 2)
+    finally:
+        sys.setprofile(None)
+    assert "confirmed 2" in scene.told()
+    return count

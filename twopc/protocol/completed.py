@@ -1,0 +1,56 @@
+"""A completed checkpoint as the ledger knows it: its record, and what became of its transactions. Pure.
+
+Invariant: `outstanding` is what the record names, less what is confirmed, less what is lost. It is worked out once for
+each value, not each time that somebody asks: with thousands of subtasks that is what a confirmation costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.ledger_facts import CheckpointCompleted, LossSettled
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedCheckpoint:
+    """A completion record, which of its committables are confirmed, and what was decided about those that are lost.
+
+    `outstanding` are the names of the committables whose commit nobody has confirmed yet, and about which nothing else
+    is decided.
+    """
+
+    record: CheckpointCompleted
+    confirmed: frozenset[str] = frozenset()
+    losses: tuple[LossSettled, ...] = ()
+    outstanding: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = frozenset(name for names in self.record.committables for name in names)
+        object.__setattr__(self, "outstanding", names - self.confirmed - self.lost)
+
+    @property
+    def checkpoint_id(self) -> CheckpointId:
+        return self.record.checkpoint_id
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """Names of the committables that are lost: written again by healed subtasks, or accepted by a person."""
+        return frozenset(name for loss in self.losses for name in loss.names)
+
+    @property
+    def bases(self) -> dict[SubtaskIndex, CheckpointId]:
+        """The subtasks that are restored from an earlier checkpoint whenever this one is restored."""
+        return {subtask: base for loss in self.losses for subtask, base in loss.bases}
+
+    def outstanding_of(self, subtask: SubtaskIndex) -> frozenset[str]:
+        names = self.record.committables[subtask] if subtask < len(self.record.committables) else ()
+        return self.outstanding.intersection(names)
+
+    def confirm(self, names: AbstractSet[str]) -> CompletedCheckpoint:
+        news = self.outstanding & names
+        return replace(self, confirmed=self.confirmed | news) if news else self
+
+    def settle(self, loss: LossSettled) -> CompletedCheckpoint:
+        return replace(self, losses=(*self.losses, loss))
