@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check format generate test-quick test-simulation test-broker test-drill test-spark simulate soak torture lock clean
+.PHONY: help setup demo test check format generate test-quick test-simulation test-broker test-drill test-spark simulate soak torture bench lock clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ soak: setup  ## RECORDS (1000000) through a job under SECONDS (60) of random fau
 
 torture: setup  ## RUNS random runs, or SECONDS (600) of them, from SEED (0) on: faults on one and three real brokers
 	$(BIN)/python -m twopc.testing.torture --seed $(or $(SEED),0) --runs $(or $(RUNS),0) --seconds $(or $(SECONDS),600)
+
+bench: setup  ## The quick comparisons with a bare loop: some minutes (benchmarks/README.md has the others)
+	$(BIN)/python benchmarks/run.py quick
 
 lock:  ## Resolve requirements.lock again from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -20,6 +20,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from twopc.bench.figures import steady_rate
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
@@ -44,13 +45,12 @@ def children_cpu() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def steady_rate(servers: str, topic: str, records: int) -> float:
-    """Records a second between the tenth and the ninetieth percent of the append times; checks the count."""
-    stamps = sorted(record.timestamp for record in read_topic(servers, topic, timeout_s=300))
+def checked_rate(servers: str, topic: str, records: int) -> float:
+    """Records a second in steady state; checks the count."""
+    stamps = [record.timestamp for record in read_topic(servers, topic, timeout_s=300)]
     if len(stamps) != records:
         raise SystemExit(f"{topic} has {len(stamps)} records instead of {records}")
-    first, last = stamps[len(stamps) // 10], stamps[len(stamps) * 9 // 10]
-    return len(stamps) * 0.8 / max(0.001, (last - first) / 1000)
+    return steady_rate(stamps) or 0.0
 
 
 class Bench:
@@ -75,10 +75,9 @@ class Bench:
         target = f"bench-out-{self._number}"
         # What counts is when the broker appended a record, not the timestamp that the record brought.
         create_topic(self.servers, target, PARTITIONS, settings={"message.timestamp.type": "LogAppendTime"})
-        records = self.records if source == "bench-in" else 0
         before = children_cpu()
         subprocess.run(
-            self._command(system, source, target, records),
+            self._command(system, source, target),
             check=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -86,11 +85,11 @@ class Bench:
         )
         return target, children_cpu() - before
 
-    def _command(self, system: str, source: str, target: str, records: int) -> list[str]:
+    def _command(self, system: str, source: str, target: str) -> list[str]:
         servers = ("--bootstrap-servers", self.servers)
         if system == "bare":
             script = (str(HERE / "bare_loop.py"), *servers, "--source", source, "--target", target)
-            return [sys.executable, *script, "--records", str(records)]
+            return [sys.executable, *script]
         job = ("-m", "twopc", "run", str(HERE / "upper_job.py"), *servers, "--until-end", "--host", self.host)
         place = ("--checkpoint-dir", str(self.folder / "checkpoints"), "--master", "local[1]", "--quiet")
         return [sys.executable, *job, *place]
@@ -99,7 +98,7 @@ class Bench:
         """Run once and judge."""
         target, cpu = self.run(system)
         million = self.records / 1e6
-        rate = steady_rate(self.servers, target, self.records)
+        rate = checked_rate(self.servers, target, self.records)
         return Result(system, rate, cpu / million, (cpu - idle_cpu) / million)
 
 

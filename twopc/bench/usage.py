@@ -33,8 +33,10 @@ class UsageSampler:
         self._thread = threading.Thread(target=self._run, name="twopc-bench-usage", daemon=True)
 
     def __enter__(self) -> UsageSampler:
-        times = psutil.Process().cpu_times()
-        self._before = times.user + times.system
+        own = psutil.Process()
+        if own.pid not in self._excluded:
+            times = own.cpu_times()
+            self._before = times.user + times.system
         self._thread.start()
         return self
 

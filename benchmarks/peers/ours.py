@@ -1,0 +1,68 @@
+"""twopc itself, and the bare loop that it is measured against."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import ClassVar
+
+from peers.case import Case
+from peers.system import Launch, Place, System
+from twopc.bench.scratch import write_job_file
+
+HERE = Path(__file__).parents[1]
+ROOT = HERE.parent
+PACKAGES = ("twopc-streams", "confluent-kafka", "pyspark", "rocksdict")
+JOB_FILES = {
+    "upper": ROOT / "examples" / "upper.py",
+    "count": ROOT / "examples" / "count_by_key.py",
+    "keep_even": ROOT / "examples" / "keep_even.py",
+    "keep_even_avro": HERE / "jobs" / "keep_even_avro.py",
+}
+
+
+class Bare(System):
+    """`bare_loop.py`: a process a subtask."""
+
+    name = "bare"
+    jobs = frozenset(JOB_FILES)
+    settings = "the client settings of twopc.kafka.client_config; consume(1000); state in a dict, never stored"
+
+    def version(self) -> str:
+        return f"confluent-kafka {version('confluent-kafka')}"
+
+    def launch(self, case: Case, place: Place) -> Launch:
+        argv = [sys.executable, str(HERE / "bare_loop.py"), "--bootstrap-servers", place.servers]
+        argv += ["--source", place.source, "--target", place.target, "--job", case.job]
+        argv += ["--subtasks", str(case.width), "--interval-seconds", str(case.interval_ms / 1000)]
+        return Launch(argv, {"PYTHONPATH": str(ROOT)})
+
+
+class Twopc(System):
+    """`twopc run` on Spark, as a user runs it."""
+
+    name = "twopc"
+    jobs = frozenset(JOB_FILES)
+    settings = "twopc run --until-end --host spark --master local[n], everything else as it is by itself"
+    host: ClassVar[str] = "spark"
+
+    def version(self) -> str:
+        return ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+
+    def launch(self, case: Case, place: Place) -> Launch:
+        spec = str(JOB_FILES[case.job])
+        job = write_job_file(place.folder, spec, name=place.name, source=place.source, target=place.target)
+        argv = [sys.executable, "-m", "twopc", "run", job, "--bootstrap-servers", place.servers, "--until-end"]
+        argv += ["--host", self.host, "--master", f"local[{case.width}]", "--parallelism", str(case.width)]
+        argv += ["--checkpoint-dir", str(place.folder / "checkpoints")]
+        argv += ["--checkpoint-interval", f"{case.interval_ms}ms", "--quiet"]
+        return Launch(argv, {"PYTHONPATH": str(ROOT)})
+
+
+class TwopcProcess(Twopc):
+    """The same with each subtask a plain process, without Spark."""
+
+    name = "twopc-process"
+    settings = "twopc run --until-end --host process, everything else as it is by itself"
+    host = "process"

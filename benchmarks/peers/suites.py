@@ -1,0 +1,53 @@
+"""The comparisons that are made, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from peers.case import Case
+
+PAIR = ("bare", "twopc")
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Cases, each on systems of its own; `rounds` are as many as are asked for, unless it says otherwise."""
+
+    about: str
+    entries: tuple[tuple[Case, tuple[str, ...]], ...]
+    records: int
+    rounds: int = 5
+
+
+def _suite(about: str, records: int, rounds: int, *entries: tuple[Case, tuple[str, ...]]) -> Suite:
+    return Suite(about, tuple((replace(case, records=records), systems) for case, systems in entries), records, rounds)
+
+
+SUITES = {
+    "quick": _suite(
+        "stateless, keyed and JSON against the bare loop, small",
+        500_000,
+        1,
+        (Case(), PAIR),
+        (Case(job="count"), PAIR),
+        (Case(job="keep_even"), PAIR),
+    ),
+    "upper": _suite(
+        "100-byte values upper-cased, one subtask and two", 5_000_000, 5, (Case(), PAIR), (Case(width=2), PAIR)
+    ),
+    "count": _suite(
+        "a running count per key in RocksDB, beside the stateless job and a dict",
+        5_000_000,
+        5,
+        (Case(), ("twopc",)),
+        (Case(job="count"), PAIR),
+        (Case(job="count", keys=1_000_000), PAIR),
+    ),
+    "serdes": _suite(
+        "JSON and Avro against a bare loop with the same libraries",
+        5_000_000,
+        5,
+        (Case(job="keep_even"), PAIR),
+        (Case(job="keep_even_avro"), PAIR),
+    ),
+}

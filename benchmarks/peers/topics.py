@@ -1,0 +1,122 @@
+"""The topics of a comparison: inputs, filled once for all who read them, and outputs, read back to the last record."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from peers.case import Case
+from peers.workloads import WORKLOADS, Judge, key_of
+from twopc.errors import Unavailable
+from twopc.testing.topics import create_topic
+
+STALL_SECONDS = 60.0
+LARGEST_MESSAGE = 2_000_000
+APPEND_TIME = {"message.timestamp.type": "LogAppendTime"}
+"""What counts is when the broker appended a record, not the timestamp that the record brought."""
+
+
+class Inputs:
+    """Fills each input topic once."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._filled: set[str] = set()
+
+    def topic(self, case: Case) -> str:
+        """Return the input of this case, which is there and full."""
+        topic = case.input_topic
+        if topic not in self._filled:
+            create_topic(self._servers, topic, case.partitions)
+            self._fill(topic, case)
+            self._filled.add(topic)
+        return topic
+
+    def _fill(self, topic: str, case: Case) -> None:
+        failures: list[str] = []
+        producer = Producer(
+            {
+                "bootstrap.servers": self._servers,
+                "enable.idempotence": True,
+                "linger.ms": 20,
+                "batch.size": 1_000_000,
+                "queue.buffering.max.messages": 100_000,
+                "message.max.bytes": LARGEST_MESSAGE,
+                "partitioner": "murmur2_random",
+                "delivery.report.only.error": True,
+                "on_delivery": lambda error, _: failures.append(str(error)) if error else None,
+            }
+        )
+        for key, value in _records(case):
+            while True:
+                try:
+                    producer.produce(topic, value, key)
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+        if producer.flush(STALL_SECONDS) or failures:
+            raise Unavailable(f"{topic} could not be filled: {failures[:1]}")
+
+
+def _records(case: Case) -> Iterator[tuple[bytes, bytes]]:
+    make = WORKLOADS[case.job].values(case)
+    for number in range(case.records):
+        yield key_of(number, case.keys), make(number)
+
+
+def committed_end(servers: str, topic: str, partitions: int) -> int:
+    """Return the sum of the partitions' last stable offsets: records that are visible, and markers before them."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    asked = {TopicPartition(topic, number): latest for number in range(partitions)}
+    answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=10)
+    return sum(answer.result().offset for answer in answers.values())
+
+
+def read_output(servers: str, topic: str, partitions: int, judge: Judge) -> Counter[int]:
+    """Show the judge all that is visible; return how many records were appended in which millisecond."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "twopc-benchmark-judge",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.queue.backoff.ms": 5,
+            "fetch.message.max.bytes": 10_000_000,
+        }
+    )
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    stamps: Counter[int] = Counter()
+    unfinished, last = set(range(partitions)), time.monotonic()
+    try:
+        while unfinished:
+            messages = consumer.consume(1_000, 0.2)
+            if messages:
+                last = time.monotonic()
+            elif time.monotonic() - last > STALL_SECONDS:
+                raise Unavailable(f"{topic} could not be read to its end: nothing came for {STALL_SECONDS:.0f} s")
+            unfinished -= _take(messages, judge, stamps)
+    finally:
+        consumer.close()
+    return stamps
+
+
+def _take(messages: list[Message], judge: Judge, stamps: Counter[int]) -> set[int | None]:
+    """Return the partitions that have ended."""
+    ended: set[int | None] = set()
+    for message in messages:
+        error = message.error()
+        if error is None:
+            judge.take(message.key(), message.value())
+            stamps[message.timestamp()[1]] += 1
+        elif error.code() == KafkaError._PARTITION_EOF:
+            ended.add(message.partition())
+        else:
+            raise KafkaException(error)
+    return ended
