@@ -1,0 +1,80 @@
+"""What the output of one topic must be, as numbers: 22 bytes a record, and about 300 a key.
+
+The records of a key are a chain through the arrays, in the order in which they were added.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from twopc.protocol.ids import TopicPartition
+from twopc.verify.history import Expected, Place, identity
+from twopc.verify.numbers import Numbers
+
+END = -1
+
+
+class Expectation:
+    """Add records in the order of each input partition, then ask for those of a key."""
+
+    def __init__(self) -> None:
+        self.identities = array("q")
+        self.following = array("i")
+        self.first = array("i")
+        self._offsets = array("q")
+        self._partition_of = array("H")
+        self._last = array("i")
+        self._several = bytearray()
+        self._keys: dict[bytes | None, int] = {}
+        self._partitions: Numbers[TopicPartition] = Numbers()
+
+    def __len__(self) -> int:
+        return len(self.identities)
+
+    def add(self, expected: Expected) -> None:
+        record, (partition, offset) = len(self.identities), expected.source
+        number = self._partitions.of(partition)
+        key = self._keys.get(expected.key)
+        if key is None:
+            self._keys[expected.key] = len(self.first)
+            self.first.append(record)
+            self._last.append(record)
+            # Kafka has no order of records without a key: they go to any partition.
+            self._several.append(expected.key is None)
+        else:
+            last = self._last[key]
+            self.following[last] = record
+            self._last[key] = record
+            if self._partition_of[last] != number:
+                self._several[key] = True
+        self.identities.append(identity(expected.value, expected.headers))
+        self.following.append(END)
+        self._offsets.append(offset)
+        self._partition_of.append(number)
+
+    def keys(self) -> list[bytes | None]:
+        """Every key, by its number."""
+        return list(self._keys)
+
+    def key_number(self, key: bytes | None) -> int | None:
+        return self._keys.get(key)
+
+    def has_several_sources(self, key: int) -> bool:
+        """Whether the key's records are made of more than one input partition, so that no one order is right."""
+        return bool(self._several[key])
+
+    def chain(self, record: int) -> Iterator[int]:
+        """This record and those after it of the same key."""
+        while record != END:
+            yield record
+            record = self.following[record]
+
+    def source(self, record: int) -> Place:
+        return Place(self._partitions.names[self._partition_of[record]], self._offsets[record])
+
+    def partition_number(self, record: int) -> int:
+        return self._partition_of[record]
+
+    def offset(self, record: int) -> int:
+        return self._offsets[record]

@@ -1,0 +1,72 @@
+"""The two histories that are held against each other: what a job must write, and what a reader saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from twopc.protocol.ids import TopicPartition
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Place(NamedTuple):
+    """Where one record is."""
+
+    partition: TopicPartition
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.partition}@{self.offset}"
+
+
+class Outcome(Enum):
+    """What became of a transaction, as the partition's own log says."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """What one producer wrote to one output partition between two markers; `number` counts them there, from 0."""
+
+    producer_id: int
+    producer_epoch: int
+    partition: TopicPartition
+    number: int
+    outcome: Outcome
+
+    def __str__(self) -> str:
+        return (
+            f"{self.outcome.value} transaction {self.number} of producer {self.producer_id}/{self.producer_epoch} "
+            f"in {self.partition}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One record that the job must write, and the place of the input record that it is made of."""
+
+    source: Place
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One record that a reader of the output saw; `transaction` where that is known."""
+
+    place: Place
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    transaction: Transaction | None = None
+
+
+def identity(value: bytes | None, headers: Headers) -> int:
+    """Return the 64 bits that stand for a record within its key; other ones in every process."""
+    return hash((value, headers)) if headers else hash(value)

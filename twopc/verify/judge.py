@@ -1,0 +1,189 @@
+"""Holds what a reader saw of one output topic against what the input makes.
+
+A record is known by its key, value and headers; never by its timestamp, which brokers may replace. So two records of a
+key with equal values and headers are the same record twice, and only their number and order can be wrong.
+
+Invariants:
+
+- A right history has no findings, whatever its values are, and wherever its transactions ended.
+- Every expected record is matched, pending, or has a finding, once; every found one is matched or has a finding, once.
+  Two findings count among the matched too: a reordered record is there, and a record that disagrees is one for both.
+- Memory: 22 bytes an expected record and about 300 a key; from the first record of a key on that was not the one due,
+  22 bytes a found record of this key; the same for keys whose records come from several input partitions, or that are
+  none.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+
+from twopc.protocol.ids import TopicPartition
+from twopc.verify.expectation import END, Expectation
+from twopc.verify.findings import Finding, Kind, Verdict, shown
+from twopc.verify.history import Expected, Found, Outcome, Place, Transaction, identity
+from twopc.verify.resolution import Resolution, in_any_order, in_lanes, in_order
+from twopc.verify.spans import Cuts, Spans
+from twopc.verify.stash import Stash
+from twopc.verify.tally import Tally
+
+EXAMPLES = 10
+
+
+class Judge:
+    """First `expect` everything, each input partition in its order; then `see` everything, each output partition in
+    its order; then `finish`.
+
+    `complete` says up to which position of an input partition the output has to be there, its end unless named: what
+    is made of later input may be there or not, and its absence is never a finding. `cuts` are the input positions at
+    which transactions ended, if they are known. `examples` are so many findings kept of each kind.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        complete: Mapping[TopicPartition, int] | None = None,
+        cuts: Cuts | None = None,
+        examples: int = EXAMPLES,
+    ) -> None:
+        self._topic = topic
+        self._complete = dict(complete or {})
+        self._expectation = Expectation()
+        self._spans = Spans(self._expectation, cuts or {})
+        self._tally = Tally(examples)
+        self._next = array("i")
+        self._output_of = array("i")
+        self._scattered: set[int] = set()
+        self._stash = Stash()
+        self._found = 0
+        self._matched = 0
+
+    def expect(self, expected: Expected) -> None:
+        assert not self._next, "everything has to be expected before anything is seen"
+        self._expectation.add(expected)
+
+    def see(self, found: Found) -> None:
+        self._found += 1
+        transaction = found.transaction
+        if transaction is not None and transaction.outcome is not Outcome.COMMITTED:
+            self._report(Kind.ABORTED, found, detail=f"of the {transaction}")
+            return
+        key = self._expectation.key_number(found.key)
+        if key is None:
+            self._report(Kind.UNEXPECTED, found)
+        elif not self._is_due(key, found):
+            self._stash.add(key, found, identity(found.value, found.headers))
+
+    def finish(self) -> Verdict:
+        """Judge the whole."""
+        self._start()
+        missing: dict[bytes | None, array[int]] = {}
+        keys = self._expectation.keys()
+        for key, name in enumerate(keys):
+            due = self._expectation.chain(self._next[key])
+            if absent := array("i", self._resolve(key, name, list(due)) if key in self._stash else due):
+                missing[name] = absent
+        pending = self._judge_missing(missing)
+        return Verdict(
+            topic=self._topic,
+            expected=len(self._expectation) - pending,
+            pending=pending,
+            found=self._found,
+            matched=self._matched,
+            counts=dict(self._tally.counts),
+            findings=self._tally.first(),
+            unordered_keys=len(self._scattered | {key for key, name in enumerate(keys) if name is None}),
+        )
+
+    def _start(self) -> None:
+        if not self._next:
+            self._next = array("i", self._expectation.first)
+            self._output_of = array("i", [-1]) * len(self._next)
+
+    def _is_due(self, key: int, found: Found) -> bool:
+        """Move on if this is the next record of its key; from the first that isn't, all of the key are put aside."""
+        self._start()
+        partition = found.place.partition.partition
+        if self._output_of[key] != partition:
+            if self._output_of[key] >= 0:
+                self._scattered.add(key)
+            self._output_of[key] = partition
+        if key in self._stash or self._expectation.has_several_sources(key):
+            return False
+        record = self._next[key]
+        if record == END or self._expectation.identities[record] != identity(found.value, found.headers):
+            return False
+        self._next[key] = self._expectation.following[record]
+        self._match(record, found.transaction)
+        return True
+
+    def _match(self, record: int, transaction: Transaction | None) -> None:
+        self._matched += 1
+        if transaction is not None:
+            self._spans.note(transaction, record)
+
+    def _resolve(self, key: int, name: bytes | None, due: Sequence[int]) -> list[int]:
+        """Judge the records of a key that were put aside; return the records that are missing."""
+        expectation, aside = self._expectation, self._stash[key]
+        expected = [expectation.identities[record] for record in due]
+        first = due[0] if due else END
+        earlier = set()
+        for record in expectation.chain(expectation.first[key]):
+            if record == first:
+                break
+            earlier.add(expectation.identities[record])
+        if name is None or key in self._scattered:
+            made = in_any_order(expected, aside.identities, earlier)
+        elif expectation.has_several_sources(key):
+            made = in_lanes([expectation.partition_number(record) for record in due], expected, aside.identities)
+        else:
+            made = in_order(expected, aside.identities, earlier)
+        self._tell(key, name, due, made)
+        return [due[index] for index in made.missing]
+
+    def _tell(self, key: int, name: bytes | None, due: Sequence[int], made: Resolution) -> None:
+        for mine, theirs in (*made.matched, *made.reordered):
+            self._match(due[mine], self._stash.transaction(key, theirs))
+        for kind, pairs in ((Kind.REORDERED, made.reordered), (Kind.DISAGREES, made.disagreeing)):
+            for mine, theirs in pairs:
+                self._tell_one(kind, key, name, theirs, self._expectation.source(due[mine]))
+        for kind, indices in ((Kind.DUPLICATED, made.duplicated), (Kind.UNEXPECTED, made.unexpected)):
+            for theirs in indices:
+                self._tell_one(kind, key, name, theirs, None)
+
+    def _tell_one(self, kind: Kind, key: int, name: bytes | None, index: int, source: Place | None) -> None:
+        stash = self._stash
+        transaction = stash.transaction(key, index)
+        self._tally.add(
+            Finding(
+                kind,
+                shown(name),
+                source=source,
+                place=stash.place(key, index),
+                found=stash.value(key, index),
+                detail=f"of the {transaction}" if transaction else "",
+            )
+        )
+
+    def _judge_missing(self, missing: Mapping[bytes | None, Sequence[int]]) -> int:
+        """Name what is missing, by key; return how much of it may be."""
+        required = {
+            name: [record for record in records if not self._may_be_missing(record)]
+            for name, records in missing.items()
+        }
+        torn = self._spans.torn([record for records in required.values() for record in records])
+        for name, records in required.items():
+            for record in records:
+                kind = Kind.TORN if record in torn else Kind.LOST
+                self._tally.add(Finding(kind, shown(name), source=self._expectation.source(record)))
+        return sum(map(len, missing.values())) - sum(map(len, required.values()))
+
+    def _may_be_missing(self, record: int) -> bool:
+        if not self._complete:
+            return False
+        partition, offset = self._expectation.source(record)
+        return offset >= self._complete.get(partition, offset + 1)
+
+    def _report(self, kind: Kind, found: Found, detail: str = "") -> None:
+        self._tally.add(Finding(kind, shown(found.key), place=found.place, found=shown(found.value), detail=detail))
