@@ -65,7 +65,9 @@ def measure(megabytes: int, changed: int, snapshots: int, folder: Path) -> Cost:
     backend = RocksDBBackend.open_fresh(folder / "work")
     store = SubtaskStore(SUBTASK, backend, CheckpointStorage(folder / "checkpoints"), folder)
     fill(backend, keys)
-    store.put(store.take(CheckpointId(1), ()))
+    first = store.take(CheckpointId(1), ())
+    store.write(first)
+    store.put(first)
     rng = random.Random(1)
     rows = []
     for number in range(2, snapshots + 2):
@@ -78,6 +80,7 @@ def measure(megabytes: int, changed: int, snapshots: int, folder: Path) -> Cost:
         position = PartitionPosition(TopicPartition("in", 0), "topic-id", Position(number))
         started = time.perf_counter()
         taken = store.take(CheckpointId(number), (position,))
+        store.write(taken)
         took = time.perf_counter()
         handle = store.put(taken)
         stored = time.perf_counter()

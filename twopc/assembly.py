@@ -82,17 +82,20 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     reached(CrashPoint.BEFORE_SEEK, checkpoint=_restored(spec), subtask=spec.subtask)
     reader = definition.source.open(spec.context, spec.splits)
     closing.callback(reader.close)
+    snapshot_executor = ThreadPoolExecutor(1, "twopc-snapshot")
     store_executor = ThreadPoolExecutor(1, "twopc-store")
     commit_executor = ThreadPoolExecutor(1, "twopc-commit")
-    for executor in (store_executor, commit_executor):
+    # The first hands over to the second, so the second is closed after it.
+    for executor in (store_executor, snapshot_executor, commit_executor):
         closing.callback(executor.shutdown, wait=True, cancel_futures=True)
     parts = Parts(
         reader=reader,
-        process=Chain(definition.steps, KeyedState(backend)).process,
+        chain=Chain(definition.steps, KeyedState(backend)),
         sink=sink,
         store=SubtaskStore(spec.subtask, backend, storage, work_folder),
         link=link,
         clock=SystemClock(),
+        snapshot_executor=snapshot_executor,
         store_executor=store_executor,
         commit_executor=commit_executor,
     )

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from twopc.errors import UserCodeError
-from twopc.operators import Chain, MapRecords, StatefulMap
+from twopc.operators import Chain, MapRecords, StatefulMap, Step
 from twopc.protocol.ids import TopicPartition
+from twopc.record import Batch
 from twopc.serde import Json
 from twopc.testing.rows import InputRow, batch_of
 
@@ -43,6 +44,14 @@ def total(state: int | None, value: int) -> tuple[int | None, int]:
 TOTAL = StatefulMap(total, "total", Json())
 
 
+def processed(store: RecordingStore, batch: Batch, *steps: Step) -> list[Any]:
+    """Return the outputs, when the states are in the store."""
+    chain = Chain(steps or [TOTAL], store)
+    values = chain.process(batch).values
+    chain.write_back()
+    return values
+
+
 def rows(*parts: tuple[Any, int, int]) -> list[InputRow]:
     return [InputRow(value, key_=key, partition_=at, offset_=offset) for offset, (key, value, at) in enumerate(parts)]
 
@@ -50,7 +59,7 @@ def rows(*parts: tuple[Any, int, int]) -> list[InputRow]:
 def test_a_batch_reads_and_writes_each_of_its_keys_once() -> None:
     store = RecordingStore()
     batch = batch_of(rows((b"a", 1, 0), (b"b", 2, 0), (b"a", 3, 0), (b"a", 4, 0)))
-    assert Chain([TOTAL], store).process(batch).values == [1, 2, 4, 8]
+    assert processed(store, batch) == [1, 2, 4, 8]
     assert store.reads == [(P0, b"a"), (P0, b"b")]
     assert store.writes == [(P0, b"a", b"8"), (P0, b"b", b"2")]
 
@@ -58,7 +67,7 @@ def test_a_batch_reads_and_writes_each_of_its_keys_once() -> None:
 def test_equal_keys_of_two_partitions_have_a_state_each() -> None:
     store = RecordingStore()
     batch = batch_of(rows((b"a", 1, 0), (b"a", 10, 1), (b"a", 1, 0)))
-    assert Chain([TOTAL], store).process(batch).values == [1, 10, 2]
+    assert processed(store, batch) == [1, 10, 2]
     assert store.states == {(P0, b"a"): b"2", (P1, b"a"): b"10"}
 
 
@@ -69,7 +78,7 @@ def test_the_state_of_the_batch_before_is_seen() -> None:
 
 def test_a_new_state_of_none_deletes_the_key() -> None:
     store = RecordingStore({(P0, b"a"): b"5"})
-    Chain([TOTAL], store).process(batch_of(rows((b"a", -5, 0))))
+    processed(store, batch_of(rows((b"a", -5, 0))))
     assert store.writes == [(P0, b"a", None)]
     assert store.states == {}
 
@@ -78,21 +87,34 @@ def test_a_key_that_is_forgotten_within_a_batch_begins_anew_in_it() -> None:
     store = RecordingStore()
     batch = batch_of(rows((b"a", 5, 0), (b"a", -5, 0), (b"a", 2, 0)))
     step = StatefulMap(lambda state, value: (None if value < 0 else value, state), "last", Json())
-    assert Chain([step], store).process(batch).values == [None, 5, None]
+    assert processed(store, batch, step) == [None, 5, None]
     assert store.states == {(P0, b"a"): b"2"}
 
 
 def test_a_state_that_did_not_change_is_not_written() -> None:
     store = RecordingStore({(P0, b"a"): b"5"})
-    Chain([TOTAL], store).process(batch_of(rows((b"a", 0, 0), (b"b", 0, 0))))
+    processed(store, batch_of(rows((b"a", 0, 0), (b"b", 0, 0))))
     assert store.writes == []
 
 
-def test_a_batch_that_fails_changes_no_state() -> None:
+def test_a_batch_that_fails_changes_nothing_in_the_store_and_nothing_is_written_after_it() -> None:
     store = RecordingStore({(P0, b"a"): b"5"})
+    chain = Chain([TOTAL], store)
     with pytest.raises(UserCodeError, match=r"in\[0\]@1"):
-        Chain([TOTAL], store).process(batch_of(rows((b"a", 1, 0), (b"a", "x", 0))))  # type: ignore[arg-type]
+        chain.process(batch_of(rows((b"a", 1, 0), (b"a", "x", 0))))  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match="failed half-way"):
+        chain.write_back()
     assert store.writes == []
+
+
+def test_a_key_that_comes_again_is_not_read_again() -> None:
+    store = RecordingStore()
+    chain = Chain([TOTAL], store)
+    for value in (1, 2, 3):
+        chain.process(batch_of(rows((b"a", value, 0))))
+    chain.write_back()
+    assert store.reads == [(P0, b"a")]
+    assert store.writes == [(P0, b"a", b"6")]
 
 
 @pytest.mark.parametrize(
@@ -101,14 +123,14 @@ def test_a_batch_that_fails_changes_no_state() -> None:
 )
 def test_a_key_addresses_its_state_in_one_form(key: Any, address: bytes) -> None:
     store = RecordingStore()
-    Chain([TOTAL], store).process(batch_of(rows((key, 1, 0))))
+    processed(store, batch_of(rows((key, 1, 0))))
     assert list(store.states) == [(P0, address)]
 
 
 def test_the_key_is_the_one_that_the_record_has_by_then() -> None:
     store = RecordingStore()
     by_value = MapRecords(lambda record: record.replace(key=b"%d" % record.value))
-    Chain([by_value, TOTAL], store).process(batch_of(rows((b"a", 1, 0), (b"a", 2, 1))))
+    processed(store, batch_of(rows((b"a", 1, 0), (b"a", 2, 1))), by_value, TOTAL)
     assert list(store.states) == [(P0, b"1"), (P1, b"2")]
 
 

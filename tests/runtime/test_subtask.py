@@ -10,6 +10,7 @@ import pytest
 
 from twopc.clock import SystemClock
 from twopc.errors import CheckpointDeclined, Fenced, TransactionLost
+from twopc.operators import Chain
 from twopc.protocol.facts import Committable, PartitionPosition, StateHandle
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import (
@@ -30,6 +31,7 @@ from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Parts, Subtask
 from twopc.sink import JobContext, PreCommit, Settled, TwoPhaseCommitSink
 from twopc.source import SourceReader
+from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
 
 PARTITION = TopicPartition("in", 0)
@@ -157,14 +159,15 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         reader = ScriptedReader(batches, endless)
         sink = sink or RecordingSink()
         storage = FakeStorage()
-        link = MemoryLink()
+        link, backend = MemoryLink(), MemoryBackend()
         parts = Parts(
             reader=reader,
-            process=lambda batch: batch,
+            chain=Chain((), KeyedState(backend)),
             sink=sink,
-            store=SubtaskStore(SubtaskIndex(0), MemoryBackend(), storage, tmp_path),
+            store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path),
             link=link,
             clock=SystemClock(),
+            snapshot_executor=Inline(),
             store_executor=Inline(),
             commit_executor=Inline(),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twopc.operators.keyed import KeyedStateStore
+from twopc.operators.held import KeyedStateStore
 from twopc.protocol.ids import TopicPartition
 from twopc.state.keyed import KeyedState, OperatorState
 from twopc.state.memory import MemoryBackend

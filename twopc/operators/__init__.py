@@ -1,7 +1,7 @@
 """What happens to records between source and sink: steps as descriptions, and the chain that runs them on batches."""
 
 from twopc.operators.chain import Chain
-from twopc.operators.keyed import KeyedStateStore
+from twopc.operators.held import KeyedStateStore
 from twopc.operators.steps import (
     Filter,
     FilterRecords,

@@ -11,7 +11,8 @@ from functools import partial
 from typing import assert_never
 
 from twopc.column import ColumnError, user_code_error
-from twopc.operators.keyed import KeyedStateStore, stateful_map
+from twopc.operators.held import KeyedStateStore
+from twopc.operators.keyed import KeyedOperator
 from twopc.operators.records import filter_records, flat_map_records, map_records
 from twopc.operators.steps import (
     Filter,
@@ -32,7 +33,8 @@ class Chain:
     """The steps of one subtask, with the store that holds their keyed state."""
 
     def __init__(self, steps: Sequence[Step], store: KeyedStateStore) -> None:
-        self._operators = [(step, _operator(step, store)) for step in steps]
+        self._keyed = {step.name: KeyedOperator(step, store) for step in steps if isinstance(step, StatefulMap)}
+        self._operators = [(step, self._operator(step)) for step in steps]
 
     def process(self, batch: Batch) -> Batch:
         """Return what the steps make of the batch, in its order. May be empty."""
@@ -45,27 +47,31 @@ class Chain:
                 raise user_code_error(batch.rows[error.index], str(step), error.cause) from error.cause
         return batch
 
+    def write_back(self) -> None:
+        """Bring the store up to every batch so far; a snapshot of it holds nothing else."""
+        for operator in self._keyed.values():
+            operator.write_back()
 
-def _operator(step: Step, store: KeyedStateStore) -> Callable[[Batch], Batch]:
-    match step:
-        case Map(function):
-            return partial(map_values, function)
-        case Filter(function):
-            return partial(filter_values, function)
-        case FlatMap(function):
-            return partial(flat_map_values, function)
-        case MapRecords(function):
-            return partial(map_records, function)
-        case FilterRecords(function):
-            return partial(filter_records, function)
-        case FlatMapRecords(function):
-            return partial(flat_map_records, function)
-        case StatefulMap():
-            return partial(stateful_map, step, store)
-        case MapBatches():
-            # Arrow takes a while to import, and most jobs do without.
-            from twopc.operators.batches import map_batches
+    def _operator(self, step: Step) -> Callable[[Batch], Batch]:
+        match step:
+            case Map(function):
+                return partial(map_values, function)
+            case Filter(function):
+                return partial(filter_values, function)
+            case FlatMap(function):
+                return partial(flat_map_values, function)
+            case MapRecords(function):
+                return partial(map_records, function)
+            case FilterRecords(function):
+                return partial(filter_records, function)
+            case FlatMapRecords(function):
+                return partial(flat_map_records, function)
+            case StatefulMap():
+                return self._keyed[step.name].process
+            case MapBatches():
+                # Arrow takes a while to import, and most jobs do without.
+                from twopc.operators.batches import map_batches
 
-            return partial(map_batches, step)
-        case _:
-            assert_never(step)
+                return partial(map_batches, step)
+            case _:
+                assert_never(step)

@@ -1,54 +1,113 @@
 """stateful_map: a function with a state for each key, kept with the input partition that the key was read from.
 
-- A batch reads each of its keys once and writes each of them at most once, after every function call has succeeded: a
-  batch changes all of its state or none.
+- A batch reads each of its keys at most once and writes each of them at most once; a key that comes again soon does
+  neither (`twopc.operators.held`). What changed is in the store after `write_back`, which comes before every snapshot.
 - Within a key, records are seen in the order of their partition.
 - The function sees every state as its serde gives it back, also within a batch: outputs don't depend on where a batch
   ended, and a state that the function goes on changing doesn't change an output that shares it.
 - Two partitions never share a state, even for equal keys: that is what lets state move with its partition.
+- A batch that fails may have changed states that are held, so nothing is written any more: the attempt is over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
 
 from twopc.column import ColumnError, last_taken, locate, map_column
 from twopc.errors import UserCodeError
+from twopc.operators.held import HeldStates, KeyedStateStore
 from twopc.operators.steps import StatefulMap
 from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Row
-from twopc.serde import Bytes, Json, Serde, String
+from twopc.serde import Json, Serde
 
-Address = tuple[TopicPartition, bytes]
-"""Where the state of one key is: its input partition, and the key as bytes."""
+_INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+"""What JSON's serde takes for an integer: it comes back as it was, so it needs no coding between two calls."""
 
-
-_EXACT = frozenset({Bytes, Json, String})
-_SCALARS = frozenset({bool, bytes, int, str})
-"""What can't be changed in place, and comes back from these serdes as it was: needs no coding between two calls."""
+Run = tuple[TopicPartition, Sequence[bytes]]
 
 
-class KeyedStateStore(Protocol):
-    """Keyed state under a name, by input partition and key. Used by one thread."""
+class KeyedOperator:
+    """One stateful_map on one subtask."""
 
-    def get_many(self, name: str, keys: Sequence[Address]) -> list[bytes | None]:
-        """Return the state of each address, None where there is none, in the order of `keys`."""
+    def __init__(self, step: StatefulMap, store: KeyedStateStore) -> None:
+        self._step = step
+        self._states = HeldStates(step.name, store)
+        self._holds_ints = type(step.state) is Json
+        self._partitions: dict[tuple[Any, Any], TopicPartition] = {}
+        self._failed = False
 
-    def put_many(self, name: str, items: Sequence[tuple[TopicPartition, bytes, bytes | None]]) -> None:
-        """Write (partition, key, state) items; a state of None deletes."""
+    def process(self, batch: Batch) -> Batch:
+        """Return the batch with the function's outputs as its values."""
+        runs = list(self._runs(batch.rows, self._keys(batch)))
+        self._states.fetch(runs)
+        outputs: list[Any] = []
+        rest = iter(batch.values)
+        self._failed = True
+        try:
+            for run in runs:
+                self._apply(run, rest, outputs)
+        except Exception as error:
+            raise ColumnError(last_taken(batch.values, rest), error) from error
+        self._failed = False
+        self._states.settle()
+        return batch.with_values(outputs)
 
+    def write_back(self) -> None:
+        """Bring the store up to every batch so far."""
+        assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"
+        self._states.write_back()
 
-def stateful_map(step: StatefulMap, store: KeyedStateStore, batch: Batch) -> Batch:
-    slot_of: dict[Address, int] = {}
-    slots = [slot_of.setdefault(address, len(slot_of)) for address in _addresses(step, batch)]
-    addresses = list(slot_of)
-    stored = store.get_many(step.name, addresses)
-    outputs, states = _apply(step, stored, slots, batch.values)
-    changes = [(*address, new) for address, new, old in zip(addresses, states, stored, strict=True) if new != old]
-    if changes:
-        store.put_many(step.name, changes)
-    return batch.with_values(outputs)
+    def _keys(self, batch: Batch) -> list[bytes]:
+        keys = batch.keys
+        if set(map(type, keys)) == {bytes}:
+            return keys
+        if None in keys:
+            raise UserCodeError(
+                f"record {locate(batch.rows[keys.index(None)])} has no key, and {self._step} keeps its state by key: "
+                "give every record one before it, with map_records, or drop those without, with filter_records"
+            )
+        return map_column(key_bytes, keys)
+
+    def _runs(self, rows: Sequence[Row], keys: list[bytes]) -> Iterator[Run]:
+        """Split the keys where the partition changes; rows come from a source in long runs of one partition."""
+        start = 0
+        for place, group in groupby([(row.topic(), row.partition()) for row in rows]):
+            partition = self._partitions.get(place)
+            if partition is None:
+                partition = self._partitions[place] = TopicPartition(str(place[0]), int(place[1] or 0))
+            end = start + sum(1 for _ in group)
+            yield partition, keys if end - start == len(keys) else keys[start:end]
+            start = end
+
+    def _apply(self, run: Run, values: Iterator[Any], outputs: list[Any]) -> None:
+        """Call the function for each key of the run and the next value; keep the states that it leaves behind."""
+        partition, keys = run
+        function, serde, holds_ints = self._step.function, self._step.state, self._holds_ints
+        states = self._states.of(partition)
+        changed: list[bytes] = []
+        weight = 0
+        # The keys come first: the other way round one value more would be taken.
+        for key, value in zip(keys, values, strict=False):
+            held = states[key]
+            state = _decoded(serde, held) if type(held) is bytes else held
+            result = function(state, value)
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TypeError(f"the function must return a pair (new state, value), not {type(result).__name__}")
+            new, output = result
+            if holds_ints and type(new) is int and _INT_MIN <= new <= _INT_MAX:
+                same = new == state and type(state) is int
+            else:
+                new = _encoded(serde, new)
+                weight += 0 if new is None else len(new)
+                same = new == held
+            if not same:
+                states[key] = new
+                changed.append(key)
+            outputs.append(output)
+        self._states.changed(partition, changed, weight)
 
 
 def key_bytes(key: Any) -> bytes:
@@ -58,61 +117,9 @@ def key_bytes(key: Any) -> bytes:
     return key.encode() if isinstance(key, str) else Json.canonical(key)
 
 
-def _addresses(step: StatefulMap, batch: Batch) -> list[Address]:
-    keys = batch.keys
-    if set(map(type, keys)) != {bytes}:
-        if None in keys:
-            raise UserCodeError(
-                f"record {locate(batch.rows[keys.index(None)])} has no key, and {step} keeps its state by key: "
-                "give every record one before it, with map_records, or drop those without, with filter_records"
-            )
-        keys = map_column(key_bytes, keys)
-    known: dict[tuple[Any, Any], TopicPartition] = {}
-    return [(_partition(row, known), key) for row, key in zip(batch.rows, keys, strict=True)]
-
-
-def _partition(row: Row, known: dict[tuple[Any, Any], TopicPartition]) -> TopicPartition:
-    pair = (row.topic(), row.partition())
-    partition = known.get(pair)
-    if partition is None:
-        partition = known[pair] = TopicPartition(str(pair[0]), int(pair[1] or 0))
-    return partition
-
-
-def _apply(
-    step: StatefulMap, stored: list[bytes | None], slots: list[int], values: list[Any]
-) -> tuple[list[Any], list[bytes | None]]:
-    """Call the function for each value in order; return its outputs, and the states that it left behind."""
-    states, outputs = list(stored), []
-    held: dict[int, Any] = {}
-    scalars = _SCALARS if type(step.state) in _EXACT else frozenset()
-    rest = iter(values)
+def _decoded(serde: Serde, data: bytes) -> Any:
     try:
-        for slot, value in zip(slots, rest, strict=True):
-            state = held[slot] if slot in held else _decoded(step.state, states[slot])
-            result = step.function(state, value)
-            if not isinstance(result, tuple) or len(result) != 2:
-                raise TypeError(f"the function must return a pair (new state, value), not {type(result).__name__}")
-            new, output = result
-            if type(new) in scalars:
-                held[slot] = new
-            else:
-                held.pop(slot, None)
-                states[slot] = _encoded(step.state, new)
-            outputs.append(output)
-    except Exception as error:
-        raise ColumnError(last_taken(values, rest), error) from error
-    for slot, new in held.items():
-        try:
-            states[slot] = _encoded(step.state, new)
-        except ValueError as error:
-            raise ColumnError(len(slots) - 1 - slots[::-1].index(slot), error) from error
-    return outputs, states
-
-
-def _decoded(serde: Serde, data: bytes | None) -> Any:
-    try:
-        return None if data is None else serde.deserialize(data)
+        return serde.deserialize(data)
     except Exception as error:
         raise ValueError(f"the stored state can't be decoded by {serde}: {error}") from error
 

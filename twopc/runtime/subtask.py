@@ -1,8 +1,9 @@
 """One subtask: poll, process, write; on a trigger snapshot and pre-commit; on completion commit.
 
-One thread, the data loop, owns the reader, the chain, the state and the open transaction. Two single-threaded executors
-work beside it: one stores snapshots and acknowledges, one commits and reports. What they find comes back to the loop
-through a queue. Every decision is `twopc.protocol.subtask_state`'s; this module carries it out.
+One thread, the data loop, owns the reader, the chain, the state and the open transaction. Beside it snapshots are
+written, stored and acknowledged (`twopc.runtime.storing`), and a single-threaded executor commits and reports. What is
+found there comes back to the loop through a queue. Every decision is `twopc.protocol.subtask_state`'s; this module
+carries it out.
 
 Invariants:
 
@@ -23,14 +24,15 @@ from typing import Any, assert_never
 from twopc.clock import Clock
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined, Fenced, Unavailable
+from twopc.operators import Chain
 from twopc.protocol.facts import PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
-from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Progress, ToSubtask, Trigger
+from twopc.protocol.messages import Committed, EndOfInput, Progress, ToSubtask, Trigger
 from twopc.protocol.subtask_state import CommitPending, End, Ignore, PreCommitted, SubtaskState, TakeCheckpoint
-from twopc.record import Batch
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.link import Link
-from twopc.runtime.state import LocalSnapshot, SubtaskStore
+from twopc.runtime.state import SubtaskStore
+from twopc.runtime.storing import Storing
 from twopc.sink import PreCommit, TwoPhaseCommitSink
 from twopc.source import SourceReader
 
@@ -44,14 +46,15 @@ PROGRESS_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a subtask is made of; `store_executor` and `commit_executor` must run one task at a time, in order."""
+    """What a subtask is made of; every executor must run one task at a time, in order."""
 
     reader: SourceReader
-    process: Callable[[Batch], Batch]
+    chain: Chain
     sink: TwoPhaseCommitSink[Any]
     store: SubtaskStore
     link: Link
     clock: Clock
+    snapshot_executor: Executor
     store_executor: Executor
     commit_executor: Executor
 
@@ -75,10 +78,12 @@ class Subtask:
         self._state = SubtaskState(base)
         self._batch_size = BatchSize()
         self._found: SimpleQueue[CommitPending | BaseException] = SimpleQueue()
+        self._storing = Storing(
+            index, parts.store, parts.link, parts.clock, parts.snapshot_executor, parts.store_executor, self._guarded
+        )
         self._txn: Any = None
         self._ended = False
         self._end_reported = False
-        self._acknowledged = CheckpointId(0)
         self._records_in = 0
         self._records_out = 0
         self._heard_at = parts.clock.monotonic()
@@ -121,11 +126,11 @@ class Subtask:
             return
         started = self._parts.clock.monotonic()
         self._records_in += len(batch)
-        self._records_out += self._parts.sink.write(self._txn, self._parts.process(batch))
+        self._records_out += self._parts.sink.write(self._txn, self._parts.chain.process(batch))
         self._batch_size.took(len(batch), self._parts.clock.monotonic() - started)
-        if self._acknowledged:
-            reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._acknowledged, subtask=self._index)
-            self._acknowledged = CheckpointId(0)
+        if self._storing.acknowledged:
+            reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._storing.acknowledged, subtask=self._index)
+            self._storing.acknowledged = NO_CHECKPOINT
 
     def _on(self, message: ToSubtask) -> None:
         if isinstance(message, Trigger):
@@ -154,18 +159,21 @@ class Subtask:
         reached(CrashPoint.BEFORE_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         try:
             positions = self._parts.reader.positions()
+            self._write_back()
             self._pre_commit(checkpoint_id, positions)
             reached(CrashPoint.BEFORE_SNAPSHOT, checkpoint=checkpoint_id, subtask=self._index)
             taken = self._parts.store.take(checkpoint_id, positions)
         except CheckpointDeclined as error:
-            log.warning("checkpoint %d declined by subtask %d: %s", checkpoint_id, self._index, error)
-            self._parts.link.send(Decline(checkpoint_id, str(error)))
+            self._storing.decline(checkpoint_id, error)
             return
-        pause_ms = (self._parts.clock.monotonic() - started) * 1000
-        snapshot_of = self._snapshot_maker(positions)
-        self._parts.store_executor.submit(
-            self._guarded, lambda: self._store_and_acknowledge(taken, snapshot_of, pause_ms)
-        )
+        self._storing.begin(taken, self._snapshot_maker(positions), started)
+
+    def _write_back(self) -> None:
+        """Before the flush of the transaction, because the producer sends by itself meanwhile."""
+        try:
+            self._parts.chain.write_back()
+        except OSError as error:
+            raise CheckpointDeclined(f"the state could not be written: {error}") from error
 
     def _pre_commit(self, checkpoint_id: CheckpointId, positions: tuple[PartitionPosition, ...]) -> None:
         committable = self._parts.sink.pre_commit(self._txn, PreCommit(checkpoint_id, positions, self._group))
@@ -180,26 +188,6 @@ class Subtask:
         committables, base = self._state.committables, self._state.base
         finished = self._parts.reader.finished()
         return lambda handle: SubtaskSnapshot(self._index, positions, handle, committables, finished, base)
-
-    def _store_and_acknowledge(
-        self,
-        taken: LocalSnapshot,
-        snapshot_of: Callable[[StateHandle], SubtaskSnapshot],
-        pause_ms: float,
-    ) -> None:
-        checkpoint_id = taken.checkpoint_id
-        started = self._parts.clock.monotonic()
-        try:
-            handle = self._parts.store.put(taken)
-        except CheckpointDeclined as error:
-            log.warning("checkpoint %d declined by subtask %d: %s", checkpoint_id, self._index, error)
-            self._parts.link.send(Decline(checkpoint_id, str(error)))
-            return
-        reached(CrashPoint.AFTER_STORE, checkpoint=checkpoint_id, subtask=self._index)
-        store_ms = (self._parts.clock.monotonic() - started) * 1000
-        self._parts.link.send(Ack(checkpoint_id, snapshot_of(handle), pause_ms, store_ms))
-        reached(CrashPoint.AFTER_ACK, checkpoint=checkpoint_id, subtask=self._index)
-        self._acknowledged = checkpoint_id
 
     def _commit(self, work: CommitPending) -> None:
         checkpoint_id = work.proof.checkpoint_id

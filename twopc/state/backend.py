@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
+from typing import Protocol
 
 
 class Family(Enum):
@@ -16,8 +17,18 @@ class Family(Enum):
     KEYED = "keyed"
 
 
+class Frozen(Protocol):
+    """The state as it was when it was frozen."""
+
+    def write(self, folder: Path) -> None:
+        """Write it, once, into `folder`, which must not exist yet, as files that never change afterwards.
+
+        Any thread may call; raises CheckpointDeclined if that can't be done.
+        """
+
+
 class StateBackend(ABC):
-    """A subtask's state. Used by one thread; `snapshot` is atomic with respect to everything written before it.
+    """A subtask's state. Used by one thread, but for what `freeze` returns.
 
     Nothing is durable before a snapshot of it is: the backend keeps no write-ahead log.
     """
@@ -43,8 +54,15 @@ class StateBackend(ABC):
         """Return about how many keys of keyed state there are: for people, never for a decision."""
 
     @abstractmethod
+    def freeze(self) -> Frozen:
+        """Fix everything written before, atomically, for a snapshot that another thread writes.
+
+        Reads go on meanwhile; the next write may wait until the snapshot is written.
+        """
+
     def snapshot(self, folder: Path) -> None:
-        """Write the whole state into `folder`, which must not exist yet, as files that never change afterwards."""
+        """Write a snapshot of the whole state into `folder` at once."""
+        self.freeze().write(folder)
 
     @abstractmethod
     def close(self) -> None:

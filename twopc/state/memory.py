@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
@@ -61,13 +61,8 @@ class MemoryBackend(StateBackend):
     def key_count(self) -> int:
         return len(self._of(Family.KEYED))
 
-    def snapshot(self, folder: Path) -> None:
-        body = {family.value: [[key.hex(), value.hex()] for key, value in self.scan(family)] for family in Family}
-        try:
-            folder.mkdir(mode=0o700)
-            (folder / _FILE).write_bytes(encode_fact(_KIND, body))
-        except OSError as error:
-            raise CheckpointDeclined(f"no snapshot could be written to {folder}: {error}") from error
+    def freeze(self) -> FrozenMemory:
+        return FrozenMemory({family: list(self.scan(family)) for family in Family})
 
     def close(self) -> None:
         self._open = False
@@ -75,3 +70,18 @@ class MemoryBackend(StateBackend):
     def _of(self, family: Family) -> dict[bytes, bytes]:
         assert self._open, "the backend is closed"
         return self._families[family]
+
+
+class FrozenMemory:
+    """A copy."""
+
+    def __init__(self, items: Mapping[Family, Sequence[tuple[bytes, bytes]]]) -> None:
+        self._items = items
+
+    def write(self, folder: Path) -> None:
+        body = {family.value: [[key.hex(), value.hex()] for key, value in self._items[family]] for family in Family}
+        try:
+            folder.mkdir(mode=0o700)
+            (folder / _FILE).write_bytes(encode_fact(_KIND, body))
+        except OSError as error:
+            raise CheckpointDeclined(f"no snapshot could be written to {folder}: {error}") from error

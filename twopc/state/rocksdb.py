@@ -8,11 +8,13 @@ Invariants:
   atomic over all families: without that, a lost tail takes the last family with it and leaves the sentinel.
 - An iterator that meets a damaged block ends as if there were no more keys: its status is asked after every scan.
 - The write-ahead log is off: a snapshot is the durability.
+- From `freeze` until its snapshot is written, nothing is: writers wait, readers don't.
 """
 
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
@@ -60,6 +62,9 @@ def _options() -> Options:
     options.set_stats_persist_period_sec(0)
     options.set_paranoid_checks(True)
     options.set_atomic_flush(True)
+    # Most keys that are asked for are new or flushed: without a filter each costs a search through the memtable.
+    options.set_memtable_prefix_bloom_ratio(0.1)
+    options.set_memtable_whole_key_filtering(True)
     options.create_missing_column_families(True)
     return options
 
@@ -79,6 +84,7 @@ class RocksDBBackend(StateBackend):
         self._families = {family: self._db.get_column_family(family.value) for family in Family}
         self._handles = {family: self._db.get_column_family_handle(family.value) for family in Family}
         self._write_options = _without_log()
+        self._not_frozen = threading.Lock()
 
     @classmethod
     def open_fresh(cls, folder: Path) -> RocksDBBackend:
@@ -162,12 +168,9 @@ class RocksDBBackend(StateBackend):
     def key_count(self) -> int:
         return self._families[Family.KEYED].property_int_value("rocksdb.estimate-num-keys") or 0
 
-    def snapshot(self, folder: Path) -> None:
-        try:
-            self._db.put(_SENTINEL_KEY, _SENTINEL_VALUE, self._write_options)
-            Checkpoint(self._db).create_checkpoint(str(folder))
-        except Exception as error:
-            raise CheckpointDeclined(f"RocksDB could not write a snapshot to {folder}: {error}") from error
+    def freeze(self) -> FrozenDatabase:
+        self._not_frozen.acquire()
+        return FrozenDatabase(self._db, self._not_frozen, self._write_options)
 
     def close(self) -> None:
         self._handles.clear()
@@ -178,12 +181,31 @@ class RocksDBBackend(StateBackend):
 
     def _write(self, batch: WriteBatch) -> None:
         try:
-            self._db.write(batch, self._write_options)
+            with self._not_frozen:
+                self._db.write(batch, self._write_options)
         except Exception as error:
             raise OSError(errno.EIO, f"RocksDB can't write: {error}", str(self._folder)) from error
 
     def _unreadable(self, error: Exception) -> CheckpointCorrupted:
         return CheckpointCorrupted(f"RocksDB can't read from {self._folder}: {error}")
+
+
+class FrozenDatabase:
+    """A database that nobody writes to; RocksDB's checkpoint of it takes longer than a data loop may stand still."""
+
+    def __init__(self, db: Rdict, not_frozen: threading.Lock, options: WriteOptions) -> None:
+        self._db = db
+        self._not_frozen = not_frozen
+        self._options = options
+
+    def write(self, folder: Path) -> None:
+        try:
+            self._db.put(_SENTINEL_KEY, _SENTINEL_VALUE, self._options)
+            Checkpoint(self._db).create_checkpoint(str(folder))
+        except Exception as error:
+            raise CheckpointDeclined(f"RocksDB could not write a snapshot to {folder}: {error}") from error
+        finally:
+            self._not_frozen.release()
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:

@@ -59,6 +59,14 @@ class SimExecutor(Executor):
             self._on_end()
 
 
+class AtOnce(Executor):
+    """Runs a task when it is given one: nothing of the simulated world can come between."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        fn(*args, **kwargs)
+        return Future()
+
+
 class SimSubtask:
     """One process. `failed` and `ended` say how it ended; what one meets that is `abandoned` concerns nobody."""
 
@@ -138,11 +146,12 @@ class SimSubtask:
         self._reader = self._source.open(spec.context, spec.splits)
         parts = Parts(
             reader=self._reader,
-            process=Chain((STEP,), KeyedState(backend)).process,
+            chain=Chain((STEP,), KeyedState(backend)),
             sink=self._sink,
             store=SubtaskStore(spec.subtask, backend, self._snapshots, local / "snapshots"),
             link=self._link,
             clock=SimClock(world, self.process),
+            snapshot_executor=AtOnce(),
             store_executor=SimExecutor(world, Lane(self.process, "store"), self._woken),
             commit_executor=SimExecutor(world, Lane(self.process, "commit"), self._woken),
         )

@@ -1,0 +1,81 @@
+"""Brings what a checkpoint took of a subtask into storage, beside the data loop, and acknowledges it.
+
+Two executors, each one task at a time and in order: one writes a snapshot of the state into a local folder, and the
+state takes no writes meanwhile; one stores it, which may take as long as the storage likes.
+
+Invariant: nothing is acknowledged before the storing of the snapshot succeeded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from twopc.clock import Clock
+from twopc.crashpoints import CrashPoint, reached
+from twopc.errors import CheckpointDeclined
+from twopc.protocol.facts import StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
+from twopc.protocol.messages import Ack, Decline
+from twopc.runtime.link import Link
+from twopc.runtime.state import SubtaskStore, Taken
+
+log = logging.getLogger(__name__)
+
+SnapshotOf = Callable[[StateHandle], SubtaskSnapshot]
+
+
+class Storing:
+    """Writes, stores and acknowledges. `guarded` runs a piece of work and tells the loop what it raises."""
+
+    def __init__(
+        self,
+        index: SubtaskIndex,
+        store: SubtaskStore,
+        link: Link,
+        clock: Clock,
+        snapshot_executor: Executor,
+        store_executor: Executor,
+        guarded: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._index = index
+        self._store = store
+        self._link = link
+        self._clock = clock
+        self._snapshot_executor = snapshot_executor
+        self._store_executor = store_executor
+        self._guarded = guarded
+        self.acknowledged = NO_CHECKPOINT
+
+    def begin(self, taken: Taken, snapshot_of: SnapshotOf, paused_at: float) -> None:
+        """Begin to bring it into storage; the loop has stood still since `paused_at`, and goes on now."""
+        now = self._clock.monotonic()
+        pause_ms = (now - paused_at) * 1000
+        self._snapshot_executor.submit(self._guarded, lambda: self._write(taken, snapshot_of, pause_ms, now))
+
+    def decline(self, checkpoint_id: CheckpointId, error: CheckpointDeclined) -> None:
+        """Say that this subtask can't take the checkpoint."""
+        log.warning("checkpoint %d declined by subtask %d: %s", checkpoint_id, self._index, error)
+        self._link.send(Decline(checkpoint_id, str(error)))
+
+    def _write(self, taken: Taken, snapshot_of: SnapshotOf, pause_ms: float, begun_at: float) -> None:
+        try:
+            self._store.write(taken)
+        except CheckpointDeclined as error:
+            self.decline(taken.checkpoint_id, error)
+            return
+        self._store_executor.submit(self._guarded, lambda: self._put(taken, snapshot_of, pause_ms, begun_at))
+
+    def _put(self, taken: Taken, snapshot_of: SnapshotOf, pause_ms: float, begun_at: float) -> None:
+        checkpoint_id = taken.checkpoint_id
+        try:
+            handle = self._store.put(taken)
+        except CheckpointDeclined as error:
+            self.decline(checkpoint_id, error)
+            return
+        reached(CrashPoint.AFTER_STORE, checkpoint=checkpoint_id, subtask=self._index)
+        store_ms = (self._clock.monotonic() - begun_at) * 1000
+        self._link.send(Ack(checkpoint_id, snapshot_of(handle), pause_ms, store_ms))
+        reached(CrashPoint.AFTER_ACK, checkpoint=checkpoint_id, subtask=self._index)
+        self.acknowledged = checkpoint_id
