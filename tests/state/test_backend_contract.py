@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,6 +132,25 @@ def test_a_snapshot_does_not_see_what_is_written_after_it(
     finally:
         restored.close()
     assert list(backend.scan(Family.KEYED)) == [(b"a", b"after"), (b"b", b"after")]
+
+
+def test_what_another_thread_writes_of_a_frozen_state_does_not_see_later_writes(
+    engine: Engine, backend: StateBackend, tmp_path: Path
+) -> None:
+    backend.put_many(Family.KEYED, [(b"a", b"before")])
+    frozen = backend.freeze()
+    later = threading.Thread(target=backend.put_many, args=(Family.KEYED, [(b"a", b"after")]))
+    later.start()
+    later.join(0.1)
+    assert backend.get_many(Family.POSITIONS, [b"a"]) == [None], "reads go on"
+    frozen.write(tmp_path / "snapshot")
+    later.join()
+    restored = engine.open_restored(tmp_path / "snapshot")
+    try:
+        assert list(restored.scan(Family.KEYED)) == [(b"a", b"before")]
+    finally:
+        restored.close()
+    assert backend.get_many(Family.KEYED, [b"a"]) == [b"after"]
 
 
 def test_the_snapshot_of_an_empty_state_restores_an_empty_state(
