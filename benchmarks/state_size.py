@@ -65,9 +65,9 @@ def measure(megabytes: int, changed: int, snapshots: int, folder: Path) -> Cost:
     backend = RocksDBBackend.open_fresh(folder / "work")
     store = SubtaskStore(SUBTASK, backend, CheckpointStorage(folder / "checkpoints"), folder)
     fill(backend, keys)
-    first = store.take(CheckpointId(1), ())
-    store.write(first)
-    store.put(first)
+    whole = store.take(CheckpointId(1), ())
+    store.write(whole)
+    store.put(whole)
     rng = random.Random(1)
     rows = []
     for number in range(2, snapshots + 2):
