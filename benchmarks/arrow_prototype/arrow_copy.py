@@ -1,6 +1,6 @@
 """What a path without a Python object per record would reach: librdkafka to Arrow and back, with the whole protocol.
 
-    python benchmarks/arrow_prototype/arrow_copy.py --bootstrap-servers HOST:PORT --source TOPIC --target TOPIC --records N
+    python benchmarks/arrow_prototype/arrow_copy.py --bootstrap-servers HOST:PORT --source IN --target OUT --records N
 
 The same work as `bare_loop.py` (upper-cased values, keys and timestamps kept, a checkpoint per interval with flush,
 positions, DescribeTransactions, switch to the next producer, commit on a thread beside), but records move as columns:
