@@ -3,12 +3,14 @@
     python benchmarks/recovery.py [--kills 10] [--host spark|process] [--json FILE]
 
 A job runs on a steady load. Once it has committed, a worker is killed; when output that is newer than the kill has
-become visible and another checkpoint is committed, the next one is. The parts, by the job's own events:
+become visible and another checkpoint is committed, the next one is. Checkpoints are 0.2 s apart; the delay before each
+restart is the first one of the default strategy, 0.1 s, since kills that come this often are no series of failures. The
+parts, by the job's own events:
 
     detection     kill -9 to the attempt's being given up and the next one's start, the restart delay included
     recovery      the next attempt's start to its transactions' being settled (ours)
     resubmission  settled to all subtasks attached: starting Python workers, and on Spark a new barrier stage
-    restore       attached to the first checkpoint triggered: state opened, sink opened (ours)
+    restore       attached to the first checkpoint triggered: state and sink opened, an interval waited for (ours)
     checkpoint    triggered to committed (ours)
     visible       committed to seen by a read_committed reader
 """
@@ -41,6 +43,7 @@ from twopc.testing.topics import create_topic
 UPPER = Path(__file__).parents[1] / "examples" / "upper.py"
 PARTITIONS = 4
 RATE = 2_000
+INTERVAL_MS = 200
 PARTS = ("detection", "recovery", "resubmission", "restore", "checkpoint", "visible", "whole")
 
 
@@ -131,8 +134,9 @@ def measure(servers: str, folder: Path, kills: int, host: str, parallelism: int)
         parallelism=parallelism,
         host=host,
         master=f"local[{parallelism}]",
-        checkpoint_interval="500ms",
+        checkpoint_interval=f"{INTERVAL_MS}ms",
         restart_attempts=kills + 10,
+        restart_strategy="fixed-delay",
     )
     run(load_job(job_file), settings, on_event=watch.note, job_file=job_file, stop=stop)
     reader.close()

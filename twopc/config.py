@@ -83,7 +83,7 @@ class RunSettings:
     transaction_timeout_ms: int | None = None
     restart_strategy: str = "exponential-delay"
     restart_attempts: int = 10
-    restart_delay_ms: int = 500
+    restart_delay_ms: int = 100
     restart_delay_max_ms: int = 30_000
 
     def __post_init__(self) -> None:
