@@ -1,25 +1,11 @@
 """Decides for one job, and does nothing else: pure, one event at a time.
 
-    phase      goes to     when
-    IDLE       WAITING     an attempt is started
-    WAITING    RUNNING     all its subtasks are attached
-    RUNNING    PENDING     a checkpoint is due and its id is stored: Trigger is sent
-    PENDING    RUNNING     none is in flight any more: each has its completion record (Complete is sent), or is aborted
-                           (Abort is sent), or subsumed by a later one that completed first
-    PENDING    COMMITTING  the same, and the last was the final one
-    COMMITTING ENDED       all subtasks have committed it, and that is stored: Finish is sent
-    any        FAILED      a subtask failed, or too many checkpoints in a row: no more checkpoints in this attempt
-    any        ENDED       the driver ended the attempt
-    any        WAITING     the next attempt is started: FencedOff is sent to the subtasks of this one
-    any        FENCED      another coordinator owns the ledger: for good
-
 Invariants: an id is durable before its Trigger, a completion before its Complete, a confirmation before its event;
 completed ids grow; a message counts only for the attempt that its stream attached with.
 """
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import assert_never
 
 from coordinator.attempt import RunningAttempt
@@ -45,8 +31,9 @@ from coordinator.events import (
 )
 from coordinator.history import History
 from coordinator.outbox import Outbox
+from coordinator.phase import Phase, phase_of
 from coordinator.request_queue import check_asked
-from coordinator.requests import attempt_to_start, check_attempt, confirmation, loss_settlement
+from coordinator.requests import fact_of_request
 from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_CHECKPOINT
@@ -67,19 +54,6 @@ from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import FencedOff, Finish
 
 
-class Phase(Enum):
-    """Where a job stands; the value is for people."""
-
-    IDLE = "no attempt"
-    WAITING = "waiting for subtasks"
-    RUNNING = "running"
-    PENDING = "checkpoint in flight"
-    COMMITTING = "final checkpoint completed"
-    FAILED = "failed"
-    ENDED = "ended"
-    FENCED = "fenced"
-
-
 class Core:
     """The state machine of one job. `state` is what the ledger holds."""
 
@@ -93,15 +67,7 @@ class Core:
 
     @property
     def phase(self) -> Phase:
-        """Derived from what is there; see the table above."""
-        running = self._running
-        if self._fenced or running is None:
-            return Phase.FENCED if self._fenced else Phase.IDLE
-        if self.state.ended or running.failed:
-            return Phase.ENDED if self.state.ended else Phase.FAILED
-        if running.in_flight or self.state.final_completed:
-            return Phase.PENDING if running.in_flight else Phase.COMMITTING
-        return Phase.RUNNING if running.membership.all_attached else Phase.WAITING
+        return Phase.FENCED if self._fenced else phase_of(self.state, self._running)
 
     @property
     def serves(self) -> bool:
@@ -175,31 +141,14 @@ class Core:
                 assert_never(event)
 
     def _request(self, event: Request, out: Outbox) -> None:
-        if self._fenced and not isinstance(event, EndAsked):
+        if self._fenced:
+            if isinstance(event, EndAsked):
+                return
             raise Fenced(self._fenced)
-        match event:
-            case AttemptRequested():
-                out.store(attempt_to_start(self.state, event, out.now))
-            case ConfirmRequested() | LossDecided():
-                self._settle(event, out)
-            case StopAsked():
-                check_attempt(self.state, event.attempt)
-                if not self.state.stop_requested and self.state.ended is None:
-                    out.store(StopRequested(event.attempt))
-            case CheckpointAsked():
-                self._ask(event, out)
-            case EndAsked():
-                if event.attempt == self.state.current and not self.state.ended and not self._fenced:
-                    out.store(AttemptEnded(event.attempt, False, event.reason))
-            case _:
-                assert_never(event)
-
-    def _settle(self, event: ConfirmRequested | LossDecided, out: Outbox) -> None:
-        """Store what the driver found out about committables, if it is news."""
-        if isinstance(event, ConfirmRequested):
-            fact: Fact | None = confirmation(self.state, event)
-        else:
-            fact = loss_settlement(self.state, event, out.now)
+        if isinstance(event, CheckpointAsked):
+            self._ask(event, out)
+            return
+        fact = fact_of_request(self.state, event, out.now)
         if fact is not None:
             out.store(fact)
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from coordinator.core import Core, Phase
+from coordinator.core import Core
 from coordinator.crash_places import after_sending, after_storing, before_storing
 from coordinator.events import (
     Attached,
@@ -33,6 +33,7 @@ from coordinator.events import (
     Together,
 )
 from coordinator.ledger import Ledger
+from coordinator.phase import Phase
 from coordinator.reading_back import earlier_checkpoints, read_back
 from coordinator.storage import Storage
 from twopc.clock import Clock

@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
-from coordinator.events import AttemptRequested, ConfirmRequested, LossDecided
+from typing import assert_never
+
+from coordinator.events import AttemptRequested, ConfirmRequested, EndAsked, LossDecided, StopAsked
 from twopc.errors import ConfigurationError, Fenced
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.instant import Instant
-from twopc.protocol.ledger_facts import AttemptStarted, CommittablesConfirmed, LossSettled
+from twopc.protocol.ledger_facts import (
+    AttemptEnded,
+    AttemptStarted,
+    CommittablesConfirmed,
+    Fact,
+    LossSettled,
+    StopRequested,
+)
 from twopc.protocol.ledger_state import LedgerState
 
 LATEST = "latest"
 NONE = "none"
+
+
+def fact_of_request(
+    state: LedgerState, request: AttemptRequested | ConfirmRequested | LossDecided | StopAsked | EndAsked, now: Instant
+) -> Fact | None:
+    """What has to be stored; None if that is stored already, or too late. Raises what says why it is refused."""
+    match request:
+        case AttemptRequested():
+            return attempt_to_start(state, request, now)
+        case ConfirmRequested():
+            return confirmation(state, request)
+        case LossDecided():
+            return loss_settlement(state, request, now)
+        case StopAsked():
+            check_attempt(state, request.attempt)
+            return None if state.stop_requested or state.ended else StopRequested(request.attempt)
+        case EndAsked():
+            current = request.attempt == state.current and not state.ended
+            return AttemptEnded(request.attempt, False, request.reason) if current else None
+        case _:
+            assert_never(request)
 
 
 def check_attempt(state: LedgerState, attempt: AttemptId) -> None:

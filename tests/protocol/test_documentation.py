@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.core import Phase
+from coordinator.phase import Phase
 from scripts.protocol_doc import DOCUMENT, parts, refreshed
 from scripts.protocol_tables import TABLES, phases
 from twopc.crashtable import CrashPoint

@@ -188,7 +188,7 @@ def _say_committed_first(commit: Any, subtask: Any, work: Any) -> None:
 
 
 def _one_acknowledgement(pending: Any) -> Any:
-    return () if pending._acks else tuple(range(pending.parallelism))
+    return bool(pending._acks)
 
 
 def _lost_by_error_code(original: Any) -> Any:
@@ -346,7 +346,7 @@ MUTANTS = (
         _around(Subtask, "_store_and_acknowledge", _ack_before_storing),
     ),
     Mutant("committed is said before it is", _around(Subtask, "_commit", _say_committed_first), KILLS),
-    Mutant("one acknowledgement completes", instead(PendingCheckpoint, "missing", property(_one_acknowledgement))),
+    Mutant("one acknowledgement completes", instead(PendingCheckpoint, "whole", property(_one_acknowledgement))),
     Mutant("what an absent subtask missed is not repeated", _nothing_repeated, BREAKS),
     Mutant(
         "an error code decides",

@@ -48,7 +48,7 @@ def _forget_what_is_taken(pool: Any, checkpoint: CheckpointId) -> None:
 @contextmanager
 def _earlier_completes_after_later() -> Iterator[None]:
     def newest_whole(in_flight: Any) -> Any:
-        return next((pending for pending in reversed(in_flight.all) if not pending.missing), None)
+        return next((pending for pending in reversed(in_flight.all) if pending.whole), None)
 
     with (
         patch.object(InFlight, "whole", newest_whole),
