@@ -196,6 +196,9 @@ class Jobs:
         while following is not None:
             decision = job.core.step(following, self._clock.now())
             self._emit(decision)
+            if isinstance(following, Stored) and any(_forgets(fact) for fact in following.facts):
+                # Only now: subtasks need not wait for deletions before they are triggered.
+                _prune(job, following.facts)
             following = self._store(job, decision.facts) if decision.facts else None
             outcome = outcome or following
         return outcome
@@ -227,13 +230,17 @@ class Jobs:
             reason = f"the coordinator could not store it: {error.strerror or type(error).__name__}"
             log.error("job %s: %s (%s)", job.name, reason, type(facts[-1]).__name__)
             return NotStored(facts, reason)
-        if any(isinstance(fact, AttemptStarted | AttemptEnded) or getattr(fact, "forgotten", ()) for fact in facts):
-            reached(CrashPoint.COORDINATOR_BEFORE_PRUNE, checkpoint=getattr(facts[-1], "checkpoint_id", 0))
-            _prune(job)
+        if any(isinstance(fact, AttemptStarted | AttemptEnded) for fact in facts):
+            _prune(job, facts)
         return Stored(facts)
 
 
-def _prune(job: _Job) -> None:
+def _forgets(fact: Fact) -> bool:
+    return bool(getattr(fact, "forgotten", ()))
+
+
+def _prune(job: _Job, facts: tuple[Fact, ...]) -> None:
+    reached(CrashPoint.COORDINATOR_BEFORE_PRUNE, checkpoint=getattr(facts[-1], "checkpoint_id", 0))
     try:
         job.ledger.prune()
     except OSError as error:
