@@ -4,6 +4,8 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell command -v $(name) 2>/dev/null)))
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# So many processes of tests at once: those that need a broker wait more than they compute. Each has a broker of its own.
+BESIDE := -n 3 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -48,11 +50,11 @@ test-simulation: setup  ## 20,000 simulated runs, from the seed FIRST (0), and e
 
 test-broker: setup  ## Tests with a real Kafka
 	@echo "== test-broker"
-	$(PYTEST) -q -m "broker and not drill and not spark"
+	$(PYTEST) -q $(BESIDE) -m "broker and not drill and not spark"
 
 test-drill: setup  ## Tests that kill real processes
 	@echo "== test-drill"
-	$(PYTEST) -q -m "drill and not spark"
+	$(PYTEST) -q $(BESIDE) -m "drill and not spark"
 
 test-spark: setup  ## Tests with a Spark session
 	@echo "== test-spark"

@@ -1,4 +1,7 @@
-"""What all tests share: one real broker for the whole run, started when the first test asks for it, and fresh names."""
+"""What all tests share: one real broker for the whole run, started when the first test asks for it, and fresh names.
+
+Where a run is spread over several processes, each has a broker of its own, and a share of the ports.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,29 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from twopc.driver.announcement import FOLDER_VARIABLE
+from twopc.testing import ports
 from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker
+
+
+def pytest_configure() -> None:
+    """Give each of several processes ports that no other takes."""
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if worker is not None:
+        share = len(ports.RANGE) // workers
+        first = ports.RANGE.start + int(worker.removeprefix("gw")) * share
+        os.environ[ports.VARIABLE] = f"{first}-{first + share - 1}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that may take longest: none of them should be left alone at the end."""
+    items.sort(key=_seconds_allowed, reverse=True)
+
+
+def _seconds_allowed(item: pytest.Item) -> float:
+    own = item.get_closest_marker("timeout")
+    return float(own.args[0] if own is not None else item.config.getini("timeout"))
 
 
 @pytest.fixture(scope="session", autouse=True)

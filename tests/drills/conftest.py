@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from twopc.crashpoints import REACHED_VARIABLE
+from twopc.testing.drill.drill import load_input
 from twopc.testing.kafka_proxy import KafkaProxy
 from twopc.testing.local_broker import LocalBroker
 
@@ -29,16 +28,11 @@ def proxy(broker: LocalBroker) -> KafkaProxy:
 
 
 @pytest.fixture(scope="session")
-def reached_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where every process notes the crash points that it came to."""
-    folder = tmp_path_factory.mktemp("reached")
-    before = os.environ.get(REACHED_VARIABLE)
-    os.environ[REACHED_VARIABLE] = str(folder)
-    yield folder
-    if before is None:
-        del os.environ[REACHED_VARIABLE]
-    else:
-        os.environ[REACHED_VARIABLE] = before
+def drill_input(broker: LocalBroker) -> str:
+    """An input that is there already; every drill writes to an output of its own."""
+    name = f"drill-{uuid.uuid4().hex[:6]}-in"
+    load_input(broker.bootstrap_servers, name)
+    return name
 
 
 _PROXIES: dict[LocalBroker, KafkaProxy] = {}

@@ -20,7 +20,7 @@ from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.recovery import BrokerState
 from twopc.testing.broker import Broker
 
-pytestmark = pytest.mark.drill
+pytestmark = [pytest.mark.drill, pytest.mark.timeout(300)]
 
 SHORTEST = {
     "TWOPC_CHECKPOINT_TIMEOUT": "1s",

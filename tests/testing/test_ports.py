@@ -27,3 +27,9 @@ def test_a_free_port_is_none_of_those_to_avoid() -> None:
     assert free_port(avoid=set(range(65_536)) - {only}) == only
     with pytest.raises(Unavailable, match="no port is free"):
         free_port(avoid=range(65_536))
+
+
+def test_a_free_port_is_one_of_the_share_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    only = free_port()
+    monkeypatch.setenv("TWOPC_PORTS", f"{only}-{only}")
+    assert free_port() == only

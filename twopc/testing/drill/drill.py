@@ -76,7 +76,7 @@ class Drill:
 
     def driver(self, *arms: Arm, **settings: str) -> Started:
         """Start a driver with a coordinator inside, or one that dials where `coordinator` says."""
-        command = [sys.executable, "-m", "twopc.testing.drill.driver", str(JOB_FILE)]
+        command = [sys.executable, "-m", "twopc.testing.drill_driver", str(JOB_FILE)]
         return self._start("driver", command, arms, self.settings | settings)
 
     def coordinator(self, port: int, *arms: Arm) -> Started:

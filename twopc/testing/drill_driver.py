@@ -1,8 +1,10 @@
-"""`python -m twopc.testing.drill.driver JOB_FILE`: runs a job in plain processes as `twopc run` does, to be drilled.
+"""`python -m twopc.testing.drill_driver JOB_FILE`: runs a job in plain processes as `twopc run` does, to be drilled.
 
 Two things differ. Its events go to the file that DRILL_EVENTS names, one JSON line each, so that a judge can read what
 several drivers did. And at the end of an attempt it leaves a worker alone that is stopped: a zombie, which somebody
 else wakes later.
+
+It stands beside `twopc.testing.drill`, not in it, so that a driver does not import the judges at each start.
 """
 
 from __future__ import annotations
