@@ -110,6 +110,8 @@ def test_a_missing_topic_is_named(broker: Broker, run: Runner, name: str, there:
     failed_with(run(), f"{name}-{missing}", "put topic", code=2)
 
 
+# A minute of patience with brokers.
+@pytest.mark.timeout(240)
 def test_an_unreachable_broker_is_named_with_the_setting_to_look_at(run: Runner) -> None:
     servers = f"127.0.0.1:{free_port()}"
     failed_with(run(servers=servers), servers, "bootstrap")
