@@ -8,6 +8,7 @@
      + CheckpointDeclined   this checkpoint failed; the job goes on
      + CheckpointCorrupted  a checkpoint can't be read: choose another by hand
      + TransactionLost      a pre-committed transaction is gone: output is missing; a person decides
+     + NotJudged            a check could not be made: the message says what it lacked
      + ProtocolViolation    a bug, ours or the peer's: stop and report it
 
 A message is one paragraph that says what happened and what to do. `exit_code` is what the command line exits with.
@@ -63,6 +64,13 @@ class TransactionLost(TwoPhaseCommitError):
     """A pre-committed transaction can't be committed any more; the message names what output is missing."""
 
     exit_code = 3
+    restartable = False
+
+
+class NotJudged(TwoPhaseCommitError):
+    """A verification or a drill could not be made: nothing is known to be wrong, and nothing to be right."""
+
+    exit_code = 2
     restartable = False
 
 

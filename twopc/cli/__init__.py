@@ -27,6 +27,7 @@ _COMMANDS = {
     "stop": "twopc.cli.stop",
     "checkpoints": "twopc.cli.checkpoints",
     "coordinator": "twopc.cli.coordinator",
+    "verify": "twopc.cli.verify",
     "bench": "twopc.cli.bench",
     "broker": "twopc.cli.broker",
     "version": "twopc.cli.version",

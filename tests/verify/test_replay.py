@@ -1,0 +1,94 @@
+"""What a job makes of its input, offline: the same as in a subtask, with the place of the input that it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from file_sink import FileSink
+
+from twopc import Job, Json, KafkaSink, KafkaSource, Record
+from twopc.errors import ConfigurationError, UserCodeError
+from twopc.job import JobDefinition, Stream
+from twopc.protocol.ids import TopicPartition
+from twopc.testing.rows import InputRow, batch_of
+from twopc.verify.history import Expected, Place
+from twopc.verify.replay import Replay
+
+IN = TopicPartition("in", 0)
+
+
+def stream() -> Stream:
+    return Job("job").source(KafkaSource("in"))
+
+
+def made(job: Job, rows: Iterable[InputRow]) -> list[tuple[str, Expected]]:
+    return list(Replay(job.definition()).make(batch_of(rows)))
+
+
+def counting() -> Job:
+    def count(total: int | None, value: bytes) -> tuple[int, bytes]:
+        total = (total or 0) + 1
+        return total, b"%s:%d" % (value, total)
+
+    return stream().stateful_map(count, name="count").sink(KafkaSink("out"))
+
+
+def test_each_record_says_which_input_it_is_made_of() -> None:
+    job = stream().filter(lambda value: value != b"x").map(bytes.upper).sink(KafkaSink("out"))
+    rows = [InputRow(b"a", b"k", offset_=5), InputRow(b"x", b"k", offset_=6), InputRow(b"b", b"l", offset_=9)]
+    assert made(job, rows) == [
+        ("out", Expected(Place(IN, 5), b"k", b"A")),
+        ("out", Expected(Place(IN, 9), b"l", b"B")),
+    ]
+
+
+def test_state_is_kept_by_key_and_input_partition_over_batches() -> None:
+    replay = Replay(counting().definition())
+    found = [
+        expected.value
+        for batch in ([(0, b"k"), (1, b"k"), (0, b"k")], [(0, b"l"), (1, b"k")])
+        for _, expected in replay.make(batch_of(InputRow(b"v", key, partition) for partition, key in batch))
+    ]
+    assert found == [b"v:1", b"v:1", b"v:2", b"v:1", b"v:2"]
+
+
+def test_how_the_input_is_cut_into_batches_changes_nothing() -> None:
+    rows = [InputRow(b"%d" % n, b"k%d" % (n % 3), offset_=n) for n in range(30)]
+    whole = made(counting(), rows)
+    replay = Replay(counting().definition())
+    assert [each for n in range(0, 30, 7) for each in replay.make(batch_of(rows[n : n + 7]))] == whole
+
+
+def test_values_are_encoded_as_the_sink_does_and_headers_are_kept() -> None:
+    job = stream().map(lambda value: {"v": value.decode()}).sink(KafkaSink("out", value=Json()))
+    [(_, expected)] = made(job, [InputRow(b"a", b"k", headers_=[("h", b"1")])])
+    assert (expected.value, expected.headers) == (b'{"v":"a"}', (("h", b"1"),))
+
+
+def test_a_topic_function_is_asked_for_every_record() -> None:
+    def topic_of(record: Record) -> str:
+        return f"to-{record.key.decode()}-{record.offset}"
+
+    job = stream().sink(KafkaSink(topic_of))
+    assert [topic for topic, _ in made(job, [InputRow(b"a", b"k", offset_=3), InputRow(b"b", b"l")])] == [
+        "to-k-3",
+        "to-l-0",
+    ]
+
+
+def test_a_function_that_fails_names_the_record() -> None:
+    job = stream().map(int).sink(KafkaSink("out"))
+    with pytest.raises(UserCodeError, match=r"in\[0\]@7"):
+        made(job, [InputRow(b"no number", b"k", offset_=7)])
+
+
+def test_a_value_that_the_sink_can_not_encode_names_the_record() -> None:
+    job = stream().map(int).sink(KafkaSink("out"))
+    with pytest.raises(UserCodeError, match=r"in\[0\]@7.*encoding a value"):
+        made(job, [InputRow(b"8", b"k", offset_=7)])
+
+
+def test_a_job_that_writes_elsewhere_can_not_be_replayed() -> None:
+    with pytest.raises(ConfigurationError, match="must write with KafkaSink"):
+        Replay(JobDefinition("job", KafkaSource("in"), (), FileSink("folder")))

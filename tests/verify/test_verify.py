@@ -1,0 +1,162 @@
+"""`twopc verify` as a user runs it, on topics of a real broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.jobs.cli import Finished, twopc
+from twopc.cli import main
+from twopc.crashpoints import VARIABLE, CrashPoint
+from twopc.testing.broker import Broker
+from twopc.testing.topics import Write, create_topic, produce, read_topic
+
+pytestmark = pytest.mark.broker
+
+JOB = """
+from twopc import Job, KafkaSink, KafkaSource
+
+
+def count(total, value):
+    total = (total or 0) + 1
+    return total, b"%s:%d" % (value, total)
+
+
+job = Job("{name}")
+job.source(KafkaSource("{name}-in")).stateful_map(count, name="count").sink(KafkaSink("{name}-out"))
+"""
+RECORDS = 3_000
+
+
+class Setting:
+    """A job that counts by key, its topics, and the commands on them."""
+
+    def __init__(self, broker: Broker, folder: Path, name: str, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+        self.servers = broker.bootstrap_servers
+        self.folder = folder
+        self.input, self.output = f"{name}-in", f"{name}-out"
+        self.job_file = folder / "job.py"
+        self.job_file.write_text(JOB.format(name=name))
+        for topic in (self.input, self.output):
+            create_topic(self.servers, topic, 2)
+
+    def fill(self, topic: str, *records: Write) -> None:
+        produce(self.servers, topic, records)
+
+    def run(self, **environment: str) -> Finished:
+        return twopc(
+            *("run", str(self.job_file), "-b", self.servers, "--checkpoint-dir", str(self.folder / "checkpoints")),
+            *("--parallelism", "2", "--checkpoint-interval", "150ms", "--host", "process", "--until-end", "-o", "json"),
+            **environment,
+        )
+
+    def verify(self, *arguments: str, code: int) -> dict[str, Any]:
+        done = self._verify("--map", str(self.job_file), "-b", self.servers, *arguments, "-o", "json")
+        assert done.code == code, done.err + done.out
+        told = json.loads(done.out)
+        assert isinstance(told, dict)
+        return told
+
+    def refused(self, *arguments: str) -> str:
+        done = self._verify("--map", str(self.job_file), "-b", self.servers, *arguments)
+        assert (done.code, done.out) == (2, ""), done.out
+        return done.err
+
+    def _verify(self, *arguments: str) -> Finished:
+        """As a process of its own would do it, without the time that one needs to start."""
+        with pytest.raises(SystemExit) as ended:
+            main(["verify", *arguments])
+        written = self._capture.readouterr()
+        return Finished(int(ended.value.code or 0), written.out, written.err)
+
+
+@pytest.fixture
+def setting(broker: Broker, tmp_path: Path, topic: Callable[[], str], capsys: pytest.CaptureFixture[str]) -> Setting:
+    return Setting(broker, tmp_path, topic(), capsys)
+
+
+def counts(told: dict[str, Any]) -> dict[str, int]:
+    [topic] = told["topics"]
+    return {kind: count for kind, count in topic["counts"].items() if count}
+
+
+def test_a_job_that_was_killed_holds_its_promises_and_a_forged_record_is_named(setting: Setting) -> None:
+    records = [Write(b"%d" % n, key=b"k%d" % (n % 7)) for n in range(RECORDS)]
+    setting.fill(setting.input, *records)
+    once = setting.folder / "once"
+    ran = setting.run(**{VARIABLE: f"{CrashPoint.BEFORE_COMMIT.name},checkpoint=1,subtask=0,once={once}"})
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["attempts"] == 2
+    told = setting.verify(code=0)
+    [topic] = told["topics"]
+    assert (told["records_in"], topic["matched"], topic["found"]) == (RECORDS, RECORDS, RECORDS)
+
+    _aborted(setting.servers, setting.output, b"k0", b"aborted")
+    assert setting.verify(code=0)["held"]
+    assert counts(setting.verify("--read-uncommitted", code=1))["unexpected"] == 1
+
+    setting.fill(setting.output, Write(b"7:2", key=b"k0"))
+    junit = setting.folder / "junit.xml"
+    told = setting.verify("--junit", str(junit), code=1)
+    assert counts(told) == {"duplicated": 1}
+    assert told["topics"][0]["findings"][0]["found"] == "'7:2'"
+    assert len(list(ElementTree.parse(junit).iter("failure"))) == 1
+
+
+def test_what_is_lost_and_what_disagrees_is_told_with_the_value_that_was_expected(setting: Setting) -> None:
+    setting.fill(setting.input, *(Write(b"%d" % n, key=b"k") for n in range(5)))
+    setting.fill(setting.output, *(Write(value, key=b"k") for value in (b"0:1", b"1:2", b"3:1", b"4:5")))
+    told = setting.verify(code=1)
+    assert counts(told) == {"lost": 1, "disagrees": 1}
+    lost, wrong = told["topics"][0]["findings"]
+    assert {lost["expected"], wrong["expected"]} == {"'2:3'", "'3:4'"}
+
+
+def test_a_running_job_is_judged_as_far_as_its_group_has_committed(setting: Setting) -> None:
+    setting.fill(setting.input, *(Write(b"%d" % n, key=b"k%d" % (n % 7)) for n in range(100)))
+    assert setting.run().code == 0
+    setting.fill(setting.input, *(Write(b"%d" % n, key=b"k%d" % (n % 7)) for n in range(10)))
+    told = setting.verify("--running", code=0)
+    assert (told["topics"][0]["expected"], told["topics"][0]["pending"]) == (100, 10)
+    assert counts(setting.verify(code=1)) == {"lost": 10}
+
+
+def test_what_can_not_be_judged_is_said(setting: Setting) -> None:
+    setting.fill(setting.input, *(Write(b"%d" % n, key=b"k") for n in range(10)))
+    assert "there is no output topic 'nowhere'" in setting.refused("--output", "nowhere")
+    assert "must be host:port" in setting.refused("-b", "nonsense")
+    producer = _open(setting.servers, setting.output, b"k", b"0:1")
+    assert "an open transaction hides" in setting.refused()
+    producer.abort_transaction()
+    _delete_before(setting.servers, setting.input, 3)
+    assert "the beginning of the input is gone" in setting.refused()
+
+
+def _open(servers: str, topic: str, key: bytes, value: bytes) -> Producer:
+    """A producer with an open transaction that holds one record."""
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"{topic}-forged"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, value, key)
+    producer.flush(30)
+    return producer
+
+
+def _aborted(servers: str, topic: str, key: bytes, value: bytes) -> None:
+    _open(servers, topic, key, value).abort_transaction(30)
+
+
+def _delete_before(servers: str, topic: str, offset: int) -> None:
+    """Delete the first records of the partition that has any."""
+    [partition] = {record.partition for record in read_topic(servers, topic)}
+    admin = AdminClient({"bootstrap.servers": servers})
+    [future] = admin.delete_records([TopicPartition(topic, partition, offset)]).values()
+    future.result(30)

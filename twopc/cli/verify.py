@@ -1,0 +1,128 @@
+"""`twopc verify`: judges an output topic against its input, from outside."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from twopc.cli.output import Output
+from twopc.cli.tables import print_tables, table
+from twopc.config import RunSettings
+from twopc.errors import NotJudged, TwoPhaseCommitError
+from twopc.loading import load_job
+from twopc.verify.findings import Kind, Verdict
+from twopc.verify.junit import junit as junit_text
+from twopc.verify.plan import VerifyPlan, plan_of
+from twopc.verify.report import as_json
+from twopc.verify.run import Report, Watch
+from twopc.verify.run import verify as run_verify
+
+BROKEN = 1
+
+
+def verify(
+    map_: Annotated[
+        str | None,
+        typer.Option(
+            "--map", metavar="JOB_FILE", help="The job that makes the output of the input; without it, it is a copy."
+        ),
+    ] = None,
+    input_: Annotated[
+        list[str] | None, typer.Option("--input", metavar="TOPIC", help="The job's own input unless given; repeatable.")
+    ] = None,
+    output_topic: Annotated[
+        list[str] | None,
+        typer.Option("--output", metavar="TOPIC", help="The job's own unless given; repeatable."),
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
+    ] = None,
+    running: Annotated[
+        bool, typer.Option("--running", help="The job still runs: judge up to the positions of its group.")
+    ] = False,
+    read_uncommitted: Annotated[
+        bool, typer.Option("--read-uncommitted", help="Judge what a reader sees that heeds no transactions.")
+    ] = False,
+    examples: Annotated[int, typer.Option(help="How many findings of each kind are shown.")] = 10,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result here as JUnit's XML.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
+    output: Annotated[Output, typer.Option("-o", help="How the answer is written.")] = Output.TEXT,
+) -> None:
+    """Judge a job's output against its input: is every record there, once, in order, as the job makes it?
+
+    The input is read and put through the job's own operators, offline; then the output is read as a read_committed
+    consumer sees it, and compared. Neither the job nor its checkpoints nor its group are touched. Exit code 0: all
+    promises held. 1: one was broken; the findings say which and where. 2: it could not be judged, and why.
+
+    \b
+    Examples:
+      twopc verify --map job.py -b 127.0.0.1:9092
+      twopc verify --map job.py --input orders --output invoices -o json --junit verify.xml
+      twopc verify --input orders --output orders-copy
+    """
+    try:
+        plan = plan_of(
+            None if map_ is None else load_job(map_),
+            tuple(input_ or ()),
+            tuple(output_topic or ()),
+            RunSettings.resolve(bootstrap_servers=bootstrap_servers).bootstrap_servers,
+            running=running,
+            committed=not read_uncommitted,
+            examples=examples,
+        )
+        with _watched(quiet) as watch:
+            report = run_verify(plan, watch)
+        if junit is not None:
+            junit.write_text(junit_text(report), "utf-8")
+    except (TwoPhaseCommitError, OSError) as error:
+        raise NotJudged(str(error)) from error
+    if output is Output.JSON:
+        typer.echo(json.dumps(as_json(report)))
+    else:
+        _show(plan, report)
+    if not report.held:
+        raise typer.Exit(BROKEN)
+
+
+@contextmanager
+def _watched(quiet: bool) -> Iterator[Watch]:
+    """Show how far the reading is, where somebody can see it."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda what, done, total: None
+        return
+    columns = (TextColumn("reading the {task.description}"), BarColumn(), TextColumn("{task.completed:,} records"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        tasks = {what: progress.add_task(what, total=None) for what in ("input", "output")}
+        yield lambda what, done, total: progress.update(tasks[what], completed=done, total=total)
+
+
+def _show(plan: VerifyPlan, report: Report) -> None:
+    for verdict in report.verdicts:
+        rows = [(kind.value, f"{count:,}", kind.meaning) for kind in Kind if (count := verdict.counts.get(kind))]
+        if rows:
+            print_tables([table(None, (verdict.topic, "records", "meaning"), rows)])
+        for finding in verdict.findings:
+            typer.echo(f"  {finding}")
+        typer.echo(_summary(plan, report, verdict))
+
+
+def _summary(plan: VerifyPlan, report: Report, verdict: Verdict) -> str:
+    parts = [
+        f"{verdict.topic}: {'all promises held' if verdict.held else 'a promise was broken'}",
+        f"{report.records_in:,} records of {', '.join(plan.inputs)} make {verdict.expected:,}",
+        f"found {verdict.found:,}, of them right {verdict.matched:,}",
+    ]
+    if verdict.pending:
+        parts.append(f"{verdict.pending:,} more are still to come")
+    if verdict.unordered_keys:
+        parts.append(f"the order of {verdict.unordered_keys:,} keys could not be judged")
+    return f"{'; '.join(parts)}; {report.seconds:.1f} s"

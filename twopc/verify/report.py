@@ -1,0 +1,53 @@
+"""A report in the forms that scripts read; tables for people are the command line's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twopc.verify.findings import Finding, Kind, Verdict
+from twopc.verify.history import Place
+from twopc.verify.run import Report
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Return the report as JSON values."""
+    return {
+        "held": report.held,
+        "records_in": report.records_in,
+        "elsewhere": report.elsewhere,
+        "seconds": round(report.seconds, 3),
+        "topics": [verdict_as_json(each) for each in report.verdicts],
+    }
+
+
+def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "topic": verdict.topic,
+        "held": verdict.held,
+        "expected": verdict.expected,
+        "pending": verdict.pending,
+        "found": verdict.found,
+        "matched": verdict.matched,
+        "unordered_keys": verdict.unordered_keys,
+        "counts": {kind.value: verdict.counts.get(kind, 0) for kind in Kind},
+        "findings": [finding_as_json(each) for each in verdict.findings],
+    }
+
+
+def finding_as_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind.value,
+        "key": finding.key,
+        "source": _place(finding.source),
+        "place": _place(finding.place),
+        "expected": finding.expected,
+        "found": finding.found,
+        "detail": finding.detail,
+    }
+
+
+def _place(place: Place | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    partition, offset = place
+    return {"topic": partition.topic, "partition": partition.partition, "offset": offset}

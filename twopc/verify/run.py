@@ -1,0 +1,145 @@
+"""Verifies topics: reads the input and makes of it what the job makes, reads the output, and judges.
+
+The order in which the ends are asked for keeps a running job from being blamed: first how far its output has to be
+there, then where the output ends, then where the input does. So all that is found is made of input that is read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
+from twopc.protocol.ids import Position, TopicPartition
+from twopc.protocol.recovery import BrokerState
+from twopc.verify.findings import Verdict
+from twopc.verify.history import Expected, Found, Place
+from twopc.verify.judge import Judge
+from twopc.verify.plan import VerifyPlan
+from twopc.verify.previews import Previews
+from twopc.verify.replay import Replay, plain_headers
+from twopc.verify.topics import Cluster, Extent, extent, high_watermarks, read
+
+SETTLE_SECONDS = 30.0
+PAUSE_SECONDS = 0.1
+
+Watch = Callable[[str, int, int], None]
+"""Is told what is being read, how many records of it were, and how many offsets there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The verdict on each output topic, and what was read for it."""
+
+    verdicts: tuple[Verdict, ...]
+    records_in: int
+    elsewhere: int
+    seconds: float
+
+    @property
+    def held(self) -> bool:
+        return all(verdict.held for verdict in self.verdicts)
+
+
+def verify(plan: VerifyPlan, watch: Watch = lambda what, done, total: None) -> Report:
+    """Read and judge; raise NotJudged, which says why, if that can't be done."""
+    try:
+        return _Verification(plan, watch).run()
+    except TwoPhaseCommitError as error:
+        raise NotJudged(str(error)) from error
+
+
+class _Verification:
+    def __init__(self, plan: VerifyPlan, watch: Watch) -> None:
+        self._plan = plan
+        self._watch = watch
+        self._input = Cluster(plan.servers, plan.source.properties)
+        self._output = Cluster(plan.servers, plan.output_access())
+        self._records_in = 0
+        self._elsewhere = 0
+
+    def run(self) -> Report:
+        began = time.monotonic()
+        plan = self._plan
+        complete, outputs, inputs = self._look()
+        judges = {topic: Judge(topic, complete=complete, examples=plan.examples) for topic in plan.outputs}
+        for topic, expected in self._make(inputs):
+            if topic in judges:
+                judges[topic].expect(expected)
+            else:
+                self._elsewhere += 1
+        records_in, elsewhere = self._records_in, self._elsewhere
+        for found in self._see(outputs):
+            judges[found.place.partition.topic].see(found)
+        verdicts = tuple(judge.finish() for judge in judges.values())
+        previews = Previews(verdicts)
+        if previews.wanted:
+            for topic, expected in self._make(inputs):
+                if previews.take(topic, expected) and previews.complete:
+                    break
+        verdicts = tuple(replace(each, findings=previews.filled(each)) for each in verdicts)
+        return Report(verdicts, records_in, elsewhere, time.monotonic() - began)
+
+    def _look(self) -> tuple[Mapping[TopicPartition, Position], Extent, Extent]:
+        """Return how far the output has to be there, where it is, and where the input is."""
+        plan = self._plan
+        with self._input.client() as inputs, self._output.client() as outputs:
+            complete: dict[TopicPartition, Position] = {}
+            if plan.running:
+                partitions = sorted(extent(inputs, plan.inputs, "input").ends)
+                committed = inputs.group_offsets(plan.group, partitions)
+                complete = {each: committed[each].position if each in committed else Position(0) for each in partitions}
+                self._await_markers()
+            written = extent(outputs, plan.outputs, "output")
+            highs = high_watermarks(self._output, written)
+            if not plan.committed:
+                written = replace(written, ends=highs)
+            elif not plan.running:
+                _refuse_hidden(written, highs)
+            return complete, written, extent(inputs, plan.inputs, "input")
+
+    def _await_markers(self) -> None:
+        """Positions are committed a moment before the last partition of their transaction shows what it holds."""
+        prefix = self._plan.transactional_id_prefix
+        deadline = time.monotonic() + SETTLE_SECONDS
+        with self._output.client() as client:
+            while any(
+                state is BrokerState.PREPARE_COMMIT and name.startswith(prefix)
+                for name, state in client.list_transactions().items()
+            ):
+                if time.monotonic() > deadline:
+                    raise Unavailable(f"a transaction of {prefix} has been committing for {SETTLE_SECONDS:.0f} s")
+                time.sleep(PAUSE_SECONDS)
+
+    def _make(self, inputs: Extent) -> Iterator[tuple[str, Expected]]:
+        """Read the input; yield what the job makes of it with its topic: the judged one, if the job has only one."""
+        source, sink = self._plan.source, self._plan.sink
+        replay = Replay(self._plan.job)
+        renamed = self._plan.outputs[0] if isinstance(sink.topic, str) else None
+        self._records_in = 0
+        for batch in read(self._input, inputs, key=source.key, value=source.value):
+            self._records_in += len(batch)
+            self._watch("input", self._records_in, inputs.offsets)
+            for topic, expected in replay.make(batch):
+                yield renamed or topic, expected
+
+    def _see(self, outputs: Extent) -> Iterator[Found]:
+        done = 0
+        partitions = {(each.topic, each.partition): each for each in outputs.ends}
+        for batch in read(self._output, outputs, committed=self._plan.committed):
+            for row in batch.rows:
+                place = Place(partitions[row.topic() or "", row.partition() or 0], row.offset() or 0)
+                yield Found(place, row.key(), row.value(), plain_headers(row.headers()))
+            done += len(batch)
+            self._watch("output", done, outputs.offsets)
+
+
+def _refuse_hidden(written: Extent, highs: Mapping[TopicPartition, Position]) -> None:
+    hidden = {partition: highs[partition] - end for partition, end in written.ends.items() if highs[partition] > end}
+    if hidden:
+        which = ", ".join(f"{count} offsets of {partition}" for partition, count in sorted(hidden.items()))
+        raise Unavailable(
+            f"an open transaction hides {which} from read_committed readers, so what is lost can't be told yet. If the "
+            "job is still running, say --running; else finish or abort the transaction first: start the job again"
+        )
