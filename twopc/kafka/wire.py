@@ -17,6 +17,7 @@ from typing import Any
 
 from kafka import KafkaAdminClient, errors
 from kafka.admin import ConfigResource
+from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import CoordinatorType, MetadataRequest
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
 from kafka.structs import TopicPartition as KafkaTopicPartition
@@ -38,6 +39,8 @@ logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
 REQUEST_TIMEOUT_MS = 10_000
 EARLIEST, LATEST = -2, -1
 _READ_COMMITTED = 1
+_FETCH_BYTES = 8_000_000
+_FETCH_WAIT_MS = 500
 _MAX_TIMEOUT = "transaction.max.timeout.ms"
 
 
@@ -167,6 +170,32 @@ class ControlClient:
         found = {TopicPartition(*partition): row.offset for partition, row in answer.items()}
         beyond = {partition: LATEST for partition, offset in found.items() if offset < 0 and at[partition] >= 0}
         return {partition: Position(offset) for partition, offset in found.items()} | self.offsets(beyond)
+
+    def fetch(self, partition: TopicPartition, offset: Position) -> bytes:
+        """Return the log from the batch on that holds this offset, as it stands there; empty if nothing is there."""
+        topic = FetchRequest.FetchTopic(
+            topic=partition.topic,
+            partitions=[
+                FetchRequest.FetchTopic.FetchPartition(
+                    partition=partition.partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES
+                )
+            ],
+        )
+        request = FetchRequest(
+            max_wait_ms=_FETCH_WAIT_MS, min_bytes=1, max_bytes=_FETCH_BYTES, topics=[topic], max_version=12
+        )
+
+        async def ask(client: KafkaAdminClient) -> bytes:
+            leaders = await client._async_get_leader_for_partitions({KafkaTopicPartition(*partition)})
+            answer = await client._manager.send(request, node_id=next(iter(leaders)))
+            [found] = answer.responses[0].partitions if answer.responses else [answer]
+            error = errors.for_code(answer.error_code or found.error_code)
+            if error is not errors.NoError:
+                raise error(f"fetching {partition} from {offset}")
+            return bytes(found.records or b"")
+
+        data: bytes = self._run(ask)
+        return data
 
     def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, GroupOffset]:
         """Return what the group has committed; what an open transaction holds does not count."""

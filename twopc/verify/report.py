@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from twopc.verify.findings import Finding, Kind, Verdict
-from twopc.verify.history import Place
+from twopc.verify.history import Outcome, Place
 from twopc.verify.run import Report
 
 
@@ -15,6 +15,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "held": report.held,
         "records_in": report.records_in,
         "elsewhere": report.elsewhere,
+        "transactions": {outcome.value: report.transactions.get(outcome, 0) for outcome in Outcome},
         "seconds": round(report.seconds, 3),
         "topics": [verdict_as_json(each) for each in report.verdicts],
     }

@@ -7,19 +7,22 @@ there, then where the output ends, then where the input does. So all that is fou
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.protocol.recovery import BrokerState
 from twopc.verify.findings import Verdict
-from twopc.verify.history import Expected, Found, Place
+from twopc.verify.history import Expected, Found, Outcome, Place
 from twopc.verify.judge import Judge
 from twopc.verify.plan import VerifyPlan
 from twopc.verify.previews import Previews
 from twopc.verify.replay import Replay, plain_headers
 from twopc.verify.topics import Cluster, Extent, extent, high_watermarks, read
+from twopc.verify.transactions import Transactions, scan
 
 SETTLE_SECONDS = 30.0
 PAUSE_SECONDS = 0.1
@@ -30,12 +33,18 @@ Watch = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The verdict on each output topic, and what was read for it."""
+    """The verdict on each output topic, and what was read for it.
+
+    records_in: how many records of the input were read.
+    elsewhere: how many records the job makes for topics that were not judged.
+    transactions: how many ended how, counted in each partition that they wrote to.
+    """
 
     verdicts: tuple[Verdict, ...]
     records_in: int
     elsewhere: int
     seconds: float
+    transactions: Mapping[Outcome, int] = field(default_factory=dict)
 
     @property
     def held(self) -> bool:
@@ -58,6 +67,7 @@ class _Verification:
         self._output = Cluster(plan.servers, plan.output_access())
         self._records_in = 0
         self._elsewhere = 0
+        self._transactions: Counter[Outcome] = Counter()
 
     def run(self) -> Report:
         began = time.monotonic()
@@ -79,7 +89,7 @@ class _Verification:
                 if previews.take(topic, expected) and previews.complete:
                     break
         verdicts = tuple(replace(each, findings=previews.filled(each)) for each in verdicts)
-        return Report(verdicts, records_in, elsewhere, time.monotonic() - began)
+        return Report(verdicts, records_in, elsewhere, time.monotonic() - began, dict(self._transactions))
 
     def _look(self) -> tuple[Mapping[TopicPartition, Position], Extent, Extent]:
         """Return how far the output has to be there, where it is, and where the input is."""
@@ -124,13 +134,26 @@ class _Verification:
             for topic, expected in replay.make(batch):
                 yield renamed or topic, expected
 
+    def _scan(self, outputs: Extent) -> dict[TopicPartition, Transactions]:
+        """Look up whose each output record is."""
+        found = {}
+        with self._output.client() as client:
+            for partition, end in outputs.ends.items():
+                log = scan(partial(client.fetch, partition), outputs.firsts[partition], end)
+                found[partition] = Transactions(partition, log)
+        for transactions in found.values():
+            self._transactions.update(transactions.outcomes())
+        return found
+
     def _see(self, outputs: Extent) -> Iterator[Found]:
         done = 0
         partitions = {(each.topic, each.partition): each for each in outputs.ends}
+        transactions = self._scan(outputs)
         for batch in read(self._output, outputs, committed=self._plan.committed):
             for row in batch.rows:
                 place = Place(partitions[row.topic() or "", row.partition() or 0], row.offset() or 0)
-                yield Found(place, row.key(), row.value(), plain_headers(row.headers()))
+                transaction = transactions[place.partition].at(place.offset)
+                yield Found(place, row.key(), row.value(), plain_headers(row.headers()), transaction)
             done += len(batch)
             self._watch("output", done, outputs.offsets)
 
