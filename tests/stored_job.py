@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,13 +14,17 @@ from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.layout import LEDGER, entry_name
 from twopc.protocol.ledger_facts import (
     AttemptEnded,
     AttemptStarted,
+    CheckpointCompleted,
     CheckpointReserved,
     CommittablesConfirmed,
     LossSettled,
 )
+from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
+from twopc.protocol.ledger_state import encode_entry
 from twopc.state.storage import CheckpointStorage
 
 JOB = "flights"
@@ -36,8 +42,14 @@ class StoredJob:
         self.ledger = Ledger(job, FolderStorage(self.folder))
         self._storage = CheckpointStorage(self.folder)
         self._local = root.parent / f"local-of-{job}"
-        self.attempt = AttemptId(0)
-        self.start()
+        self.attempt = self.ledger.state.current
+        if not self.attempt:
+            self.start()
+
+    def copied_to(self, root: Path) -> StoredJob:
+        """The same in another checkpoint folder, byte by byte."""
+        shutil.copytree(self.folder, root / self.job)
+        return StoredJob(root, self.job)
 
     def start(self, restored: int = 0) -> None:
         self.attempt = AttemptId(self.attempt + 1)
@@ -69,10 +81,25 @@ class StoredJob:
             self.ledger.store(CommittablesConfirmed(number, tuple(item.name for item in metadata.committables)))
         return number
 
+    def forget(self, *numbers: CheckpointId) -> None:
+        """What retention does."""
+        next_id = CheckpointId(self.ledger.state.last_reserved + 1)
+        self.ledger.store(CheckpointReserved(next_id, self.attempt, CheckpointKind.PERIODIC, numbers))
+        self.ledger.prune()
+
     def heal(self, number: CheckpointId, subtask: int, base: CheckpointId) -> None:
         """Have this subtask of an unconfirmed checkpoint restored from an earlier one."""
         bases = ((SubtaskIndex(subtask), base),)
         self.ledger.store(LossSettled(number, self.attempt, (name_of(subtask, number),), bases, "lost", 0))
+
+    def rewrite_ledger(self, record: CheckpointCompleted) -> None:
+        """Exchange the completion record of the newest checkpoint, as one who may write to the folder could."""
+        state = self.ledger.state
+        newest = replace(state.completed[-1], record=record)
+        for path in (self.folder / LEDGER).rglob("*.json"):
+            path.unlink()
+        summary = replace(state, completed=(*state.completed[:-1], newest))
+        (self.folder / LEDGER / entry_name(1)).write_bytes(encode_entry(summary, Place(self.job, 1, NOTHING_BEFORE)))
 
     def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
         index, local = SubtaskIndex(subtask), self._local / f"{number}-{subtask}"

@@ -94,7 +94,7 @@ def _at(path: Path, job: str | None) -> Located:
     # What is there is looked at by its own name: a link may stand for a folder, but not within one.
     folder = path.resolve()
     if folder.name.endswith(ARCHIVE_SUFFIX) and folder.is_file():
-        raise ConfigurationError(f"{path} is an archive: `tar -xf` it into a folder of its own, and name that")
+        raise ConfigurationError(f"{path} is an archive, and a folder is needed here: unpack it, and name that")
     if not folder.is_dir():
         raise ConfigurationError(
             f"there is no checkpoint {str(path)!r}: give an id, a label, the path of a chk-<id> folder or of a copy, "

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.errors import CheckpointCorrupted, ConfigurationError, ForeignFile
 from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.facts import NOT_OF_THIS_SHAPE, CheckpointMetadata, decode_fact
 from twopc.protocol.healing import restored_from
@@ -93,7 +93,7 @@ def check_metadata(job: str, record: CheckpointCompleted, data: bytes) -> Checkp
     except NOT_OF_THIS_SHAPE as error:
         raise CheckpointCorrupted(f"{source} lacks what a checkpoint holds") from error
     if (metadata.job, metadata.checkpoint_id) != (job, record.checkpoint_id):
-        raise CheckpointCorrupted(
+        raise ForeignFile(
             f"{source} is checkpoint {metadata.checkpoint_id} of job {metadata.job!r}: it was put here from elsewhere"
         )
     return metadata

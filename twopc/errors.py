@@ -60,6 +60,14 @@ class CheckpointCorrupted(TwoPhaseCommitError):
     restartable = False
 
 
+class NewerFormat(CheckpointCorrupted):
+    """A stored fact is of a format that a newer version of twopc has written."""
+
+
+class ForeignFile(CheckpointCorrupted):
+    """A stored file is whole, and does not belong where it is: of another job, checkpoint, place or program."""
+
+
 class TransactionLost(TwoPhaseCommitError):
     """A pre-committed transaction can't be committed any more; the message names what output is missing."""
 

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from twopc.errors import CheckpointCorrupted
@@ -29,18 +30,27 @@ def read_fact(root: Path, name: str, shown: str) -> bytes:
     Raises CheckpointCorrupted if there is something that was never stored so, or that the disk can't return;
     FileNotFoundError if there is nothing.
     """
-    *folders, last = PurePosixPath(name).parts
     try:
-        with contextlib.ExitStack() as until:
-            folder = _opened(until, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-            for each in folders:
-                folder = _opened(until, os.open(each, _FOLDER, dir_fd=folder))
-            file = _opened(until, _checked(os.open(last, _FILE, dir_fd=folder), shown))
+        with open_below(root, name, shown) as file:
             return _read_within_bounds(file, shown)
     except OSError as error:
         if error.errno in _NOT_WHAT_WAS_STORED:
             raise CheckpointCorrupted(f"{shown} can't be read as what was stored: {error.strerror}") from error
         raise
+
+
+@contextlib.contextmanager
+def open_below(root: Path, name: str, shown: str) -> Iterator[int]:
+    """Open the regular file that is at `name` below `root`, through no symbolic link; raise OSError if it is not one.
+
+    `name` must have no part that leads upwards.
+    """
+    *folders, last = PurePosixPath(name).parts
+    with contextlib.ExitStack() as until:
+        folder = _opened(until, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        for each in folders:
+            folder = _opened(until, os.open(each, _FOLDER, dir_fd=folder))
+        yield _opened(until, _checked(os.open(last, _FILE, dir_fd=folder), shown))
 
 
 def _opened(until: contextlib.ExitStack, descriptor: int) -> int:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from coordinator.ledger import Ledger
 from coordinator.storage import FolderStorage
+from tests.stored_job import JOB, StoredJob
 from twopc.cli.checkpoints import app
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.attempts import CheckpointSettings
@@ -216,3 +217,53 @@ def test_looking_changes_nothing(root: Path) -> None:
 
 def test_a_format_that_does_not_exist_is_refused(root: Path) -> None:
     assert run("list", "--checkpoint-dir", root, "-o", "yaml").exit_code == 2
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> StoredJob:
+    """Two checkpoints with all their files; the first is a savepoint."""
+    job = StoredJob(tmp_path / "whole")
+    job.checkpoint(CheckpointKind.SAVEPOINT, "before-1.2")
+    job.checkpoint(confirmed=False)
+    return job
+
+
+def test_verify_counts_what_it_has_read_and_finds_nothing(whole: StoredJob) -> None:
+    (examined,) = answer("verify", "--checkpoint-dir", whole.root)
+    assert (examined["job"], examined["checkpoints"], examined["findings"]) == (JOB, [1, 2], [])
+    assert "nothing" in run("verify", "before-1.2", "--checkpoint-dir", whole.root).stdout
+
+
+def test_verify_names_each_wrong_file_and_fails(whole: StoredJob) -> None:
+    (whole.folder / "chk-1/subtask-0/000002.sst").write_bytes(b"short")
+    (whole.folder / "chk-2/subtask-1/manifest.json").unlink()
+    result = run("verify", "--checkpoint-dir", whole.root, "-o", "json")
+    assert isinstance(result.exception, CheckpointCorrupted)
+    assert result.exception.exit_code == 5
+    (examined,) = json.loads(result.stdout)
+    assert [(each["file"], each["problem"]) for each in examined["findings"]] == [
+        (f"{JOB}/chk-1/subtask-0/000002.sst", "truncated"),
+        (f"{JOB}/chk-2/subtask-1/manifest.json", "missing"),
+    ]
+    table = run("verify", "--checkpoint-dir", whole.root).stdout
+    assert "truncated" in table
+    assert "missing" in table
+
+
+@pytest.mark.parametrize("name", ["copy", "copy.tar"])
+def test_copy_says_what_it_made_and_the_copy_can_be_shown_and_verified(
+    whole: StoredJob, tmp_path: Path, name: str
+) -> None:
+    made = answer("copy", "latest", tmp_path / name, "--checkpoint-dir", whole.root)
+    assert (made["job"], made["checkpoint_id"], made["outstanding"]) == (JOB, 2, ["txn-0-2", "txn-1-2"])
+    assert answer("show", tmp_path / name)["checkpoint_id"] == 2
+    assert answer("verify", tmp_path / name)[0]["checkpoints"] == [2]
+    assert isinstance(
+        run("copy", "latest", tmp_path / name, "--checkpoint-dir", whole.root).exception, ConfigurationError
+    )
+
+
+def test_copy_tells_people_of_transactions_that_are_open_still(whole: StoredJob, tmp_path: Path) -> None:
+    result = run("copy", "latest", tmp_path / "copy", "--checkpoint-dir", whole.root)
+    assert "2 of its transactions are not confirmed" in result.stdout
+    assert "transactions" not in run("copy", "1", tmp_path / "copy-1", "--checkpoint-dir", whole.root).stdout

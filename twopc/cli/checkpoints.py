@@ -1,39 +1,22 @@
-"""`twopc checkpoints`: look at what a checkpoint folder holds. Reads only; safe beside a running job."""
+"""`twopc checkpoints`: look at what a checkpoint folder holds, and keep it. Safe beside a running job."""
 
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from twopc.checkpoint_reference import locate
+from twopc.checkpoint_archive import opened
 from twopc.checkpoints import jobs, read_job
+from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName, Output, OutputFormat
 from twopc.cli.checkpoint_report import describe, detail_tables, loss_table, summarise, summary_table
+from twopc.cli.keeping import copy, verify
 from twopc.cli.tables import print_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 
-app = typer.Typer(help="List and show completed checkpoints. Changes nothing.", no_args_is_help=True)
-
-
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-CheckpointDir = Annotated[
-    Path,
-    typer.Option("--checkpoint-dir", envvar="TWOPC_CHECKPOINT_DIR", help="The folder that holds the checkpoints."),
-]
-Checkpoint = Annotated[
-    str, typer.Argument(help='An id, a label, "latest", or the path of a chk-<id> folder or of a copy.')
-]
-JobName = Annotated[str | None, typer.Option("--job", help="The job; can be left out where there is only one.")]
-OutputFormat = Annotated[Output, typer.Option("--output", "-o", help="How to write the answer.")]
+app = typer.Typer(help="List, show, verify and copy completed checkpoints.", no_args_is_help=True)
 
 
 @app.command(name="list")
@@ -75,10 +58,10 @@ def show(
 
     Example: twopc checkpoints show latest --checkpoint-dir checkpoints
     """
-    located = locate(checkpoint, checkpoint_dir, job)
-    if located.entry.metadata is None:
-        raise CheckpointCorrupted(located.entry.damage)
-    description = describe(located.job, located.entry, located.entry.metadata)
+    with opened(checkpoint, checkpoint_dir, job) as located:
+        if located.entry.metadata is None:
+            raise CheckpointCorrupted(located.entry.damage)
+        description = describe(located.job, located.entry, located.entry.metadata)
     if output is Output.JSON:
         typer.echo(json.dumps(description))
     else:
@@ -95,3 +78,7 @@ def _existing(checkpoint_dir: Path) -> Path:
     if not checkpoint_dir.is_dir():
         raise ConfigurationError(f"there is no checkpoint folder {checkpoint_dir}: name it with --checkpoint-dir")
     return checkpoint_dir
+
+
+app.command()(verify)
+app.command()(copy)

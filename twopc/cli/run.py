@@ -100,7 +100,7 @@ def run(
         typer.Option(
             "--from",
             envvar="TWOPC_RESTORE_FROM",
-            help="latest, none, or a checkpoint or savepoint: its id, label, or path.",
+            help="latest, none, or a checkpoint or savepoint: id, label, or path (of an archive too).",
             show_default="latest",
         ),
     ] = None,

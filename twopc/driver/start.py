@@ -1,24 +1,64 @@
-"""Which checkpoint a run starts from, as a user names it."""
+"""Which checkpoint a run starts from, as a user names it; one from elsewhere is brought here first."""
 
 from __future__ import annotations
 
+import logging
+import secrets
 from pathlib import Path
 
-from twopc.checkpoint_reference import locate
+from twopc import files
+from twopc.checkpoint_archive import opened
+from twopc.checkpoint_copy import guarded, publish, stage
+from twopc.checkpoint_reference import Located
+from twopc.checkpoints import JobCheckpoints, jobs, read_job
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
+
+log = logging.getLogger(__name__)
 
 
 def checkpoint_to_restore(settings: RunSettings, job: str) -> str:
     """Return "latest", "none" or a checkpoint id for `settings.restore_from`; ConfigurationError if it isn't there.
 
-    What may be given is in `twopc.checkpoint_reference`.
+    What may be given is in `twopc.checkpoint_reference`; and an archive of a copy. A checkpoint of another checkpoint
+    folder is copied to this run's, where the job must have no past of its own yet.
     """
     wanted = settings.restore_from
     if wanted in ("latest", "none"):
         return wanted
     root = Path(settings.checkpoint_dir)
-    found = locate(wanted, root, job)
-    if found.checkpoint_dir.resolve() != root.resolve():
-        raise ConfigurationError(f"{wanted} is in another checkpoint folder than this run's, {root}")
-    return str(found.checkpoint_id)
+    with opened(wanted, root, job) as located:
+        if located.checkpoint_dir.resolve() != root.resolve():
+            _bring(located, root)
+        return str(located.checkpoint_id)
+
+
+def _bring(located: Located, root: Path) -> None:
+    """Make the checkpoint that is elsewhere one of this folder, unless it was made so before."""
+    if located.job in jobs(root):
+        _refuse_another_past(located, read_job(root, located.job), root)
+        return
+    files.make_folder(root)
+    staging = root / f"{files.TEMPORARY}{secrets.token_hex(8)}"
+    with guarded(located, root, staging):
+        stage(located, staging)
+        publish(staging / located.job, root / located.job)
+    log.warning(
+        "checkpoint %d of job %s was copied to %s; transactions of the job that it does not hold, and that are still "
+        "open, are aborted now",
+        located.checkpoint_id,
+        located.job,
+        root,
+    )
+
+
+def _refuse_another_past(located: Located, here: JobCheckpoints, root: Path) -> None:
+    for entry in here.completed:
+        if entry.completed.record == located.entry.completed.record:
+            return
+    newest = here.completed[-1].checkpoint_id if here.completed else "none"
+    raise ConfigurationError(
+        f"job {located.job!r} has a past of its own in the checkpoint folder {root} (its newest checkpoint: {newest}), "
+        f"which checkpoint {located.checkpoint_id} of {located.checkpoint_dir} does not belong to: name another "
+        "--checkpoint-dir, in which the job has not run yet"
+    )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twopc.errors import CheckpointCorrupted
+from twopc.errors import CheckpointCorrupted, ForeignFile, NewerFormat
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 
@@ -214,6 +214,8 @@ def open_fact(data: bytes, source: str) -> tuple[str, dict[str, Any]]:
         version, kind, digest, body = (envelope[name] for name in ("format", "kind", "sha256", "body"))
     except NOT_OF_THIS_SHAPE as error:
         raise CheckpointCorrupted(f"{source} is not a stored fact of this program, or it was damaged") from error
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise NewerFormat(f"{source} has format {version}; this version of twopc reads format {FORMAT_VERSION}")
     if version != FORMAT_VERSION:
         raise CheckpointCorrupted(f"{source} has format {version}; this version of twopc reads format {FORMAT_VERSION}")
     if not (isinstance(body, dict) and all(isinstance(word, str) and word.isascii() for word in (kind, digest))):
@@ -230,5 +232,5 @@ def decode_fact(kind: str, data: bytes, source: str) -> dict[str, Any]:
     """Return the body of a stored fact of this kind; raise CheckpointCorrupted as `open_fact` does."""
     found, body = open_fact(data, source)
     if found != kind:
-        raise CheckpointCorrupted(f"{source} holds a {found!r} where a {kind!r} belongs")
+        raise ForeignFile(f"{source} holds a {found!r} where a {kind!r} belongs")
     return body

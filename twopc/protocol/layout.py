@@ -62,3 +62,10 @@ def metadata_path(checkpoint_id: CheckpointId) -> str:
 def subtask_folder(checkpoint_id: CheckpointId, subtask: SubtaskIndex) -> str:
     """What one subtask stores for one checkpoint, relative to the job's folder."""
     return f"{checkpoint_folder(checkpoint_id)}/subtask-{subtask}"
+
+
+LEDGER_FILE = f"{LEDGER}/{_ENTRY.pattern}"
+"""What a path to an entry of a job's ledger matches."""
+
+CHECKPOINT_FILE = rf"{_CHECKPOINT.pattern}/(?:subtask-[0-9]+/)?(?P<file>[^/]+)"
+"""What a path to a file of a checkpoint matches."""

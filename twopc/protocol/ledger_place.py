@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twopc.errors import CheckpointCorrupted
+from twopc.errors import ForeignFile
 
 NOTHING_BEFORE = ""
 
@@ -34,11 +34,11 @@ class Place:
     def check(self, job: str, number: int, before: bytes | None, source: str) -> None:
         """Raise CheckpointCorrupted unless this is the place of that entry; `before` is the entry before, if kept."""
         if self.job != job:
-            raise CheckpointCorrupted(f"{source} belongs to job {self.job!r}: it was put here from elsewhere")
+            raise ForeignFile(f"{source} belongs to job {self.job!r}: it was put here from elsewhere")
         if self.number != number:
-            raise CheckpointCorrupted(f"{source} was stored as entry {self.number}: it was moved or copied")
+            raise ForeignFile(f"{source} was stored as entry {self.number}: it was moved or copied")
         if before is not None and self.previous != digest_of_entry(before):
-            raise CheckpointCorrupted(f"{source} does not follow the entry before it: one of the two was exchanged")
+            raise ForeignFile(f"{source} does not follow the entry before it: one of the two was exchanged")
 
 
 def digest_of_entry(data: bytes) -> str:

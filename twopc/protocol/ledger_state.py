@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-from twopc.errors import CheckpointCorrupted, ProtocolViolation
+from twopc.errors import CheckpointCorrupted, ForeignFile, ProtocolViolation
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.facts import NOT_OF_THIS_SHAPE, encode_fact, open_fact
@@ -184,7 +184,7 @@ def decode_entry(data: bytes, source: str) -> tuple[Place, Entry | LedgerState]:
     kind, body = open_fact(data, source)
     reader = _READERS.get(kind)
     if reader is None:
-        raise CheckpointCorrupted(f"{source} is a {kind!r}, not a ledger entry of this program")
+        raise ForeignFile(f"{source} is a {kind!r}, not a ledger entry of this program")
     try:
         return Place.from_json(body["place"]), reader.from_json(body["fact"])
     except NOT_OF_THIS_SHAPE as error:

@@ -54,8 +54,13 @@ def seal_file(path: Path) -> None:
 
 def copy_file(source: Path, target: Path) -> tuple[int, str]:
     """Copy to a new, durable file; return the size and SHA-256 of what was copied."""
+    return copy_open_file(open_regular(source), target)
+
+
+def copy_open_file(descriptor: int, target: Path) -> tuple[int, str]:
+    """The same of a file that is open; closes it."""
     size, digest = 0, hashlib.sha256()
-    with os.fdopen(open_regular(source), "rb", 0) as reading, os.fdopen(files.disk.create(target), "wb", 0) as writing:
+    with os.fdopen(descriptor, "rb", 0) as reading, os.fdopen(files.disk.create(target), "wb", 0) as writing:
         while chunk := reading.read(_CHUNK_BYTES):
             digest.update(chunk)
             files.write_whole(writing.fileno(), chunk)

@@ -1,0 +1,113 @@
+"""`twopc checkpoints verify` and `copy`: whether what is kept is whole, and how it gets elsewhere."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twopc.checkpoint_archive import is_archive, opened, pack
+from twopc.checkpoint_copy import copy_checkpoint
+from twopc.checkpoint_files import examine
+from twopc.checkpoint_findings import Examined, worst
+from twopc.checkpoint_reference import Located
+from twopc.checkpoints import jobs
+from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName, Output, OutputFormat
+from twopc.cli.tables import print_tables, size_text, table
+from twopc.errors import CheckpointCorrupted, ConfigurationError
+
+
+def verify(
+    checkpoint: Annotated[
+        str | None, typer.Argument(help="An id, a label, a path, an archive; all that are kept unless given.")
+    ] = None,
+    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    job: JobName = None,
+    output: OutputFormat = Output.TABLE,
+) -> None:
+    """Read every file of the checkpoints, and compare it with what was written down when it was stored.
+
+    Names each file that is missing, truncated, damaged, foreign (of another job, checkpoint or program) or of a newer
+    format, and exits with 5 then. Needs no broker and no coordinator, and is safe beside a running job.
+
+    \b
+    Examples: twopc checkpoints verify --checkpoint-dir checkpoints
+              twopc checkpoints verify before-1.2 --job late-flights -o json
+              twopc checkpoints verify backup.tar
+    """
+    if checkpoint is None:
+        names = [job] if job is not None else jobs(checkpoint_dir)
+        if not names:
+            raise ConfigurationError(f"in the checkpoint folder {checkpoint_dir} there is no job: see --checkpoint-dir")
+        examined = [examine(checkpoint_dir, name) for name in names]
+    else:
+        with opened(checkpoint, checkpoint_dir, job) as located:
+            examined = [examine(located.checkpoint_dir, located.job, located.checkpoint_id)]
+    if output is Output.JSON:
+        typer.echo(json.dumps([asdict(each) for each in examined]))
+    else:
+        _print(examined)
+    findings = [finding for each in examined for finding in each.findings]
+    if findings:
+        raise CheckpointCorrupted(worst(findings))
+
+
+def copy(
+    checkpoint: Checkpoint,
+    target: Annotated[
+        Path, typer.Argument(help="A folder, or a file whose name ends with .tar; it must not exist yet.")
+    ],
+    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    job: JobName = None,
+    output: OutputFormat = Output.TABLE,
+) -> None:
+    """Pack one checkpoint, with all that restoring it needs, into a folder or an archive of its own.
+
+    Every byte is verified as it is copied, and the original may be deleted afterwards. The copy is a checkpoint folder
+    itself: `twopc run JOB_FILE --from TARGET` goes on from it, on another machine and with another --checkpoint-dir.
+
+    \b
+    Examples: twopc checkpoints copy before-1.2 /backup/late-flights-1.2 --job late-flights
+              twopc checkpoints copy latest late-flights.tar
+    """
+    with opened(checkpoint, checkpoint_dir, job) as located:
+        if is_archive(target):
+            pack(located, target)
+        else:
+            copy_checkpoint(located, target)
+        _report(located, target, output)
+
+
+def _report(located: Located, target: Path, output: Output) -> None:
+    outstanding = sorted(located.entry.completed.outstanding)
+    if output is Output.JSON:
+        answer = {"job": located.job, "checkpoint_id": located.checkpoint_id, "target": str(target)}
+        typer.echo(json.dumps(answer | {"outstanding": outstanding}))
+        return
+    typer.echo(f"{located.job}: checkpoint {located.checkpoint_id} is copied to {target}, and verified")
+    if outstanding:
+        typer.echo(
+            f"{len(outstanding)} of its transactions are not confirmed as committed yet: whoever restores the copy "
+            "settles them with the same brokers. To have none, copy it again in a moment"
+        )
+
+
+def _print(examined: list[Examined]) -> None:
+    heads = ("job", "checkpoints", "files", "size", "wrong")
+    rows = [
+        (
+            each.job,
+            ", ".join(map(str, each.checkpoints)) or "none",
+            f"{each.files:,}",
+            size_text(each.size_bytes),
+            str(len(each.findings) or "nothing"),
+        )
+        for each in examined
+    ]
+    print_tables([table(None, heads, rows)])
+    wrong = [(finding.file, finding.problem, finding.message) for each in examined for finding in each.findings]
+    if wrong:
+        print_tables([table("Wrong files", ("file", "is", "because"), wrong)])
