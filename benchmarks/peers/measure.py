@@ -34,6 +34,7 @@ GRACE_SECONDS = 120.0
 SLOWEST = 10_000
 """Records a second below which a run is given up."""
 COMPLAINT_BYTES = 600
+SERIES_POINTS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,8 @@ class Run:
     whole: records a second from the first to the last output record's append time. last_half: the same over the last
     half of the output. middle: between its tenth and ninetieth percent. cpu_*: CPU seconds a million input records of
     the process tree, over the whole run, start-up included, and over those two parts.
-    startup_s: from the command to the first output record.
+    startup_s: from the command to the first output record. largest_python_series: the resident set, in MB, of the
+        largest Python process, some forty times over the run.
     """
 
     system: str
@@ -58,6 +60,7 @@ class Run:
     wall_s: float = 0.0
     peak_rss_mb: float = 0.0
     largest_python_mb: float = 0.0
+    largest_python_series: tuple[float, ...] = ()
     broker_cpu_s: float = 0.0
     failure: str | None = None
 
@@ -93,17 +96,20 @@ class Bench:
         with UsageSampler(self._brokers | {os.getpid()}) as sampler:
             failure = self._play(launch, case, place, log)
         wall, broker_cpu = time.time() - began, self._broker_cpu() - broker_before
+        samples = sampler.samples
+        largest = [sample.largest_child_bytes / 1e6 for sample in samples]
         judge = WORKLOADS[case.job].judge(case)
         stamps = read_output(place.servers, place.target, case.partitions, judge)
         return Run(
             system=system.name,
             case=case,
             wall_s=wall,
-            peak_rss_mb=max((sample.resident_bytes for sample in sampler.samples), default=0) / 1e6,
-            largest_python_mb=max((sample.largest_child_bytes for sample in sampler.samples), default=0) / 1e6,
+            peak_rss_mb=max((sample.resident_bytes for sample in samples), default=0) / 1e6,
+            largest_python_mb=max(largest, default=0.0),
+            largest_python_series=tuple(largest[:: max(1, len(largest) // SERIES_POINTS)]),
             broker_cpu_s=broker_cpu,
             failure=failure or judge.complaint(),
-            **_figures(stamps, sampler.samples, case.records, began),
+            **_figures(stamps, samples, case.records, began),
         )
 
     def _play(self, launch: Launch, case: Case, place: Place, log: Path) -> str | None:

@@ -53,6 +53,10 @@ class Twopc(System):
     def launch(self, case: Case, place: Place) -> Launch:
         spec = str(JOB_FILES[case.job])
         job = write_job_file(place.folder, spec, name=place.name, source=place.source, target=place.target)
+        return self.launch_file(case, place, job)
+
+    def launch_file(self, case: Case, place: Place, job: str) -> Launch:
+        """Return the command for a job file that names its topics itself."""
         argv = [sys.executable, "-m", "twopc", "run", job, "--bootstrap-servers", place.servers, "--until-end"]
         argv += ["--host", self.host, "--master", f"local[{case.width}]", "--parallelism", str(case.width)]
         argv += ["--checkpoint-dir", str(place.folder / "checkpoints")]

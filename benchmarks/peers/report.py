@@ -26,7 +26,8 @@ HEADINGS = (
     "10th to 90th percent",
     "whole run",
     "start-up s",
-    "peak RSS MB",
+    "peak RSS MB, all",
+    "largest Python",
     "broker CPU s",
     "exact",
 )
@@ -91,6 +92,7 @@ def _row(label: str, system: str, runs: list[Run]) -> list[str]:
         _cell(runs, lambda run: run.cpu_whole, 1, 2),
         _cell(runs, lambda run: run.startup_s, 1, 1),
         _cell(runs, lambda run: run.peak_rss_mb, 1, 0),
+        _cell(runs, lambda run: run.largest_python_mb, 1, 0),
         _cell(runs, lambda run: run.broker_cpu_s, 1, 1),
         f"{exact}/{len(runs)}",
     ]

@@ -35,6 +35,20 @@ SUITES = {
     "upper": _suite(
         "100-byte values upper-cased, one subtask and two", 5_000_000, 5, (Case(), PAIR), (Case(width=2), PAIR)
     ),
+    "peers": _suite(
+        "the stateless and the keyed job on every system",
+        5_000_000,
+        3,
+        (Case(), ("bare", "twopc", "flink", "kafka-streams", "spark")),
+        (Case(job="count"), ("twopc", "flink", "kafka-streams")),
+    ),
+    "peers-python": _suite(
+        "the same on Python systems, with fewer records: they take a tenth of the rate",
+        1_000_000,
+        3,
+        (Case(), ("twopc", "quix", "pyflink")),
+        (Case(job="count"), ("twopc", "quix")),
+    ),
     "count": _suite(
         "a running count per key in RocksDB, beside the stateless job and a dict",
         5_000_000,
@@ -43,6 +57,7 @@ SUITES = {
         (Case(job="count"), PAIR),
         (Case(job="count", keys=1_000_000), PAIR),
     ),
+    "memory": _suite("resident memory over 20,000,000 records", 20_000_000, 1, (Case(), ("twopc", "twopc-process"))),
     "serdes": _suite(
         "JSON and Avro against a bare loop with the same libraries",
         5_000_000,

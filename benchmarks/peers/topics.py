@@ -73,8 +73,16 @@ def committed_end(servers: str, topic: str, partitions: int) -> int:
     admin = AdminClient({"bootstrap.servers": servers})
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     asked = {TopicPartition(topic, number): latest for number in range(partitions)}
-    answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=10)
-    return sum(answer.result().offset for answer in answers.values())
+    deadline = time.monotonic() + STALL_SECONDS
+    while True:
+        answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=10)
+        try:
+            return sum(answer.result().offset for answer in answers.values())
+        except KafkaException:
+            # A busy broker may not be ready to speak for a topic that it has just created.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def read_output(servers: str, topic: str, partitions: int, judge: Judge) -> Counter[int]:
