@@ -36,6 +36,7 @@ from coordinator.ledger import Ledger
 from coordinator.phase import Phase
 from coordinator.reading_back import earlier_checkpoints, read_back
 from coordinator.storage import Storage
+from coordinator.tidying import prune, tidy
 from twopc.clock import Clock
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Fenced, ProtocolViolation, Unavailable
@@ -196,9 +197,8 @@ class Jobs:
         while following is not None:
             decision = job.core.step(following, self._clock.now())
             self._emit(decision)
-            if isinstance(following, Stored) and any(_forgets(fact) for fact in following.facts):
-                # Only now: subtasks need not wait for deletions before they are triggered.
-                _prune(job, following.facts)
+            if isinstance(following, Stored):
+                tidy(job.name, job.ledger, following.facts)
             following = self._store(job, decision.facts) if decision.facts else None
             outcome = outcome or following
         return outcome
@@ -231,17 +231,5 @@ class Jobs:
             log.error("job %s: %s (%s)", job.name, reason, type(facts[-1]).__name__)
             return NotStored(facts, reason)
         if any(isinstance(fact, AttemptStarted | AttemptEnded) for fact in facts):
-            _prune(job, facts)
+            prune(job.name, job.ledger, facts)
         return Stored(facts)
-
-
-def _forgets(fact: Fact) -> bool:
-    return bool(getattr(fact, "forgotten", ()))
-
-
-def _prune(job: _Job, facts: tuple[Fact, ...]) -> None:
-    reached(CrashPoint.COORDINATOR_BEFORE_PRUNE, checkpoint=getattr(facts[-1], "checkpoint_id", 0))
-    try:
-        job.ledger.prune()
-    except OSError as error:
-        log.warning("job %s: old checkpoints could not be deleted: %s", job.name, error.strerror)

@@ -66,7 +66,12 @@ class Ledger:
         state = self.state.apply(fact)
         self._append(fact)
         self.state = state
-        if isinstance(fact, AttemptStarted) or self._unsummarised >= self._summary_every:
+        if isinstance(fact, AttemptStarted):
+            self._summarise()
+
+    def tidy(self) -> None:
+        """Sum up if there are many entries; raise Fenced as `store` does."""
+        if self._unsummarised >= self._summary_every:
             self._summarise()
 
     def metadata(self, checkpoint_id: CheckpointId) -> CheckpointMetadata:

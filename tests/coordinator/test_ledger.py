@@ -140,6 +140,7 @@ def test_the_number_of_entries_is_bounded(storage: Storage) -> None:
     ledger.store(started(1))
     for number in range(1, 60):
         reserve(ledger, number)
+        ledger.tidy()
         assert len(entry_numbers(storage)) <= 11
     assert Ledger(JOB, storage).state == ledger.state
 

@@ -7,16 +7,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.events import SessionId
 from coordinator.ledger import Ledger
 from coordinator.retention import to_forget
-from coordinator.storage import MemoryStorage
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, Scene, checkpoint
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_facts import CheckpointCompleted, LossSettled
-from twopc.protocol.messages import ToSubtask, Trigger
 
 KINDS = st.sampled_from([CheckpointKind.PERIODIC, CheckpointKind.MANUAL, CheckpointKind.SAVEPOINT])
 
@@ -133,29 +130,3 @@ def test_a_savepoint_outlives_any_number_of_checkpoints_and_restarts_and_can_be_
     record = Ledger(JOB, scene.storage).state.find(checkpoint(1))
     assert record is not None
     assert (record.record.kind, record.record.label) == (CheckpointKind.SAVEPOINT, "before-upgrade")
-
-
-class WatchedDisk(MemoryStorage):
-    """Notes what had been sent when a folder was removed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sent: list[tuple[SessionId, ToSubtask]] = []
-        self.sent_before_removal: list[tuple[SessionId, ToSubtask]] = []
-
-    def remove_folder(self, folder: str) -> None:
-        self.sent_before_removal = list(self.sent)
-        super().remove_folder(folder)
-
-
-def test_what_is_forgotten_is_deleted_only_when_all_subtasks_are_triggered() -> None:
-    disk = WatchedDisk()
-    scene = Scene(disk, replace(SETTINGS, retained=1))
-    scene.run()
-    scene.complete(1)
-    scene.complete(2)
-    scene.outlet.sent.clear()
-    disk.sent = scene.outlet.sent
-    scene.wait(INTERVAL)
-    assert [message for _, message in disk.sent_before_removal] == [Trigger(checkpoint(3))] * 2
-    assert "chk-1" not in disk.list("")
