@@ -184,9 +184,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     costs = []
-    print(
-        f"{'subtasks':>9}{'CPU ms':>10}{'wall ms':>10}{'CPU us each':>13}{'metadata kB':>13}{'ledger kB':>11}", end=""
-    )
+    print(f"{'subtasks':>9}{'CPU ms':>10}{'wall ms':>10}{'CPU us each':>13}{'metadata kB':>13}", end="")
     print(f"{'ledger kB':>11}{'fsyncs':>8}{'of them to complete':>21}{'memory MB':>11}")
     for count in options.subtasks:
         cost = measured_apart(count, options.checkpoints)
