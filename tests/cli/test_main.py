@@ -105,6 +105,8 @@ def test_help_lists_every_command() -> None:
         "stop",
         "checkpoints",
         "coordinator",
+        "verify",
+        "produce",
         "bench",
         "broker",
         "version",

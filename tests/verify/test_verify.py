@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ from twopc.cli import main
 from twopc.crashpoints import VARIABLE, CrashPoint
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
+from twopc.verify.load import load_value, read_load
 
 pytestmark = pytest.mark.broker
 
@@ -162,3 +167,35 @@ def _delete_before(servers: str, topic: str, offset: int) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     [future] = admin.delete_records([TopicPartition(topic, partition, offset)]).values()
     future.result(30)
+
+
+def test_a_load_is_written_at_a_rate_and_can_be_held_against_its_plan(broker: Broker, topic: Callable[[], str]) -> None:
+    name, servers = topic(), broker.bootstrap_servers
+    create_topic(servers, name, 2)
+    plan = ("produce", "--topic", name, "-n", "500", "--keys", "7", "-b", servers, "-o", "json")
+    produced = twopc(*plan, "--rate", "2000")
+    assert produced.code == 0, produced.err
+    assert json.loads(produced.out)["acknowledged"] == 500
+    assert {read_load(record.value or b"").key for record in read_topic(servers, name)} == {
+        b"key-%d" % number for number in range(7)
+    }
+    assert twopc(*plan, "--check").code == 0
+    produce(servers, name, [Write(load_value(b"key-1", 0, 100), key=b"key-1")])
+    checked = twopc(*plan, "--check")
+    assert (checked.code, json.loads(checked.out)["counts"]["duplicated"]) == (1, 1)
+
+
+def test_an_interrupted_load_says_how_far_it_went(broker: Broker, topic: Callable[[], str]) -> None:
+    name, servers = topic(), broker.bootstrap_servers
+    create_topic(servers, name)
+    command = [sys.executable, "-m", "twopc", "produce", "--topic", name, "--rate", "500", "-b", servers, "-o", "json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not read_topic(servers, name):
+        assert time.monotonic() < deadline, "nothing was written"
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    told = json.loads(out)
+    assert (process.returncode, told["interrupted"], told["failed"]) == (130, True, 0)
+    assert told["acknowledged"] == len(read_topic(servers, name))

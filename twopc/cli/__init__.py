@@ -28,6 +28,7 @@ _COMMANDS = {
     "checkpoints": "twopc.cli.checkpoints",
     "coordinator": "twopc.cli.coordinator",
     "verify": "twopc.cli.verify",
+    "produce": "twopc.cli.produce",
     "bench": "twopc.cli.bench",
     "broker": "twopc.cli.broker",
     "version": "twopc.cli.version",

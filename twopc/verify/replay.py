@@ -14,8 +14,8 @@ from twopc.column import ColumnError, user_code_error
 from twopc.errors import ConfigurationError
 from twopc.job import JobDefinition
 from twopc.kafka.sink import KafkaSink
+from twopc.operators import KeyedStateStore
 from twopc.operators.chain import Chain
-from twopc.operators.keyed import KeyedStateStore
 from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Record, Row
 from twopc.serde import Serde

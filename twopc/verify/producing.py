@@ -1,0 +1,125 @@
+"""Writes a load to a topic, at a rate if one is wanted; and judges whether a topic holds a load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from twopc.errors import ConfigurationError, NotJudged, TwoPhaseCommitError, Unavailable
+from twopc.kafka.client_config import producer_config
+from twopc.protocol.ids import TopicPartition
+from twopc.verify.findings import Verdict
+from twopc.verify.history import Expected, Found, Place
+from twopc.verify.judge import Judge
+from twopc.verify.load import LoadPlan
+from twopc.verify.replay import plain_headers
+from twopc.verify.topics import Cluster, extent, read
+
+FLUSH_SECONDS = 120.0
+POLL_EVERY = 1_000
+ROOM_SECONDS = 0.05
+
+Watch = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """What became of a load."""
+
+    acknowledged: int
+    failed: int
+    seconds: float
+    interrupted: bool
+    first_failure: str = ""
+
+
+def produce(plan: LoadPlan, servers: str, watch: Watch = lambda done: None) -> Produced:
+    """Write the load; on Ctrl-C wait for what is under way, and say how far it went."""
+    with Cluster(servers, {}).client() as client:
+        if plan.topic not in client.topics([plan.topic]):
+            raise ConfigurationError(
+                f"topic {plan.topic!r} isn't there: create it (kafka-topics.sh --create --topic {plan.topic} ...)"
+            )
+    return _Writing(plan, servers, watch).run()
+
+
+class _Writing:
+    def __init__(self, plan: LoadPlan, servers: str, watch: Watch) -> None:
+        self._plan = plan
+        self._watch = watch
+        self._failed = 0
+        self._first_failure = ""
+        self._enqueued = 0
+        self._began = time.monotonic()
+        config = producer_config(servers, {"linger.ms": 5 if plan.rate is None else 1})
+        try:
+            self._producer = Producer({**config, "on_delivery": self._on_delivery})
+        except KafkaException as error:
+            raise Unavailable(f"no producer could be made: {error}") from error
+
+    def run(self) -> Produced:
+        interrupted = False
+        try:
+            self._enqueue_all()
+        except KeyboardInterrupt:
+            interrupted = True
+        left = self._producer.flush(FLUSH_SECONDS)
+        failed = self._failed + left
+        acknowledged = self._enqueued - failed
+        self._watch(acknowledged)
+        return Produced(acknowledged, failed, time.monotonic() - self._began, interrupted, self._first_failure)
+
+    def _enqueue_all(self) -> None:
+        rate = self._plan.rate
+        every = POLL_EVERY if rate is None else max(1, min(POLL_EVERY, rate // 100))
+        for record in self._plan.all():
+            if self._enqueued % every == 0:
+                self._pause(rate)
+                self._watch(self._enqueued - len(self._producer))
+            self._enqueue(record.key, record.value)
+            self._enqueued += 1
+
+    def _pause(self, rate: int | None) -> None:
+        """Wait until the next record is due, and take the reports that have arrived."""
+        ahead = 0.0 if rate is None else self._enqueued / rate - (time.monotonic() - self._began)
+        self._producer.poll(max(0.0, ahead))
+        while rate is not None and (ahead := self._enqueued / rate - (time.monotonic() - self._began)) > 0:
+            time.sleep(ahead)
+
+    def _enqueue(self, key: bytes, value: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(self._plan.topic, value, key)
+            except BufferError:
+                self._producer.poll(ROOM_SECONDS)
+            except KafkaException as error:
+                raise Unavailable(f"producing to {self._plan.topic} failed: {error}") from error
+            else:
+                return
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed += 1
+            self._first_failure = self._first_failure or str(error)
+
+
+def check(plan: LoadPlan, servers: str) -> Verdict:
+    """Judge whether the topic holds this load and nothing else; raise NotJudged if that can't be told."""
+    cluster = Cluster(servers, {})
+    judge = Judge(plan.topic)
+    load = TopicPartition("load", 0)
+    for number, record in enumerate(plan.all()):
+        judge.expect(Expected(Place(load, number), record.key, record.value))
+    try:
+        with cluster.client() as client:
+            found = extent(client, (plan.topic,), "output")
+        for batch in read(cluster, found):
+            for row in batch.rows:
+                place = Place(TopicPartition(plan.topic, row.partition() or 0), row.offset() or 0)
+                judge.see(Found(place, row.key(), row.value(), plain_headers(row.headers())))
+    except TwoPhaseCommitError as error:
+        raise NotJudged(str(error)) from error
+    return judge.finish()
