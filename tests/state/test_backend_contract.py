@@ -74,6 +74,13 @@ def test_a_scan_yields_the_prefix_only_in_key_order(backend: StateBackend) -> No
     assert [key for key, _ in backend.scan(Family.KEYED, b"\xff")] == [b"\xff\xff"]
 
 
+def test_the_first_item_from_a_key_on_is_that_key_or_the_next(backend: StateBackend) -> None:
+    backend.put_many(Family.KEYED, [(b"b", b"1"), (b"d", b"2")])
+    found = [backend.first_from(Family.KEYED, start) for start in (b"", b"b", b"b\x00", b"d\x00")]
+    assert found == [(b"b", b"1"), (b"b", b"1"), (b"d", b"2"), None]
+    assert backend.first_from(Family.OPERATOR, b"") is None
+
+
 @pytest.mark.parametrize(
     ("prefix", "left"),
     [

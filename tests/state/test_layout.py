@@ -10,6 +10,7 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
 from twopc.protocol.layout import subtask_folder
 from twopc.state.layout import (
+    after_prefix,
     is_file_name,
     parse_keyed_key,
     parse_position_key,
@@ -118,3 +119,18 @@ def test_names_that_rocksdb_uses_may_be_paths(name: str) -> None:
 )
 def test_other_names_may_not(name: str) -> None:
     assert not is_file_name(name)
+
+
+crowded = st.lists(st.sampled_from([0x61, 0x62, 0xFF]), max_size=4).map(bytes)
+
+
+@given(crowded, crowded)
+def test_between_a_prefix_and_what_follows_it_is_all_that_starts_with_it_and_nothing_else(
+    prefix: bytes, key: bytes
+) -> None:
+    end = after_prefix(prefix)
+    assert (prefix <= key and (end is None or key < end)) == key.startswith(prefix)
+
+
+def test_nothing_follows_the_greatest_prefixes() -> None:
+    assert [after_prefix(prefix) for prefix in (b"", b"\xff", b"a\xff")] == [None, None, b"b"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,28 @@ def test_a_database_that_no_snapshot_made_is_refused(tmp_path: Path) -> None:
     RocksDBBackend.open_fresh(tmp_path / "db").close()
     with pytest.raises(CheckpointCorrupted, match="mark"):
         RocksDBBackend.open_restored(tmp_path / "db")
+
+
+def test_a_snapshot_that_is_opened_to_look_at_can_be_read_and_not_written(snapshot: Path) -> None:
+    tables = {path.name: path.read_bytes() for path in snapshot.glob("*.sst")}
+    backend = RocksDBBackend.open_read_only(snapshot)
+    try:
+        assert sum(1 for _ in backend.scan(Family.KEYED)) == KEYS
+        with pytest.raises(OSError, match="can't write"):
+            backend.put_many(Family.KEYED, [(b"more", b"")])
+    finally:
+        backend.close()
+    assert {path.name: path.read_bytes() for path in snapshot.glob("*.sst")} == tables
+
+
+@pytest.mark.parametrize("opened", [RocksDBBackend.open_restored, RocksDBBackend.open_read_only])
+def test_a_manifest_that_is_empty_is_refused_however_it_is_opened(
+    snapshot: Path, opened: Callable[[Path], RocksDBBackend]
+) -> None:
+    (manifest,) = snapshot.glob("MANIFEST-*")
+    manifest.write_bytes(b"")
+    with pytest.raises(CheckpointCorrupted, match="snapshot"):
+        opened(snapshot)
 
 
 def test_a_scan_that_meets_a_damaged_block_raises_instead_of_ending(snapshot: Path) -> None:

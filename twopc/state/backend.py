@@ -46,6 +46,10 @@ class StateBackend(ABC):
         """Yield the items whose key starts with `prefix`, in key order; raise CheckpointCorrupted if a read fails."""
 
     @abstractmethod
+    def first_from(self, family: Family, start: bytes) -> tuple[bytes, bytes] | None:
+        """Return the item with the smallest key that is not smaller than `start`, None if there is none."""
+
+    @abstractmethod
     def delete_prefix(self, family: Family, prefix: bytes) -> None:
         """Delete every key that starts with `prefix`, atomically; an empty prefix empties the family."""
 

@@ -85,6 +85,12 @@ def operator_key(name: str) -> bytes:
     return name.encode()
 
 
+def after_prefix(prefix: bytes) -> bytes | None:
+    """Return the smallest key greater than all that start with `prefix`; None if there is no such key."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+
+
 def unfinished_folder(subtask: SubtaskIndex, token: str) -> str:
     """Return the name under which a snapshot is written before it is whole."""
     return f".subtask-{subtask}.tmp-{token}"

@@ -55,6 +55,11 @@ class MemoryBackend(StateBackend):
         found = self._of(family)
         yield from [(key, found[key]) for key in sorted(found) if key.startswith(prefix)]
 
+    def first_from(self, family: Family, start: bytes) -> tuple[bytes, bytes] | None:
+        found = self._of(family)
+        key = min((key for key in found if key >= start), default=None)
+        return None if key is None else (key, found[key])
+
     def delete_prefix(self, family: Family, prefix: bytes) -> None:
         self._families[family] = {key: value for key, value in self._of(family).items() if not key.startswith(prefix)}
 

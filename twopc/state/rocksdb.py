@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import cast
 
 from rocksdict import (
+    AccessType,
     BlockBasedOptions,
     Cache,
     Checkpoint,
@@ -32,6 +33,7 @@ from rocksdict import (
 
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.state.backend import Family, StateBackend
+from twopc.state.layout import after_prefix
 
 MIB = 1024 * 1024
 BLOCK_CACHE_BYTES = 64 * MIB
@@ -76,11 +78,16 @@ def _without_log() -> WriteOptions:
 
 
 class RocksDBBackend(StateBackend):
-    """One RocksDB with a column family per Family; made by `open_fresh` or `open_restored`."""
+    """One RocksDB with a column family per Family; made by `open_fresh`, `open_restored` or `open_read_only`."""
 
-    def __init__(self, folder: Path, options: Options) -> None:
+    def __init__(self, folder: Path, options: Options, access: AccessType | None = None) -> None:
         self._folder = folder
-        self._db = Rdict(str(folder), options=options, column_families={family.value: options for family in Family})
+        self._db = Rdict(
+            str(folder),
+            options=options,
+            column_families={family.value: options for family in Family},
+            access_type=access or AccessType.read_write(),
+        )
         self._families = {family: self._db.get_column_family(family.value) for family in Family}
         self._handles = {family: self._db.get_column_family_handle(family.value) for family in Family}
         self._write_options = _without_log()
@@ -100,12 +107,24 @@ class RocksDBBackend(StateBackend):
     @classmethod
     def open_restored(cls, folder: Path) -> RocksDBBackend:
         """Open what a snapshot holds, in place; raise CheckpointCorrupted if it can't be what was written."""
+        return cls._opened(folder, AccessType.read_write())
+
+    @classmethod
+    def open_read_only(cls, folder: Path) -> RocksDBBackend:
+        """Open what a snapshot holds as it is, to look at: nothing can be written, nothing is compacted.
+
+        RocksDB still writes a log of its own into `folder`: it must be a private one.
+        """
+        return cls._opened(folder, AccessType.read_only())
+
+    @classmethod
+    def _opened(cls, folder: Path, access: AccessType) -> RocksDBBackend:
         options = _options()
         options.create_if_missing(False)
         if not folder.is_dir():
             raise CheckpointCorrupted(f"{folder} is not there, so no state can be restored from it")
         try:
-            backend = cls(folder, options)
+            backend = cls(folder, options, access)
         except Exception as error:
             raise CheckpointCorrupted(f"RocksDB refuses to open {folder}: {error}") from error
         try:
@@ -156,8 +175,19 @@ class RocksDBBackend(StateBackend):
         except Exception as error:
             raise self._unreadable(error) from error
 
+    def first_from(self, family: Family, start: bytes) -> tuple[bytes, bytes] | None:
+        try:
+            found = self._families[family].iter()
+            found.seek(start)
+            if found.valid():
+                return found.key(), found.value()
+            found.status()
+            return None
+        except Exception as error:
+            raise self._unreadable(error) from error
+
     def delete_prefix(self, family: Family, prefix: bytes) -> None:
-        end = _after_prefix(prefix)
+        end = after_prefix(prefix)
         if end is None:
             self.put_many(family, [(key, None) for key, _ in self.scan(family, prefix)])
             return
@@ -206,9 +236,3 @@ class FrozenDatabase:
             raise CheckpointDeclined(f"RocksDB could not write a snapshot to {folder}: {error}") from error
         finally:
             self._not_frozen.release()
-
-
-def _after_prefix(prefix: bytes) -> bytes | None:
-    """Return the smallest key greater than all that start with `prefix`; None if there is no such key."""
-    stem = prefix.rstrip(b"\xff")
-    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
