@@ -26,6 +26,7 @@ from twopc.runtime.subtask import Parts, Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.layout import parse_snapshot_path
 from twopc.state.restore import restore_state
+from twopc.state.serdes import write_serdes
 from twopc.state.storage import CheckpointStorage
 
 log = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
         storage, spec.snapshots, [split.partition for split in spec.splits], spec.subtask, work_folder
     )
     closing.callback(backend.close)
+    write_serdes(backend, definition.state_serdes)
     settings = spec.settings
     patience = max(SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000)
     # A process that was held up until its attempt was over must not open anything: it would only be in the way.

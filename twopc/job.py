@@ -54,6 +54,11 @@ class JobDefinition:
                 "give each a name of its own"
             )
 
+    @property
+    def state_serdes(self) -> dict[str, Serde]:
+        """How each state by key is encoded, by name."""
+        return {step.name: step.state for step in self.steps if isinstance(step, StatefulMap)}
+
     def describe(self) -> str:
         """Return the job as text, a line for each of its parts."""
         parts = [_described(self.source.describe()), *map(str, self.steps), _described(self.sink.describe())]

@@ -26,6 +26,7 @@ _COMMANDS = {
     "savepoint": "twopc.cli.savepoint",
     "stop": "twopc.cli.stop",
     "checkpoints": "twopc.cli.checkpoints",
+    "state": "twopc.cli.state",
     "coordinator": "twopc.cli.coordinator",
     "verify": "twopc.cli.verify",
     "produce": "twopc.cli.produce",

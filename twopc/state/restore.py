@@ -46,7 +46,7 @@ def restore_state(
     `snapshots` are those of the restored checkpoint, or none. Raises CheckpointCorrupted if one can't be trusted.
     """
     mine = frozenset(partitions)
-    _refuse_two_owners(snapshots)
+    refuse_two_owners(snapshots)
     sources = [
         snapshot for snapshot in snapshots if snapshot.subtask == subtask or not mine.isdisjoint(_owned(snapshot))
     ]
@@ -69,7 +69,8 @@ def _owned(snapshot: SubtaskSnapshot) -> frozenset[TopicPartition]:
     return frozenset(position.partition for position in snapshot.positions)
 
 
-def _refuse_two_owners(snapshots: Iterable[SubtaskSnapshot]) -> None:
+def refuse_two_owners(snapshots: Iterable[SubtaskSnapshot]) -> None:
+    """Raise CheckpointCorrupted if a partition is in two snapshots."""
     owners: dict[TopicPartition, SubtaskIndex] = {}
     for snapshot in snapshots:
         for partition in _owned(snapshot):
@@ -136,16 +137,21 @@ def _fetched(storage: SnapshotSource, snapshot: SubtaskSnapshot, folder: Path) -
     storage.fetch(snapshot.state, folder)
     backend = RocksDBBackend.open_restored(folder)
     try:
-        stored = read_positions(backend)
-        if set(stored) != set(snapshot.positions):
-            raise CheckpointCorrupted(
-                f"the state in {snapshot.state.path} does not belong to its checkpoint: it stands at "
-                f"{_listed(stored)}, the metadata at {_listed(snapshot.positions)}"
-            )
+        refuse_other_positions(backend, snapshot)
     except BaseException:
         backend.close()
         raise
     return backend
+
+
+def refuse_other_positions(backend: StateBackend, snapshot: SubtaskSnapshot) -> None:
+    """Raise CheckpointCorrupted unless the state stands where the metadata of its checkpoint says."""
+    stored = read_positions(backend)
+    if set(stored) != set(snapshot.positions):
+        raise CheckpointCorrupted(
+            f"the state in {snapshot.state.path} does not belong to its checkpoint: it stands at "
+            f"{_listed(stored)}, the metadata at {_listed(snapshot.positions)}"
+        )
 
 
 def _listed(positions: Sequence[object]) -> str:

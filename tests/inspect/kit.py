@@ -1,0 +1,58 @@
+"""A job's checkpoint folder with real state in it: RocksDB snapshots, made without a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.stored_job import StoredJob, name_of
+from twopc.protocol.facts import Committable, PartitionPosition, SubtaskSnapshot
+from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.serde import Json, Serde
+from twopc.state.keyed import KeyedState, OperatorState
+from twopc.state.positions import write_positions
+from twopc.state.rocksdb import RocksDBBackend
+from twopc.state.serdes import write_serdes
+
+LEFT, RIGHT = TopicPartition("in", 0), TopicPartition("in", 1)
+
+
+class JobWithState(StoredJob):
+    """Two subtasks, of which each owns some input partitions; what they store is `values`, changed between checkpoints.
+
+    `owners` says which partitions each subtask reads, `own` what an operator keeps for itself in each.
+    """
+
+    def __init__(self, root: Path, serdes: Mapping[str, Serde] | None = None) -> None:
+        self.values: dict[tuple[TopicPartition, str, bytes], bytes] = {}
+        self.owners: dict[int, tuple[TopicPartition, ...]] = {0: (LEFT,), 1: (RIGHT,)}
+        self.own: dict[int, bytes] = {}
+        self.serdes: Mapping[str, Serde] = {"count": Json()} if serdes is None else serdes
+        super().__init__(root)
+
+    def put(self, partition: TopicPartition, key: bytes, value: bytes, name: str = "count") -> None:
+        self.values[partition, name, key] = value
+
+    def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
+        index, mine = SubtaskIndex(subtask), self.owners[subtask]
+        positions = tuple(PartitionPosition(each, "topic-id", Position(100 * number)) for each in mine)
+        local = self._local / f"{number}-{subtask}"
+        local.mkdir(parents=True)
+        backend = RocksDBBackend.open_fresh(local / "db")
+        try:
+            write_serdes(backend, self.serdes)
+            for (partition, name, key), value in self.values.items():
+                if partition in mine:
+                    KeyedState(backend).put_many(name, [(partition, key, value)])
+            if subtask in self.own:
+                OperatorState(backend).put("own", self.own[subtask])
+            write_positions(backend, positions)
+            backend.snapshot(local / "snapshot")
+        finally:
+            backend.close()
+        return SubtaskSnapshot(
+            subtask=index,
+            positions=positions,
+            state=self._storage.put(number, index, local / "snapshot", key_count=len(self.values)),
+            committables=(Committable(name_of(subtask, number), number, index, {"producer_id": 7}),),
+        )

@@ -1,0 +1,166 @@
+"""A checkpoint that is opened from Python shows what was stored, and changes nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.inspect.kit import LEFT, RIGHT, JobWithState
+from tests.stored_job import JOB, tree
+from twopc.errors import CheckpointCorrupted, ConfigurationError, UserCodeError
+from twopc.inspect import Checkpoint, StateSize, open_checkpoint
+from twopc.inspect.snapshots import OpenSnapshots
+from twopc.protocol.ids import TopicPartition
+from twopc.serde import Avro, Bytes, Json, Serde, String
+
+
+def opened(job: JobWithState, reference: str | int = "latest", serdes: dict[str, Serde] | None = None) -> Checkpoint:
+    return open_checkpoint(reference, checkpoint_dir=job.root, serdes=serdes)
+
+
+def test_a_checkpoint_tells_positions_and_what_became_of_its_transactions(shared: JobWithState) -> None:
+    with opened(shared) as checkpoint:
+        assert (checkpoint.job, checkpoint.checkpoint_id, checkpoint.attempt) == (JOB, 1, 1)
+        assert [(each.partition, each.position) for each in checkpoint.positions] == [(LEFT, 100), (RIGHT, 100)]
+        assert [(each.name, each.outcome) for each in checkpoint.transactions] == [
+            ("txn-0-1", "confirmed"),
+            ("txn-1-1", "confirmed"),
+        ]
+        assert [each.subtask for each in checkpoint.subtasks] == [0, 1]
+        assert checkpoint.folder == shared.folder / "chk-1"
+
+
+def test_a_transaction_that_nobody_confirmed_is_outstanding_and_one_given_up_is_lost(job: JobWithState) -> None:
+    second = job.checkpoint(confirmed=False)
+    job.heal(second, subtask=1, base=second)
+    with opened(job) as checkpoint:
+        assert [each.outcome for each in checkpoint.transactions] == ["outstanding", "lost"]
+
+
+def test_a_key_is_found_as_the_job_has_it_and_decoded(shared: JobWithState) -> None:
+    with opened(shared) as checkpoint:
+        counts = checkpoint.state("count")
+        assert [counts.get("EWR"), counts.get(b"EWR"), counts.get(b"\xff\x00")] == [5, 5, {"n": [1, None]}]
+        assert counts.get("JFK") is None
+
+
+def test_a_key_that_several_partitions_have_is_found_in_each(shared: JobWithState) -> None:
+    with opened(shared) as checkpoint:
+        counts = checkpoint.state("count")
+        assert [(each.partition, each.subtask, each.value) for each in counts.find("LGA")] == [
+            (LEFT, 0, 3),
+            (RIGHT, 1, 2),
+        ]
+        assert counts.get("LGA", RIGHT) == 2
+        with pytest.raises(ConfigurationError, match=r"in\[0\], in\[1\]"):
+            counts.get("LGA")
+        with pytest.raises(ConfigurationError, match=r"no input partition in\[7\]; it has in\[0\], in\[1\]"):
+            counts.get("LGA", TopicPartition("in", 7))
+
+
+def test_a_scan_yields_the_keys_that_begin_so_over_all_partitions(shared: JobWithState) -> None:
+    with opened(shared) as checkpoint:
+        counts = checkpoint.state("count")
+        assert [(each.partition, each.key) for each in counts.scan("L")] == [(LEFT, b"LGA"), (RIGHT, b"LGA")]
+        assert [each.key for each in counts.scan(b"\xff")] == [b"\xff\x00"]
+        assert [each.key for each in counts.items()] == [b"EWR", b"LGA", b"LGA", b"\xff\x00"]
+        assert counts.size() == StateSize(keys=4, size_bytes=3 * 4 + 2 + len('{"n":[1,null]}'))
+
+
+def test_states_do_not_mix_and_a_declared_one_without_keys_is_there(tmp_path: Path) -> None:
+    job = JobWithState(tmp_path / "checkpoints", {"count": Json(), "empty": Json()})
+    for name in ("a", "count", "counts"):
+        job.put(LEFT, b"k", b'"%s"' % name.encode(), name)
+    job.checkpoint()
+    with opened(job) as checkpoint:
+        assert checkpoint.states == ("a", "count", "counts", "empty")
+        assert [each.value for each in checkpoint.state("count").items()] == ["count"]
+        assert list(checkpoint.state("empty").items()) == []
+        with pytest.raises(ConfigurationError, match="no state 'total'; it has: a, count, counts, empty"):
+            checkpoint.state("total")
+
+
+def test_what_an_operator_keeps_for_itself_is_an_entry_of_each_subtask(job: JobWithState) -> None:
+    job.own = {0: b"of 0", 1: b"of 1"}
+    job.checkpoint()
+    with opened(job) as checkpoint:
+        found = list(checkpoint.state("own").items())
+        assert [(each.subtask, each.partition, each.raw) for each in found] == [(0, None, b"of 0"), (1, None, b"of 1")]
+        assert list(checkpoint.entries())[-2:] == found
+
+
+SCHEMA = {"type": "record", "name": "Total", "fields": [{"name": "n", "type": "int"}]}
+
+
+def test_values_are_decoded_by_the_serde_that_the_job_declared(tmp_path: Path) -> None:
+    serdes: dict[str, Serde] = {"json": Json(), "text": String(), "bytes": Bytes(), "avro": Avro(SCHEMA)}
+    values = {"json": [1, "a"], "text": "text", "bytes": b"\x00", "avro": {"n": 7}}
+    job = JobWithState(tmp_path / "checkpoints", serdes)
+    for name, serde in serdes.items():
+        job.put(LEFT, b"k", serde.serialize(values[name]) or b"", name)
+    job.checkpoint()
+    with opened(job) as checkpoint:
+        assert {name: checkpoint.state(name).get("k") for name in serdes} == values
+        assert {name: str(checkpoint.serde(name)) for name in serdes} == {name: str(serdes[name]) for name in serdes}
+
+
+class Own(Json):
+    """A serde of the user's."""
+
+
+def test_a_serde_of_the_users_own_is_not_imported_and_its_values_are_bytes(tmp_path: Path) -> None:
+    job = JobWithState(tmp_path / "checkpoints", {"count": Own()})
+    job.put(LEFT, b"k", b"7")
+    job.checkpoint()
+    with opened(job) as checkpoint:
+        assert checkpoint.serde("count") is None
+        assert checkpoint.state("count").get("k") == b"7"
+    with opened(job, serdes={"count": Own()}) as checkpoint:
+        assert checkpoint.state("count").get("k") == 7
+
+
+def test_a_value_that_its_serde_refuses_is_an_error_that_names_it_and_its_bytes_are_there(job: JobWithState) -> None:
+    job.put(LEFT, b"bad", b"{")
+    job.checkpoint()
+    with opened(job) as checkpoint:
+        (entry,) = checkpoint.state("count").find("bad")
+        assert entry.raw == b"{"
+        with pytest.raises(UserCodeError, match=r"state 'count' of key b'bad' in in\[0\] can't be decoded by Json"):
+            _ = entry.value
+
+
+def test_an_older_checkpoint_is_opened_by_its_id_and_shows_what_it_held(job: JobWithState) -> None:
+    job.put(LEFT, b"EWR", b"6")
+    job.checkpoint()
+    with opened(job, 1) as first, opened(job, "latest") as second:
+        assert [each.state("count").get("EWR") for each in (first, second)] == [5, 6]
+
+
+def test_looking_changes_no_file_of_the_checkpoint_folder_and_leaves_none_elsewhere(
+    shared: JobWithState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tree(shared.root)
+    (tmp_path / "private").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "private"))
+    with opened(shared) as checkpoint:
+        assert len(list(checkpoint.entries())) == 4
+        assert [path.stat().st_mode & 0o777 for path in (tmp_path / "private").iterdir()] == [0o700]
+    assert list((tmp_path / "private").iterdir()) == []
+    assert tree(shared.root) == before
+
+
+def test_positions_are_shown_without_opening_any_state(shared: JobWithState, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    with opened(shared) as checkpoint:
+        assert len(checkpoint.positions) == 2
+
+
+def test_a_snapshot_that_is_said_to_be_elsewhere_is_not_looked_for_there(shared: JobWithState) -> None:
+    with opened(shared) as checkpoint:
+        first = replace(checkpoint.subtasks[0].state, path="chk-1/subtask-1")
+        snapshots = (replace(checkpoint.subtasks[0], state=first), checkpoint.subtasks[1])
+        with pytest.raises(CheckpointCorrupted, match="'chk-1/subtask-1' as the place of subtask 0"):
+            OpenSnapshots(shared.folder, replace(checkpoint.metadata, snapshots=snapshots), {}).all()

@@ -1,0 +1,63 @@
+"""What a snapshot says of the serdes of its states."""
+
+from __future__ import annotations
+
+import pytest
+
+from twopc.errors import CheckpointCorrupted
+from twopc.protocol.facts import encode_fact
+from twopc.serde import Avro, Bytes, Json, Serde, String
+from twopc.state.backend import Family
+from twopc.state.memory import MemoryBackend
+from twopc.state.serdes import KEY, read_serdes, serde_named, write_serdes
+
+SCHEMA = {"type": "record", "name": "Total", "fields": [{"name": "n", "type": "int"}]}
+
+
+class Own(Json):
+    """A serde of the user's, which happens to be made of one of ours."""
+
+
+def test_every_serde_of_this_package_comes_back_and_a_users_own_is_only_known_to_be_there() -> None:
+    backend = MemoryBackend()
+    serdes: dict[str, Serde] = {"a": Avro(SCHEMA), "b": Bytes(), "j": Json(), "s": String(), "o": Own()}
+    write_serdes(backend, serdes)
+    found = read_serdes(backend)
+    assert {name: type(serde) for name, serde in found.items()} == {
+        "a": Avro,
+        "b": Bytes,
+        "j": Json,
+        "s": String,
+        "o": type(None),
+    }
+    assert isinstance(found["a"], Avro)
+    assert found["a"].schema == SCHEMA
+
+
+def test_what_was_said_of_other_states_stays() -> None:
+    backend = MemoryBackend()
+    write_serdes(backend, {"first": Json(), "second": Json()})
+    write_serdes(backend, {"second": String()})
+    assert {name: type(serde) for name, serde in read_serdes(backend).items()} == {"first": Json, "second": String}
+
+
+def test_a_job_without_state_by_key_writes_nothing() -> None:
+    backend = MemoryBackend()
+    write_serdes(backend, {})
+    assert list(backend.scan(Family.OPERATOR)) == []
+    assert read_serdes(backend) == {}
+
+
+@pytest.mark.parametrize("said", [7, {}, {"serde": "avro"}, {"serde": "avro", "schema": {"type": "none"}}])
+def test_what_can_not_be_used_is_refused_by_the_name_of_the_state(said: object) -> None:
+    backend = MemoryBackend()
+    backend.put_many(Family.OPERATOR, [(KEY, encode_fact("state-serdes", {"count": said}))])
+    with pytest.raises(CheckpointCorrupted, match="serde of state 'count'"):
+        read_serdes(backend)
+
+
+def test_only_serdes_that_need_nothing_else_have_a_name() -> None:
+    assert [type(serde_named(name)) for name in ("json", "string", "bytes", "avro", "other", "")] == [
+        *(Json, String, Bytes),
+        *(type(None),) * 3,
+    ]

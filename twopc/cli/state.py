@@ -1,0 +1,248 @@
+"""`twopc state`: read the state that a completed checkpoint holds. Reads only; safe beside a running job."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twopc.cli.output import Output, OutputOption
+from twopc.cli.state_options import (
+    CheckpointDir,
+    CheckpointName,
+    JobFile,
+    JobName,
+    KeyAs,
+    KeyForm,
+    SerdeOptions,
+    Source,
+    StateName,
+    parse_key,
+    parse_partition,
+)
+from twopc.cli.state_report import (
+    change_line,
+    change_row,
+    entry_table,
+    moved_positions,
+    position_line,
+    print_array,
+    sizes_of,
+    sizes_table,
+    totals_of,
+)
+from twopc.cli.tables import print_tables
+from twopc.errors import ConfigurationError, TwoPhaseCommitError
+from twopc.inspect import Checkpoint, Difference, StateEntry
+from twopc.inspect import diff as compare
+from twopc.inspect.export import export_to, write_lines
+from twopc.inspect.rows import row_of
+
+app = typer.Typer(
+    help="Read the state in a completed checkpoint, without the job, a coordinator or a broker. Changes nothing.\n\n"
+    "Values are decoded as the job declared them; what nobody declared is shown as bytes, in JSON as base64.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+@app.command(name="list")
+def list_states(
+    checkpoint: CheckpointName = "latest",
+    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    job: JobName = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """List the states: how each is encoded, how many keys it has, and their bytes. Reads all of them.
+
+    Example: twopc state list latest --checkpoint-dir checkpoints
+    """
+    with Source(checkpoint_dir, job, None, None).open(checkpoint) as opened:
+        sizes = list(sizes_of(opened))
+    if output is Output.JSON:
+        typer.echo(json.dumps(sizes))
+    elif sizes:
+        print_tables([sizes_table(sizes)])
+    else:
+        typer.echo(f"checkpoint {opened.checkpoint_id} of job {opened.job!r} holds no state")
+
+
+@app.command()
+def get(
+    checkpoint: CheckpointName,
+    state: Annotated[str, typer.Argument(help="The state; the name given to stateful_map.")],
+    key: Annotated[str, typer.Argument(help="The key, as the job has it.")],
+    partition: Annotated[
+        str | None, typer.Option("--partition", help="Only in this input partition, TOPIC:NUMBER.")
+    ] = None,
+    key_as: KeyAs = KeyForm.TEXT,
+    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    job: JobName = None,
+    job_file: JobFile = None,
+    serde: SerdeOptions = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show the state of one key, in each input partition that has one. Exit code 1 if none has.
+
+    \b
+    Examples:
+      twopc state get latest count LGA
+      twopc state get 7 count 00ff --key-as hex --partition flights:0 -o json
+    """
+    wanted = parse_key(key, key_as)
+    with Source(checkpoint_dir, job, job_file, serde).open(checkpoint) as opened:
+        found = opened.state(state).find(wanted, parse_partition(partition))
+    _show(found, output)
+    if not found:
+        where = f" in {partition}" if partition else ""
+        raise TwoPhaseCommitError(f"state {state!r} of checkpoint {opened.checkpoint_id} has no key {key!r}{where}")
+
+
+@app.command()
+def scan(
+    checkpoint: CheckpointName,
+    state: StateName = None,
+    prefix: Annotated[str, typer.Option("--prefix", help="Only keys that begin so; needs a state.")] = "",
+    key_as: KeyAs = KeyForm.TEXT,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Show so many keys; 0 for all.")] = 100,
+    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    job: JobName = None,
+    job_file: JobFile = None,
+    serde: SerdeOptions = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show keys with their values, by input partition, state and key.
+
+    \b
+    Examples:
+      twopc state scan latest
+      twopc state scan latest count --prefix L --limit 0 -o json
+    """
+    with Source(checkpoint_dir, job, job_file, serde).open(checkpoint) as opened:
+        entries = _chosen(opened, state, parse_key(prefix, key_as) if prefix else b"")
+        _show(islice(entries, limit or None), output)
+        if limit and next(entries, None) is not None:
+            typer.echo(f"there are more than {limit}: --limit 0 shows all, twopc state export writes them", err=True)
+
+
+@app.command()
+def export(
+    checkpoint: CheckpointName,
+    state: StateName = None,
+    to: Annotated[
+        Path, typer.Option("--to", help="FILE.jsonl, FILE.parquet, or - for JSON lines on standard output.")
+    ] = Path("-"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    prefix: Annotated[str, typer.Option("--prefix", help="Only keys that begin so; needs a state.")] = "",
+    key_as: KeyAs = KeyForm.TEXT,
+    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    job: JobName = None,
+    job_file: JobFile = None,
+    serde: SerdeOptions = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Write all state, or one, as JSON lines or Parquet: a row for each key, with the bytes of what is not text.
+
+    The file appears under its name when it is whole.
+
+    \b
+    Examples:
+      twopc state export latest --to counts.parquet
+      twopc state export latest count --prefix L | head
+    """
+    with Source(checkpoint_dir, job, job_file, serde).open(checkpoint) as opened:
+        entries = _chosen(opened, state, parse_key(prefix, key_as) if prefix else b"")
+        if str(to) == "-":
+            write_lines(sys.stdout.buffer, entries)
+            return
+        _refuse_within(opened.folder.parent, to)
+        rows = export_to(to, entries, replace=force)
+    typer.echo(json.dumps({"file": str(to), "rows": rows}) if output is Output.JSON else f"{rows:,} rows in {to}")
+
+
+@app.command()
+def diff(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The earlier checkpoint: an id, a label, a path.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The later one.")],
+    state: StateName = None,
+    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    job: JobName = None,
+    job_file: JobFile = None,
+    serde: SerdeOptions = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show which keys were added (+), removed (-) and changed (~) between two checkpoints, with old and new value.
+
+    Exit code 0 if all state is the same, 1 if it differs, 2 or more if it could not be read. Positions are shown, but
+    are no difference of state.
+
+    \b
+    Examples:
+      twopc state diff 7 8
+      twopc state diff before-upgrade latest count -o json
+    """
+    source = Source(checkpoint_dir, job, job_file, serde)
+    with _trouble_is_no_difference(), source.open(old) as before, source.open(new) as after:
+        difference = compare(before, after, state)
+        moved = moved_positions(before, after)
+        if output is Output.JSON:
+            typer.echo(f'{{"old": {before.checkpoint_id}, "new": {after.checkpoint_id},')
+            typer.echo(f'"positions": {json.dumps(moved)},\n"changes": ', nl=False)
+            print_array(map(change_row, difference))
+            typer.echo(f",\n{json.dumps(totals_of(difference))[1:]}")
+        else:
+            _print_lines(difference, [position_line(each) for each in moved])
+    if any(difference.counts.values()):
+        raise typer.Exit(1)
+
+
+def _print_lines(difference: Difference, positions: list[str]) -> None:
+    for line in positions:
+        typer.echo(line)
+    for change in difference:
+        typer.echo(change_line(change))
+    typer.echo(", ".join(f"{count:,} {what}" for what, count in totals_of(difference).items()))
+
+
+def _show(entries: Iterator[StateEntry] | list[StateEntry], output: Output) -> None:
+    if output is Output.JSON:
+        print_array(map(row_of, entries))
+        typer.echo()
+    elif rows := list(entries):
+        print_tables([entry_table(rows)])
+
+
+def _chosen(checkpoint: Checkpoint, state: str | None, prefix: bytes) -> Iterator[StateEntry]:
+    if state is not None:
+        found = checkpoint.state(state)
+        return found.scan(prefix) if prefix else found.items()
+    if prefix:
+        raise ConfigurationError("--prefix needs a state: name it after the checkpoint; `twopc state list` lists them")
+    return checkpoint.entries()
+
+
+def _refuse_within(folder: Path, to: Path) -> None:
+    if to.resolve().is_relative_to(folder.resolve()):
+        raise ConfigurationError(f"{to} would be in {folder}, where a file that is no checkpoint's looks like damage")
+
+
+class _NotCompared(TwoPhaseCommitError):
+    """The state could not be read: said with another exit code than that it differs."""
+
+    exit_code = 2
+
+
+@contextmanager
+def _trouble_is_no_difference() -> Iterator[None]:
+    try:
+        yield
+    except (TwoPhaseCommitError, OSError) as error:
+        if getattr(error, "exit_code", 1) != 1:
+            raise
+        raise _NotCompared(str(error)) from error

@@ -1,0 +1,105 @@
+"""What the `twopc state` commands are told: which checkpoint, which state, which key, and how values are encoded."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twopc.errors import ConfigurationError
+from twopc.inspect import Checkpoint, open_checkpoint
+from twopc.loading import load_job
+from twopc.operators.keyed import key_bytes
+from twopc.protocol.ids import TopicPartition
+from twopc.serde import Serde
+from twopc.state.serdes import serde_named
+
+
+class KeyForm(StrEnum):
+    """How a key is written on the command line."""
+
+    TEXT = "text"
+    JSON = "json"
+    HEX = "hex"
+    BASE64 = "base64"
+
+
+CheckpointName = Annotated[
+    str, typer.Argument(help='An id, a label, "latest", or the path of a chk-<id> folder or of a copy.')
+]
+StateName = Annotated[str | None, typer.Argument(help="Only this state; the name given to stateful_map.")]
+CheckpointDir = Annotated[
+    Path,
+    typer.Option("--checkpoint-dir", envvar="TWOPC_CHECKPOINT_DIR", help="The folder that holds the checkpoints."),
+]
+JobName = Annotated[str | None, typer.Option("--job", help="The job; can be left out where there is only one.")]
+JobFile = Annotated[
+    str | None,
+    typer.Option("--job-file", help="Decode values as this job does, FILE.py or FILE.py:NAME; the file is run."),
+]
+SerdeOptions = Annotated[
+    list[str] | None,
+    typer.Option("--serde", help="STATE=json, STATE=string or STATE=bytes: decode the values of a state so."),
+]
+KeyAs = Annotated[KeyForm, typer.Option("--key-as", help="How the key or prefix is written here.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where checkpoints are, and how their values are encoded where they don't say it themselves."""
+
+    checkpoint_dir: Path
+    job: str | None
+    job_file: str | None
+    serdes: list[str] | None
+
+    def open(self, checkpoint: str) -> Checkpoint:
+        """Open one checkpoint to look at."""
+        return open_checkpoint(checkpoint, checkpoint_dir=self.checkpoint_dir, job=self.job, serdes=self._serdes())
+
+    def _serdes(self) -> Mapping[str, Serde]:
+        of_job = load_job(self.job_file).state_serdes if self.job_file else {}
+        return of_job | dict(_parse_serdes(self.serdes or ()))
+
+
+def _parse_serdes(options: Iterable[str]) -> Iterable[tuple[str, Serde]]:
+    for option in options:
+        name, _, kind = option.partition("=")
+        serde = serde_named(kind)
+        if serde is None or not name:
+            raise ConfigurationError(
+                f"--serde {option!r} is not STATE=json, STATE=string or STATE=bytes; other serdes come with --job-file"
+            )
+        yield name, serde
+
+
+def parse_key(text: str, form: KeyForm) -> bytes:
+    """Return the bytes by which state is addressed of a key that is written so."""
+    try:
+        return _FORMS[form](text)
+    except ValueError as error:
+        raise ConfigurationError(f"the key {text!r} is not {form}, as --key-as says: {error}") from error
+
+
+_FORMS: dict[KeyForm, Callable[[str], bytes]] = {
+    KeyForm.TEXT: key_bytes,
+    KeyForm.JSON: lambda text: key_bytes(json.loads(text)),
+    KeyForm.HEX: bytes.fromhex,
+    KeyForm.BASE64: lambda text: base64.b64decode(text, validate=True),
+}
+
+
+def parse_partition(text: str | None) -> TopicPartition | None:
+    """Read TOPIC:NUMBER."""
+    if text is None:
+        return None
+    topic, colon, number = text.rpartition(":")
+    if not (colon and topic and number.isascii() and number.isdigit()):
+        raise ConfigurationError(f"--partition {text!r} is not TOPIC:NUMBER, as in flights:0")
+    return TopicPartition(topic, int(number))

@@ -1,0 +1,143 @@
+"""A completed checkpoint, opened to look at: what it says of its subtasks, and the state that they stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from twopc.checkpoint_reference import Located, locate
+from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.inspect.entry import StateEntry
+from twopc.inspect.snapshots import OpenSnapshots
+from twopc.inspect.state import Address, State, addressed_entries, names_of
+from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.serde import Serde
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction that was pre-committed for a checkpoint; `outcome` is confirmed, outstanding or lost."""
+
+    name: str
+    subtask: SubtaskIndex
+    checkpoint_id: CheckpointId
+    outcome: str
+    payload: Mapping[str, Any]
+
+
+class Checkpoint:
+    """Made by `open_checkpoint`; close it, or use it in a with statement. State is opened when it is first asked for.
+
+    It shows what is stored: where a restore would have a subtask write lost output again, from an older checkpoint, the
+    state here is still that of this one.
+    """
+
+    def __init__(self, located: Located, metadata: CheckpointMetadata, serdes: Mapping[str, Serde]) -> None:
+        self.metadata = metadata
+        self._located = located
+        self._snapshots = OpenSnapshots(located.job_folder, metadata, serdes)
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove what was linked or copied to look at it."""
+        self._snapshots.close()
+
+    @property
+    def job(self) -> str:
+        return self.metadata.job
+
+    @property
+    def checkpoint_id(self) -> CheckpointId:
+        return self.metadata.checkpoint_id
+
+    @property
+    def attempt(self) -> AttemptId:
+        return self.metadata.attempt
+
+    @property
+    def folder(self) -> Path:
+        """Where it is stored."""
+        return self._located.entry.folder
+
+    @property
+    def subtasks(self) -> tuple[SubtaskSnapshot, ...]:
+        """What each subtask acknowledged."""
+        return self.metadata.snapshots
+
+    @property
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        """The next offset to read, of each input partition."""
+        return tuple(sorted(self.metadata.positions, key=lambda position: position.partition))
+
+    @property
+    def transactions(self) -> tuple[Transaction, ...]:
+        """What was pre-committed and not yet committed when it was taken, and what has become of it since."""
+        return tuple(
+            Transaction(each.name, each.subtask, each.checkpoint_id, self._outcome(each.name), each.payload)
+            for each in self.metadata.committables
+        )
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The names of all states: those that have a key, and those that the job declares."""
+        return tuple(sorted(set().union(*map(names_of, self._snapshots.all()))))
+
+    def state(self, name: str) -> State:
+        """Return one state; raise ConfigurationError, listing those that there are, if there is none of this name."""
+        known = self.states
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise ConfigurationError(
+                f"checkpoint {self.checkpoint_id} of job {self.job!r} has no state {name!r}; it has: {listed}"
+            )
+        owners = {position.partition: each.subtask for each in self.subtasks for position in each.positions}
+        return State(name, self._snapshots, owners)
+
+    def serde(self, name: str) -> Serde | None:
+        """Return how a state is encoded; None if neither the checkpoint nor the caller has said so."""
+        known = (snapshot.serde(name) for snapshot in self._snapshots.all())
+        return next((serde for serde in known if serde is not None), None)
+
+    def entries(self, state: str | None = None) -> Iterator[StateEntry]:
+        """Yield all that is stored, or all of one state: by input partition, state name and key, as it is stored."""
+        return (entry for _, entry in self.addressed_entries(state))
+
+    def addressed_entries(self, state: str | None = None) -> Iterator[tuple[Address, StateEntry]]:
+        """Yield the same with the address of each, by which two checkpoints are compared."""
+        return addressed_entries(self._snapshots, state)
+
+    def _outcome(self, name: str) -> str:
+        if any(name in loss.names for loss in self._located.entry.losses):
+            return "lost"
+        return "confirmed" if name in self._located.entry.confirmed else "outstanding"
+
+
+def open_checkpoint(
+    reference: str | int | PathLike[str] = "latest",
+    *,
+    checkpoint_dir: str | PathLike[str] = "checkpoints",
+    job: str | None = None,
+    serdes: Mapping[str, Serde] | None = None,
+) -> Checkpoint:
+    """Open a completed checkpoint to look at: an id, a label, "latest", or the path of a checkpoint or of a copy.
+
+    `job` may be left out where the checkpoint folder holds one only. `serdes` says how states are encoded, by name,
+    where the checkpoint doesn't say it or is wrong. Raises CheckpointCorrupted, naming each file, for what is damaged.
+    """
+    named = str(reference) if isinstance(reference, int) else fspath(reference)
+    located = locate(named, Path(checkpoint_dir), job)
+    if located.entry.metadata is None:
+        raise CheckpointCorrupted(located.entry.damage)
+    return Checkpoint(located, located.entry.metadata, serdes or {})

@@ -1,0 +1,53 @@
+"""One stored value with its address, decoded where its serde is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.errors import UserCodeError
+from twopc.protocol.ids import SubtaskIndex, TopicPartition
+from twopc.serde import Serde
+
+
+@dataclass(frozen=True, slots=True)
+class StateEntry:
+    """The state of one key, in the input partition that the key was read from, as one subtask stored it.
+
+    An operator's own state, of which a subtask has one, has no partition and an empty key. `serde` is None where
+    neither the checkpoint nor the caller said how the state is encoded.
+    """
+
+    state: str
+    subtask: SubtaskIndex
+    partition: TopicPartition | None
+    key: bytes
+    raw: bytes
+    serde: Serde | None = None
+
+    @property
+    def key_text(self) -> str | None:
+        """The key as text; None if it is not UTF-8."""
+        try:
+            return self.key.decode()
+        except UnicodeDecodeError:
+            return None
+
+    @property
+    def value(self) -> Any:
+        """The decoded value, the stored bytes where no serde is known; raises UserCodeError if the serde refuses."""
+        if self.serde is None:
+            return self.raw
+        try:
+            return self.serde.deserialize(self.raw)
+        except Exception as error:
+            raise UserCodeError(
+                f"{self.address} can't be decoded by {self.serde}: {error}; was it written with another serde?"
+            ) from error
+
+    @property
+    def address(self) -> str:
+        """Where it is, for messages."""
+        if self.partition is None:
+            return f"operator state {self.state!r} of subtask {self.subtask}"
+        return f"state {self.state!r} of key {self.key!r} in {self.partition}"

@@ -1,0 +1,90 @@
+"""The state of a checkpoint's subtasks, opened to look at.
+
+Invariants:
+
+- A snapshot is opened in a private folder of this process, where it was linked or copied, and verified, by
+  `twopc.state.storage`: nothing in the checkpoint folder is changed, and nothing outside of it read on its word.
+- It is opened when it is first asked for, and read only.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from twopc.errors import CheckpointCorrupted
+from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
+from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.layout import subtask_folder
+from twopc.serde import Serde
+from twopc.state.restore import refuse_other_positions, refuse_two_owners
+from twopc.state.rocksdb import RocksDBBackend
+from twopc.state.serdes import read_serdes
+from twopc.state.storage import CheckpointStorage
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSnapshot:
+    """One subtask's state. `declared` is what the job said of its serdes, `given` what the caller says."""
+
+    subtask: SubtaskIndex
+    backend: RocksDBBackend
+    declared: Mapping[str, Serde | None]
+    given: Mapping[str, Serde]
+
+    def serde(self, name: str) -> Serde | None:
+        """Return how a state is encoded, None if nobody has said it."""
+        return self.given.get(name) or self.declared.get(name)
+
+
+class OpenSnapshots:
+    """The snapshots of one checkpoint. Used by one thread; `close` removes what it made."""
+
+    def __init__(self, job_folder: Path, metadata: CheckpointMetadata, serdes: Mapping[str, Serde]) -> None:
+        refuse_two_owners(metadata.snapshots)
+        self._snapshots = {snapshot.subtask: snapshot for snapshot in metadata.snapshots}
+        self._places = {subtask: subtask_folder(metadata.checkpoint_id, subtask) for subtask in self._snapshots}
+        self._storage = CheckpointStorage(job_folder)
+        self._serdes = serdes
+        self._closing = ExitStack()
+        self._opened: dict[SubtaskIndex, OpenSnapshot] = {}
+        self._folder: Path | None = None
+
+    def all(self) -> list[OpenSnapshot]:
+        """Every subtask's, ascending."""
+        return [self.of(subtask) for subtask in sorted(self._snapshots)]
+
+    def of(self, subtask: SubtaskIndex) -> OpenSnapshot:
+        """This subtask's; raise CheckpointCorrupted, naming the file, if it is not what was stored."""
+        found = self._opened.get(subtask)
+        if found is None:
+            found = self._opened[subtask] = self._open(self._snapshots[subtask])
+        return found
+
+    def close(self) -> None:
+        self._opened.clear()
+        self._closing.close()
+        self._folder = None
+
+    def _open(self, snapshot: SubtaskSnapshot) -> OpenSnapshot:
+        if snapshot.state.path != self._places[snapshot.subtask]:
+            raise CheckpointCorrupted(
+                f"the metadata names {snapshot.state.path!r} as the place of subtask {snapshot.subtask}, which is "
+                f"{self._places[snapshot.subtask]}"
+            )
+        folder = self._private_folder() / f"subtask-{snapshot.subtask}"
+        self._storage.fetch(snapshot.state, folder)
+        backend = RocksDBBackend.open_read_only(folder)
+        self._closing.callback(backend.close)
+        refuse_other_positions(backend, snapshot)
+        return OpenSnapshot(snapshot.subtask, backend, read_serdes(backend), self._serdes)
+
+    def _private_folder(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="twopc-inspect-"))
+            self._closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder

@@ -1,0 +1,126 @@
+"""One named state of a checkpoint: found by key, by prefix, or whole, over all input partitions."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.errors import ConfigurationError
+from twopc.inspect.entry import StateEntry
+from twopc.inspect.snapshots import OpenSnapshot, OpenSnapshots
+from twopc.operators.keyed import key_bytes
+from twopc.protocol.ids import SubtaskIndex, TopicPartition
+from twopc.state.backend import Family
+from twopc.state.layout import after_prefix, parse_keyed_key, state_prefix
+from twopc.state.serdes import KEY as SERDES_KEY
+
+Address = tuple[int, bytes, int]
+"""Where an entry is, whichever subtask stored it; in the order of entries. Only operator state belongs to a subtask."""
+
+_KEYED, _OPERATOR = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class StateSize:
+    """How many keys a state has, and the bytes of its keys and values."""
+
+    keys: int
+    size_bytes: int
+
+
+class State:
+    """All that a checkpoint holds under one name, in the order in which it is stored: by partition, then by key."""
+
+    def __init__(self, name: str, snapshots: OpenSnapshots, owners: dict[TopicPartition, SubtaskIndex]) -> None:
+        self.name = name
+        self._snapshots = snapshots
+        self._owners = owners
+
+    def get(self, key: Any, partition: TopicPartition | None = None) -> Any:
+        """Return the value of one key, None if there is none; the key is given as the job has it: text, bytes, ...
+
+        Raises ConfigurationError if more than one input partition has a state for it and none is named.
+        """
+        found = self.find(key, partition)
+        if len(found) > 1:
+            places = ", ".join(str(entry.partition) for entry in found)
+            raise ConfigurationError(f"key {key!r} has a state {self.name!r} in each of {places}: name the partition")
+        return found[0].value if found else None
+
+    def find(self, key: Any, partition: TopicPartition | None = None) -> list[StateEntry]:
+        """Return the entry of this key in each input partition that has one, or in the one that is named."""
+        if partition is not None and partition not in self._owners:
+            known = ", ".join(map(str, sorted(self._owners))) or "none"
+            raise ConfigurationError(f"the checkpoint has no input partition {partition}; it has {known}")
+        wanted = key_bytes(key)
+        found = []
+        for each in sorted(self._owners) if partition is None else [partition]:
+            snapshot = self._snapshots.of(self._owners[each])
+            (raw,) = snapshot.backend.get_many(Family.KEYED, [state_prefix(each, self.name) + wanted])
+            if raw is not None:
+                found.append(_entry(snapshot, self.name, each, wanted, raw))
+        return found
+
+    def items(self) -> Iterator[StateEntry]:
+        """Yield every entry; what operators keep for themselves comes after state by key."""
+        return (entry for _, entry in addressed_entries(self._snapshots, self.name))
+
+    def scan(self, prefix: str | bytes) -> Iterator[StateEntry]:
+        """Yield the entries whose key begins so."""
+        return (entry for _, entry in _keyed(self._snapshots, self.name, key_bytes(prefix)))
+
+    def size(self) -> StateSize:
+        """Count keys and bytes; reads all of it."""
+        keys = size_bytes = 0
+        for entry in self.items():
+            keys += 1
+            size_bytes += len(entry.key) + len(entry.raw)
+        return StateSize(keys, size_bytes)
+
+
+def addressed_entries(snapshots: OpenSnapshots, name: str | None = None) -> Iterator[tuple[Address, StateEntry]]:
+    """Yield each entry with its address, of one state or of all: in the order of addresses, over all subtasks."""
+    yield from _keyed(snapshots, name, b"")
+    own = heapq.merge(*map(_own, snapshots.all()), key=lambda item: item[0])
+    yield from (item for item in own if name in (None, item[1].state))
+
+
+def names_of(snapshot: OpenSnapshot) -> set[str]:
+    """The names of a subtask's states: those that have a key, and those that the job declares."""
+    keyed = {name for _, name in _state_addresses(snapshot)}
+    return keyed | {entry.state for _, entry in _own(snapshot)} | set(snapshot.declared)
+
+
+def _keyed(snapshots: OpenSnapshots, name: str | None, prefix: bytes) -> Iterator[tuple[Address, StateEntry]]:
+    return heapq.merge(*(_keyed_of(each, name, prefix) for each in snapshots.all()), key=lambda item: item[0])
+
+
+def _keyed_of(snapshot: OpenSnapshot, name: str | None, prefix: bytes) -> Iterator[tuple[Address, StateEntry]]:
+    for partition, found in _state_addresses(snapshot):
+        if name not in (None, found):
+            continue
+        head = state_prefix(partition, found)
+        for key, raw in snapshot.backend.scan(Family.KEYED, head + prefix):
+            yield (_KEYED, key, 0), _entry(snapshot, found, partition, key[len(head) :], raw)
+
+
+def _own(snapshot: OpenSnapshot) -> Iterator[tuple[Address, StateEntry]]:
+    """Yield what each operator keeps for itself in this subtask."""
+    for key, raw in snapshot.backend.scan(Family.OPERATOR):
+        if key != SERDES_KEY:
+            yield (_OPERATOR, key, snapshot.subtask), _entry(snapshot, key.decode(errors="replace"), None, b"", raw)
+
+
+def _state_addresses(snapshot: OpenSnapshot) -> Iterator[tuple[TopicPartition, str]]:
+    """Yield each (input partition, state name) that has a key, a seek for each."""
+    start: bytes | None = b""
+    while start is not None and (found := snapshot.backend.first_from(Family.KEYED, start)) is not None:
+        partition, name, _ = parse_keyed_key(found[0])
+        yield partition, name
+        start = after_prefix(state_prefix(partition, name))
+
+
+def _entry(snapshot: OpenSnapshot, name: str, partition: TopicPartition | None, key: bytes, raw: bytes) -> StateEntry:
+    return StateEntry(name, snapshot.subtask, partition, key, raw, snapshot.serde(name))

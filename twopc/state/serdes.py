@@ -1,0 +1,61 @@
+"""How a job's states are encoded, kept beside them: what shows a stored state to a person who has no job file.
+
+A serde of the user's own is kept by its name only: whatever a checkpoint says, nothing is imported on its word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.protocol.facts import decode_fact, encode_fact
+from twopc.serde import Avro, Bytes, Json, Serde, String
+from twopc.state.backend import Family, StateBackend
+
+KEY = b"/serdes"
+"""Where they are in operator state; the name of an operator's own state never begins so."""
+
+_KIND = "state-serdes"
+_PLAIN: dict[type[Serde], str] = {Bytes: "bytes", Json: "json", String: "string"}
+_BY_NAME: dict[str, type[Serde]] = {name: kind for kind, name in _PLAIN.items()}
+
+
+def write_serdes(backend: StateBackend, serdes: Mapping[str, Serde]) -> None:
+    """Keep how these states are encoded; what is known of other states stays."""
+    known = _read(backend)
+    new = known | {name: _description(serde) for name, serde in serdes.items()}
+    if new != known:
+        backend.put_many(Family.OPERATOR, [(KEY, encode_fact(_KIND, new))])
+
+
+def read_serdes(backend: StateBackend) -> dict[str, Serde | None]:
+    """Return the serde of each state of which it is kept; None for one that is not of this package."""
+    return {name: _serde(name, description) for name, description in _read(backend).items()}
+
+
+def serde_named(name: str) -> Serde | None:
+    """Return the serde of this package that has this name and needs nothing else to be known."""
+    kind = _BY_NAME.get(name)
+    return None if kind is None else kind()
+
+
+def _read(backend: StateBackend) -> dict[str, Any]:
+    stored = backend.get_many(Family.OPERATOR, [KEY])[0]
+    return {} if stored is None else decode_fact(_KIND, stored, "what a snapshot says of its serdes")
+
+
+def _description(serde: Serde) -> dict[str, Any]:
+    if type(serde) is Avro:
+        return {"serde": "avro", "schema": serde.schema}
+    return {"serde": _PLAIN.get(type(serde), "other"), "name": type(serde).__qualname__}
+
+
+def _serde(name: str, description: Any) -> Serde | None:
+    try:
+        kind = description["serde"]
+        return Avro(description["schema"]) if kind == "avro" else serde_named(kind)
+    except (KeyError, TypeError, ConfigurationError) as error:
+        raise CheckpointCorrupted(
+            f"what a snapshot says of the serde of state {name!r} can't be used: {error}"
+        ) from error
