@@ -198,9 +198,3 @@ def test_a_damaged_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
     job.checkpoint()
     (job.folder / "chk-1" / "subtask-0" / "CURRENT").write_bytes(b"MANIFEST-000099\n")
     assert "subtask-0/CURRENT" in error(CheckpointCorrupted, job.root, "list", "1")
-
-
-@pytest.mark.parametrize("command", [[], ["list"], ["get"], ["scan"], ["export"], ["diff"]])
-def test_every_command_teaches_by_example(command: list[str]) -> None:
-    shown = CliRunner().invoke(app, [*command, "--help"]).stdout
-    assert "twopc state" in shown or "Changes nothing" in shown
