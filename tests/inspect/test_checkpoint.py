@@ -10,6 +10,9 @@ import pytest
 
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
 from tests.stored_job import JOB, tree
+from twopc.checkpoint_archive import pack
+from twopc.checkpoint_copy import copy_checkpoint
+from twopc.checkpoint_reference import locate
 from twopc.errors import CheckpointCorrupted, ConfigurationError, UserCodeError
 from twopc.inspect import Checkpoint, StateSize, open_checkpoint
 from twopc.inspect.snapshots import OpenSnapshots
@@ -150,6 +153,15 @@ def test_looking_changes_no_file_of_the_checkpoint_folder_and_leaves_none_elsewh
         assert [path.stat().st_mode & 0o777 for path in (tmp_path / "private").iterdir()] == [0o700]
     assert list((tmp_path / "private").iterdir()) == []
     assert tree(shared.root) == before
+
+
+def test_a_copy_and_an_archive_are_opened_as_the_checkpoint_itself(shared: JobWithState, tmp_path: Path) -> None:
+    located = locate("1", shared.root)
+    copy_checkpoint(located, tmp_path / "copy")
+    pack(located, tmp_path / "packed.tar")
+    for reference in (tmp_path / "copy", tmp_path / "packed.tar"):
+        with open_checkpoint(reference) as checkpoint:
+            assert checkpoint.state("count").get("EWR") == 5
 
 
 def test_positions_are_shown_without_opening_any_state(shared: JobWithState, monkeypatch: pytest.MonkeyPatch) -> None:

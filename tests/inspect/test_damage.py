@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.damages import DAMAGES, Damage, proof_of
+from tests.damages import DAMAGES, Damage, cut_half, flip_bit, proof_of
 from twopc.errors import CheckpointCorrupted
 from twopc.inspect import open_checkpoint
+from twopc.protocol.facts import encode_fact
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -30,6 +32,38 @@ def test_damage_to_the_metadata_is_refused_by_name(job_folder: Path, damage: Dam
     with pytest.raises(CheckpointCorrupted, match=r"chk-1/metadata\.json"):
         open_checkpoint(checkpoint_dir=job_folder.parent)
     assert not proof_of(path).exists()
+
+
+def test_every_file_that_is_wrong_is_named_with_what_is_wrong_with_it(job_folder: Path) -> None:
+    left, right = (job_folder / "chk-1" / f"subtask-{number}" for number in (0, 1))
+    (left / "CURRENT").unlink()
+    cut_half(next(left.glob("*.sst")))
+    flip_bit(next(right.glob("MANIFEST-*")))
+    (right / "planted").write_bytes(b"")
+    with open_checkpoint(checkpoint_dir=job_folder.parent) as checkpoint, pytest.raises(CheckpointCorrupted) as caught:
+        list(checkpoint.entries())
+    _, *lines = str(caught.value).splitlines()
+    assert sorted(re.sub(r"\d{6}", "N", line.partition(":")[0].strip()) for line in lines) == [
+        "flights/chk-1/subtask-0/CURRENT is missing",
+        "flights/chk-1/subtask-0/N.sst is truncated",
+        "flights/chk-1/subtask-1/MANIFEST-N is damaged",
+        "flights/chk-1/subtask-1/planted is foreign",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("contents", "problem"),
+    [
+        (encode_fact("metadata", {}).replace(b'"format":1', b'"format":2'), "newer format"),
+        (encode_fact("state-manifest", {}), "foreign"),
+        (encode_fact("metadata", {})[:-9], "truncated"),
+        (b"PK\x03\x04", "truncated"),
+    ],
+)
+def test_metadata_that_is_not_ours_says_what_it_is_instead(job_folder: Path, contents: bytes, problem: str) -> None:
+    (job_folder / "chk-1" / "metadata.json").write_bytes(contents)
+    with pytest.raises(CheckpointCorrupted, match=rf"flights/chk-1/metadata\.json is {problem}"):
+        open_checkpoint(checkpoint_dir=job_folder.parent)
 
 
 def test_a_checkpoint_folder_that_is_a_link_is_refused(job_folder: Path, tmp_path: Path) -> None:

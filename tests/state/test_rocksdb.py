@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +59,17 @@ def test_a_snapshot_that_is_opened_to_look_at_can_be_read_and_not_written(snapsh
     finally:
         backend.close()
     assert {path.name: path.read_bytes() for path in snapshot.glob("*.sst")} == tables
+
+
+@pytest.mark.parametrize("opened", [RocksDBBackend.open_restored, RocksDBBackend.open_read_only])
+def test_a_snapshot_that_says_that_its_manifest_is_elsewhere_is_refused(
+    snapshot: Path, tmp_path: Path, opened: Callable[[Path], RocksDBBackend]
+) -> None:
+    shutil.copytree(snapshot, tmp_path / "elsewhere")
+    (manifest,) = snapshot.glob("MANIFEST-*")
+    (snapshot / "CURRENT").write_text(f"../elsewhere/{manifest.name}\n")
+    with pytest.raises(CheckpointCorrupted, match="refuses to open"):
+        opened(snapshot)
 
 
 @pytest.mark.parametrize("opened", [RocksDBBackend.open_restored, RocksDBBackend.open_read_only])

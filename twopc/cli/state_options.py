@@ -31,7 +31,7 @@ class KeyForm(StrEnum):
 
 
 CheckpointName = Annotated[
-    str, typer.Argument(help='An id, a label, "latest", or the path of a chk-<id> folder or of a copy.')
+    str, typer.Argument(help='An id, a label, "latest", or the path of a chk-<id> folder, a copy or an archive.')
 ]
 StateName = Annotated[str | None, typer.Argument(help="Only this state; the name given to stateful_map.")]
 CheckpointDir = Annotated[

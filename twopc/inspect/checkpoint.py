@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from twopc.checkpoint_reference import Located, locate
+from twopc.checkpoint_archive import opened
+from twopc.checkpoint_reference import Located
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.inspect.entry import StateEntry
-from twopc.inspect.snapshots import OpenSnapshots
+from twopc.inspect.snapshots import OpenSnapshots, all_that_is_wrong
 from twopc.inspect.state import Address, State, addressed_entries, names_of
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
@@ -37,10 +40,14 @@ class Checkpoint:
     state here is still that of this one.
     """
 
-    def __init__(self, located: Located, metadata: CheckpointMetadata, serdes: Mapping[str, Serde]) -> None:
+    def __init__(
+        self, located: Located, metadata: CheckpointMetadata, serdes: Mapping[str, Serde], closing: ExitStack
+    ) -> None:
         self.metadata = metadata
         self._located = located
         self._snapshots = OpenSnapshots(located.job_folder, metadata, serdes)
+        self._closing = closing
+        closing.callback(self._snapshots.close)
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -51,8 +58,8 @@ class Checkpoint:
         self.close()
 
     def close(self) -> None:
-        """Remove what was linked or copied to look at it."""
-        self._snapshots.close()
+        """Remove what was linked, copied or unpacked to look at it."""
+        self._closing.close()
 
     @property
     def job(self) -> str:
@@ -89,7 +96,7 @@ class Checkpoint:
             for each in self.metadata.committables
         )
 
-    @property
+    @cached_property
     def states(self) -> tuple[str, ...]:
         """The names of all states: those that have a key, and those that the job declares."""
         return tuple(sorted(set().union(*map(names_of, self._snapshots.all()))))
@@ -131,13 +138,16 @@ def open_checkpoint(
     job: str | None = None,
     serdes: Mapping[str, Serde] | None = None,
 ) -> Checkpoint:
-    """Open a completed checkpoint to look at: an id, a label, "latest", or the path of a checkpoint or of a copy.
+    """Open a completed checkpoint to look at: an id, a label, "latest", or the path of a checkpoint, copy or archive.
 
     `job` may be left out where the checkpoint folder holds one only. `serdes` says how states are encoded, by name,
     where the checkpoint doesn't say it or is wrong. Raises CheckpointCorrupted, naming each file, for what is damaged.
     """
     named = str(reference) if isinstance(reference, int) else fspath(reference)
-    located = locate(named, Path(checkpoint_dir), job)
-    if located.entry.metadata is None:
-        raise CheckpointCorrupted(located.entry.damage)
-    return Checkpoint(located, located.entry.metadata, serdes or {})
+    with ExitStack() as closing:
+        located = closing.enter_context(opened(named, Path(checkpoint_dir), job))
+        metadata = located.entry.metadata
+        if metadata is None:
+            damage = CheckpointCorrupted(located.entry.damage)
+            raise all_that_is_wrong(located.job_folder, located.checkpoint_id, damage)
+        return Checkpoint(located, metadata, serdes or {}, closing.pop_all())

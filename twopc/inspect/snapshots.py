@@ -16,9 +16,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from twopc.checkpoint_files import examine
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
-from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import subtask_folder
 from twopc.serde import Serde
 from twopc.state.restore import refuse_other_positions, refuse_two_owners
@@ -41,6 +42,15 @@ class OpenSnapshot:
         return self.given.get(name) or self.declared.get(name)
 
 
+def all_that_is_wrong(job_folder: Path, checkpoint_id: CheckpointId, first: CheckpointCorrupted) -> CheckpointCorrupted:
+    """Return an error that names each file that is wrong, and how, where `first` was the first to be met."""
+    findings = examine(job_folder.parent, job_folder.name, checkpoint_id).findings
+    if not findings:
+        return first
+    lines = "".join(f"\n  {finding.file} is {finding.problem}: {finding.message}" for finding in findings)
+    return CheckpointCorrupted(f"checkpoint {checkpoint_id} of job {job_folder.name!r} is not as it was stored:{lines}")
+
+
 class OpenSnapshots:
     """The snapshots of one checkpoint. Used by one thread; `close` removes what it made."""
 
@@ -48,6 +58,8 @@ class OpenSnapshots:
         refuse_two_owners(metadata.snapshots)
         self._snapshots = {snapshot.subtask: snapshot for snapshot in metadata.snapshots}
         self._places = {subtask: subtask_folder(metadata.checkpoint_id, subtask) for subtask in self._snapshots}
+        self._job_folder = job_folder
+        self._checkpoint_id = metadata.checkpoint_id
         self._storage = CheckpointStorage(job_folder)
         self._serdes = serdes
         self._closing = ExitStack()
@@ -77,7 +89,10 @@ class OpenSnapshots:
                 f"{self._places[snapshot.subtask]}"
             )
         folder = self._private_folder() / f"subtask-{snapshot.subtask}"
-        self._storage.fetch(snapshot.state, folder)
+        try:
+            self._storage.fetch(snapshot.state, folder)
+        except CheckpointCorrupted as error:
+            raise all_that_is_wrong(self._job_folder, self._checkpoint_id, error) from error
         backend = RocksDBBackend.open_read_only(folder)
         self._closing.callback(backend.close)
         refuse_other_positions(backend, snapshot)
