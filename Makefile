@@ -4,7 +4,7 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell command -v $(name) 2>/dev/null)))
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-# So many processes of tests at once: those that need a broker wait more than they compute. Each has a broker of its own.
+# Processes of tests at once: those that need a broker wait more than they compute. Each has a broker of its own.
 BESIDE := -n 3 --dist loadgroup
 
 .DEFAULT_GOAL := help
@@ -58,7 +58,7 @@ test-drill: setup  ## Tests that kill real processes
 
 test-spark: setup  ## Tests with a Spark session
 	@echo "== test-spark"
-	$(PYTEST) -q -m spark
+	$(PYTEST) -q -n 2 --dist loadgroup -m spark
 
 simulate: setup  ## Play SEEDS simulated runs (1000 unless given) on all cores, from the seed FIRST (0)
 	$(BIN)/python -m twopc.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from twopc.testing.drill import Drill
 from twopc.testing.drill.drill import load_input
 from twopc.testing.kafka_proxy import KafkaProxy
 from twopc.testing.local_broker import LocalBroker
@@ -33,6 +35,14 @@ def drill_input(broker: LocalBroker) -> str:
     name = f"drill-{uuid.uuid4().hex[:6]}-in"
     load_input(broker.bootstrap_servers, name)
     return name
+
+
+@pytest.fixture
+def drill(broker: LocalBroker, drill_input: str, tmp_path: Path, topic: Callable[[], str]) -> Drill:
+    """A job of its own on that input."""
+    made = Drill(broker.bootstrap_servers, tmp_path, topic(), drill_input)
+    made.create_output()
+    return made
 
 
 _PROXIES: dict[LocalBroker, KafkaProxy] = {}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from twopc.testing.drill import Drill, judge
@@ -15,11 +12,7 @@ pytestmark = pytest.mark.drill
 
 
 @pytest.mark.parametrize("cell", BROKER_CELLS, ids=str)
-def test_the_job_goes_on_and_nothing_is_lost(
-    cell: BrokerCell, broker: LocalBroker, drill_input: str, topic: Callable[[], str], tmp_path: Path
-) -> None:
-    drill = Drill(broker.bootstrap_servers, tmp_path, topic(), drill_input)
-    drill.create_output()
+def test_the_job_goes_on_and_nothing_is_lost(cell: BrokerCell, broker: LocalBroker, drill: Drill) -> None:
     try:
         play_broker(drill, cell, broker)
     except BaseException as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,17 +27,10 @@ def reached_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_nothing_is_lost_doubled_or_left_behind(
-    cell: Cell,
-    broker: LocalBroker,
-    proxy: KafkaProxy,
-    drill_input: str,
-    topic: Callable[[], str],
-    reached_folder: Path,
-    tmp_path: Path,
+    cell: Cell, broker: LocalBroker, proxy: KafkaProxy, drill: Drill, reached_folder: Path
 ) -> None:
-    servers = broker.proxied_servers if cell.point in ON_THE_WIRE else broker.bootstrap_servers
-    drill = Drill(servers, tmp_path, topic(), drill_input)
-    drill.create_output()
+    if cell.point in ON_THE_WIRE:
+        drill.bootstrap_servers = broker.proxied_servers
     try:
         play(drill, cell, proxy)
     except BaseException as error:

@@ -13,7 +13,7 @@ from tests.jobs.cli import twopc
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 JOB = """
 import os
@@ -27,7 +27,7 @@ job.source(KafkaSource(f"{name}-in")).map(shout).sink(KafkaSink(f"{name}-out"))
 
 
 def test_a_job_with_a_module_of_its_own_runs_on_two_executors(
-    broker: Broker, topic: Callable[[], str], tmp_path: Path
+    broker: Broker, light_jvms: dict[str, str], topic: Callable[[], str], tmp_path: Path
 ) -> None:
     name = topic()
     for suffix in ("in", "out"):
@@ -39,6 +39,7 @@ def test_a_job_with_a_module_of_its_own_runs_on_two_executors(
         *("run", str(tmp_path / "job.py"), "-b", broker.bootstrap_servers, "--checkpoint-dir", str(tmp_path / "ck")),
         *("-p", "2", "--master", "local-cluster[2,1,1024]", "--until-end", "-o", "json"),
         JOB_NAME=name,
+        **light_jvms,
     )
     assert finished.code == 0, finished.err
     assert json.loads(finished.out)["records_out"] == 1000

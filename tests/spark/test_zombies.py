@@ -6,12 +6,11 @@ they end by themselves.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,9 +18,10 @@ from pyspark.sql import SparkSession
 
 from tests.spark.zombies import ZombieJob, wait_until_gone, wake
 from twopc.testing.broker import Broker
+from twopc.testing.drill.process import start_coordinator
 from twopc.testing.ports import free_port
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 
 class Woken(Enum):
@@ -88,32 +88,18 @@ def test_a_zombie_finds_itself_fenced(job: ZombieJob, monkeypatch: pytest.Monkey
 
 
 def test_a_zombie_is_fenced_by_a_coordinator_that_was_restarted_meanwhile(
-    job: ZombieJob, monkeypatch: pytest.MonkeyPatch
+    job: ZombieJob, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     port = free_port()
     address = f"127.0.0.1:{port}"
     crash = f"before_commit,{_AT}"
-    with coordinator(job.checkpoint_dir, port) as first, job.running(monkeypatch, crash, coordinator=address) as future:
+    start = partial(start_coordinator, job.checkpoint_dir, port, os.environ)
+    with start(tmp_path / "first.log") as first, job.running(monkeypatch, crash, coordinator=address) as future:
         sleeper = job.put_to_sleep(orphaned=False)
         first.kill()
-        first.wait()
-        with coordinator(job.checkpoint_dir, port):
+        with start(tmp_path / "second.log"):
             job.wait_for_checkpoint_of_attempt(2)
             wake(sleeper)
             wait_until_gone(sleeper)
             assert future.result(60).attempts == 2
     job.judge()
-
-
-@contextmanager
-def coordinator(checkpoint_dir: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A coordinator in a process of its own, until the context ends."""
-    command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(checkpoint_dir)]
-    process = subprocess.Popen([*command, "--address", f"127.0.0.1:{port}"], stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline()
-        yield process
-    finally:
-        process.kill()
-        process.communicate()

@@ -1,4 +1,4 @@
-"""A class-data archive for Kafka's JVM, beside its jars: with it a broker starts in half the time.
+"""A class-data archive for a JVM, beside the jars that it runs: with it a broker starts in half the time.
 
 The first broker on a machine that ends in order has its JVM write one, and those after it use it. It is a matter of
 speed only: a JVM that can't use what it finds, because the JVM or the jars have changed, starts without.

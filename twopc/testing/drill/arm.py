@@ -19,6 +19,13 @@ class Act(Enum):
     PAUSE = "pause"
 
 
+CHECKPOINT = 4
+"""Where a drill strikes: some checkpoints are completed and committed by then, and many follow."""
+
+VICTIM = 0
+SIBLING = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Arm:
     """One armed point: the first process there, at this checkpoint or a later one, acts, and no other after it.
@@ -43,3 +50,8 @@ class Arm:
         who = f",subtask={self.subtask}" if self.subtask is not None else ""
         what = f"{self.act.value}={self.pause_ms}" if self.act is Act.PAUSE else self.act.value
         return f"{self.point.name}{where}{who},once={self.once(folder)},{what}"
+
+
+def held(point: CrashPoint, *, name: str = "") -> Arm:
+    """The victim waits at this point until it is let go: time to do to others what is to be done."""
+    return Arm(point, Act.HOLD, checkpoint=CHECKPOINT, subtask=VICTIM, name=name)

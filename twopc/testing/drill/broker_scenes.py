@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from twopc.crashpoints import CrashPoint
 from twopc.crashtable import Where
-from twopc.testing.drill.arm import Act, Arm
-from twopc.testing.drill.cells import CHECKPOINT, FALL, RECOVERY, VICTIM
+from twopc.testing.drill.arm import CHECKPOINT, VICTIM, Act, Arm
+from twopc.testing.drill.cells import FALL, RECOVERY
 from twopc.testing.drill.drill import Drill
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.torture.plan import BrokerFate

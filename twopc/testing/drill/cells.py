@@ -10,13 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from twopc.crashtable import CrashPoint, Where
-from twopc.testing.drill.arm import Act, Arm
-
-CHECKPOINT = 4
-"""Where a cell strikes: some checkpoints are completed and committed by then, and many follow."""
-
-VICTIM = 0
-SIBLING = 1
+from twopc.testing.drill.arm import CHECKPOINT, SIBLING, VICTIM, Act, Arm
 
 
 class Signal(Enum):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +15,9 @@ from typing import Any
 
 from twopc.crashpoints import VARIABLE
 from twopc.testing.drill.arm import Arm
-from twopc.testing.drill.process import Started, await_true, is_stopped
+from twopc.testing.drill.process import PATIENCE_SECONDS, Started, await_true, is_stopped, start_coordinator
 from twopc.testing.topics import Write, create_topic, produce
 
-JOB_FILE = Path(__file__).with_name("job.py")
 PARTITIONS = 2
 KEYS = 13
 RECORDS = 10_000
@@ -41,7 +41,11 @@ def partition_of(number: int) -> int:
 
 @dataclass
 class Drill:
-    """A job with output, checkpoints and events of its own, which reads an input that `load_input` has filled."""
+    """A job with output, checkpoints and events of its own, which reads an input that `load_input` has filled.
+
+    `settings` are those of the job, `environment` is what its processes get besides; `patience_seconds` is how long
+    anything may take that is waited for.
+    """
 
     bootstrap_servers: str
     folder: Path
@@ -49,10 +53,14 @@ class Drill:
     input: str
     records: int = RECORDS
     settings: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    patience_seconds: float = PATIENCE_SECONDS
     _started: int = 0
 
     def __post_init__(self) -> None:
         self.temporary.mkdir(parents=True, exist_ok=True)
+        # A user's file lies outside the package: Spark's workers get it by value.
+        shutil.copyfile(Path(__file__).with_name("job.py"), self.job_file)
 
     @property
     def output(self) -> str:
@@ -63,9 +71,18 @@ class Drill:
         return self.folder / "checkpoints"
 
     @property
+    def marker(self) -> tuple[str, str]:
+        """What every process of the job has in its environment."""
+        return "DRILL_JOB", self.job
+
+    @property
     def temporary(self) -> Path:
         """Where the workers make their folders."""
         return self.folder / "tmp"
+
+    @property
+    def job_file(self) -> Path:
+        return self.folder / "job.py"
 
     @property
     def events_file(self) -> Path:
@@ -76,16 +93,19 @@ class Drill:
 
     def driver(self, *arms: Arm, **settings: str) -> Started:
         """Start a driver with a coordinator inside, or one that dials where `coordinator` says."""
-        command = [sys.executable, "-m", "twopc.testing.drill_driver", str(JOB_FILE)]
+        command = [sys.executable, "-m", "twopc.testing.drill_driver", str(self.job_file)]
         return self._start("driver", command, arms, self.settings | settings)
+
+    def run(self, *arms: Arm, **settings: str) -> Started:
+        """Start `twopc run` as a user does: no events, and no worker outlives its attempt."""
+        command = [sys.executable, "-m", "twopc", "run", str(self.job_file), "--until-end", "--output", "json"]
+        return self._start("run", command, arms, {"host": "process"} | self.settings | settings)
 
     def coordinator(self, port: int, *arms: Arm) -> Started:
         """Start a coordinator of its own, and return when it listens."""
-        command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(self.checkpoint_dir)]
-        started = self._start("coordinator", [*command, "--address", f"127.0.0.1:{port}"], arms, {})
-        await_true(lambda: started.exit_code is not None or "\n" in started.output, "the coordinator does not listen")
-        assert started.exit_code is None, f"the coordinator ended at once: {started.last_words()}"
-        return started
+        return start_coordinator(
+            self.checkpoint_dir, port, self._environment(arms, {}), self._log("coordinator"), self.patience_seconds
+        )
 
     def events(self, kind: str = "") -> list[dict[str, Any]]:
         """All that any driver was told so far, in order; of one kind, if given."""
@@ -105,13 +125,13 @@ class Drill:
 
     def await_arm(self, arm: Arm) -> int:
         """Wait until an armed point was reached; return the process id that acted there."""
-        await_true(lambda: self.has_happened(arm), f"{arm.point.name} was not reached")
+        self.await_true(lambda: self.has_happened(arm), f"{arm.point.name} was not reached")
         return int(arm.once(self.folder).read_text())
 
     def await_stopped(self, arm: Arm) -> int:
         """Wait until a process has stopped itself at the point; return its id."""
         pid = self.await_arm(arm)
-        await_true(lambda: is_stopped(pid), f"process {pid} did not stop at {arm.point.name}")
+        self.await_true(lambda: is_stopped(pid), f"process {pid} did not stop at {arm.point.name}")
         return pid
 
     def release(self, arm: Arm) -> None:
@@ -121,10 +141,14 @@ class Drill:
 
     def await_completed_after(self, attempt: int) -> None:
         """Wait until an attempt later than this one has completed a checkpoint."""
-        await_true(
+        self.await_true(
             lambda: any(event["attempt"] > attempt for event in self.events("completed")),
             f"no attempt after {attempt} completed a checkpoint",
         )
+
+    def await_true(self, condition: Callable[[], bool], complaint: str) -> None:
+        """Wait until something holds."""
+        await_true(condition, complaint, self.patience_seconds)
 
     @property
     def attempt(self) -> int:
@@ -151,10 +175,17 @@ class Drill:
             yield f"== {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-30:])
 
     def _start(self, kind: str, command: list[str], arms: tuple[Arm, ...], settings: dict[str, str]) -> Started:
+        return Started(command, self._environment(arms, settings), self._log(kind), self.patience_seconds)
+
+    def _log(self, kind: str) -> Path:
+        """Where the next process says what it does."""
         self._started += 1
+        return self.folder / f"{self._started}-{kind}.log"
+
+    def _environment(self, arms: tuple[Arm, ...], settings: dict[str, str]) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
         environment |= {
-            "DRILL_JOB": self.job,
+            self.marker[0]: self.marker[1],
             "DRILL_INPUT": self.input,
             "DRILL_OUTPUT": self.output,
             "DRILL_EVENTS": str(self.events_file),
@@ -168,5 +199,6 @@ class Drill:
             "TWOPC_RESTART_DELAY_MAX": "200ms",
             VARIABLE: ";".join(arm.armed(self.folder) for arm in arms),
         }
+        environment |= self.environment
         environment |= {f"TWOPC_{name.upper()}": value for name, value in settings.items()}
-        return Started(command, environment, self.folder / f"{self._started}-{kind}.log")
+        return environment

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,8 +22,11 @@ _POLL_SECONDS = 0.01
 class Started:
     """One process, in a session of its own. Leaving the context ends it, if it has not ended."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], log: Path, patience_seconds: float
+    ) -> None:
         self.log = log
+        self._patience_seconds = patience_seconds
         self._output = log.with_suffix(".out")
         with log.open("ab") as errors, self._output.open("ab") as output:
             self._process = subprocess.Popen(
@@ -49,9 +53,14 @@ class Started:
     def output(self) -> str:
         return self._output.read_text()
 
-    def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
+    def wait(self) -> int:
         """Wait for its end; return the exit code."""
-        return self._process.wait(seconds)
+        return self._process.wait(self._patience_seconds)
+
+    def kill(self) -> None:
+        """End it as `kill -9` does, and return when it has ended."""
+        self._process.kill()
+        self._process.wait(self._patience_seconds)
 
     def finish(self) -> dict[str, Any]:
         """Wait for an end without errors; return the report that it printed."""
@@ -69,6 +78,25 @@ class Started:
     def last_words(self, lines: int = 5) -> str:
         """The end of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def start_coordinator(
+    checkpoint_dir: Path,
+    port: int,
+    environment: Mapping[str, str],
+    log: Path,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> Started:
+    """Start a coordinator of its own, and return when it listens."""
+    command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(checkpoint_dir)]
+    started = Started([*command, "--address", f"127.0.0.1:{port}"], environment, log, patience_seconds)
+    await_true(
+        lambda: started.exit_code is not None or "\n" in started.output,
+        "the coordinator does not listen",
+        patience_seconds,
+    )
+    assert started.exit_code is None, f"the coordinator ended at once: {started.last_words()}"
+    return started
 
 
 def await_true(condition: Callable[[], bool], complaint: str, seconds: float = PATIENCE_SECONDS) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 
 from twopc.crashpoints import REACHED_VARIABLE, CrashPoint, note_reached
-from twopc.testing.drill.arm import Act, Arm
-from twopc.testing.drill.cells import CHECKPOINT, FALL, THREE_DEEP, VICTIM, Cell, Signal
+from twopc.testing.drill.arm import CHECKPOINT, Arm, held
+from twopc.testing.drill.cells import FALL, THREE_DEEP, Cell, Signal
 from twopc.testing.drill.drill import Drill
 from twopc.testing.drill.process import await_true, is_stopped, wake
 from twopc.testing.drill.scenes import one_finishes, outlive
@@ -88,7 +88,7 @@ def _rules(point: CrashPoint, strike: Strike) -> tuple[Rule, ...]:
 
 def lose_ack_reply(drill: Drill, cell: Cell) -> None:
     """The acknowledgement arrives and the checkpoint completes; the worker hears nothing of it, and is hit."""
-    hold = Arm(CrashPoint.AFTER_ACK, Act.HOLD, checkpoint=CHECKPOINT, subtask=VICTIM, name="-unheard")
+    hold = held(CrashPoint.AFTER_ACK, name="-unheard")
     port = free_port()
     with ExitStack() as running:
         coordinator = running.enter_context(drill.coordinator(port))
