@@ -1,0 +1,62 @@
+"""A fault drill of a job with state, on a broker that is not the drill's own: that one is never struck."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.drill.test_restore_drill import scratch_on
+from twopc.config import RunSettings
+from twopc.drill.fault_drill import FaultDrillPlan, fault_drill
+from twopc.drill.faults import Kind
+from twopc.drill.load import Load
+from twopc.drill.verdict import DrillResult, Verdict
+from twopc.testing.broker import Broker
+
+pytestmark = pytest.mark.broker
+
+JOB_FILE = str(Path(__file__).with_name("drilled_job.py"))
+SEED = 2
+
+
+@pytest.fixture(scope="module")
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("faults")
+
+
+@pytest.fixture(scope="module")
+def drilled(broker: Broker, temporary: Path) -> DrillResult:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRILLED_JOB", f"faulty-{uuid.uuid4().hex[:6]}")
+        patch.setattr("twopc.loading._folders", set())
+        plan = FaultDrillPlan(JOB_FILE, 3, SEED, Load(records=2_000), scratch_dir=temporary)
+        settings = RunSettings(bootstrap_servers=broker.bootstrap_servers, checkpoint_interval_ms=200)
+        return fault_drill(plan, settings, say=lambda _: None)
+
+
+def test_a_job_lives_through_its_faults_exactly_once(drilled: DrillResult) -> None:
+    assert {check.name: check.verdict for check in drilled.checks} == dict.fromkeys(
+        ("finished", "faults", "transactions", "output", "state"), Verdict.HELD
+    ), drilled
+
+
+def test_every_record_is_judged(drilled: DrillResult) -> None:
+    (output,) = [check for check in drilled.checks if check.name == "output"]
+    assert output.said.startswith("2,000 records")
+
+
+def test_the_timeline_tells_the_faults_and_the_checkpoints(drilled: DrillResult) -> None:
+    lanes = [moment.kind for moment in drilled.timeline]
+    assert lanes.count("faults") == 3
+    assert lanes.count("checkpoints") > 3
+
+
+def test_the_plan_names_no_broker_that_is_not_the_drills_own(drilled: DrillResult) -> None:
+    assert drilled.settings["broker"] == "not the drill's own: never struck"
+    assert not any(kind.value in str(drilled.settings["plan"]) for kind in Kind if kind.needs_own_broker)
+
+
+def test_nothing_is_left_behind(broker: Broker, drilled: DrillResult, temporary: Path) -> None:
+    assert (scratch_on(broker.bootstrap_servers), list(temporary.iterdir())) == ([], [])

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from twopc.drill import paced
+from twopc.drill.paced import POLL_RECORDS, PacedReader
+from twopc.protocol.facts import PartitionPosition
+from twopc.record import Batch
+from twopc.source import SourceReader
+from twopc.testing.rows import InputRow, batch_of
+
+
+class Endless(SourceReader):
+    """Hands over as many records as it is asked for."""
+
+    def poll(self, timeout: float, most: int) -> Batch:
+        return batch_of(InputRow(b"x") for _ in range(most))
+
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        return ()
+
+    def finished(self) -> bool:
+        return False
+
+
+class Clock:
+    """Time that passes only in sleep."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(paced, "time", made)
+    return made
+
+
+def test_no_more_records_come_than_the_pace_allows(clock: Clock) -> None:
+    reader, seen = PacedReader(Endless(), rate=100.0), 0
+    while clock.now < 10.0:
+        batch = reader.poll(0.02, 2_000)
+        seen += 0 if batch is None else len(batch)
+    assert 1_000 - POLL_RECORDS <= seen <= 1_000 + POLL_RECORDS
+
+
+def test_who_polls_early_waits_no_longer_than_it_asked_for(clock: Clock) -> None:
+    reader = PacedReader(Endless(), rate=1.0)
+    assert reader.poll(0.02, 10) is not None
+    assert reader.poll(0.02, 10) is None
+    assert clock.now == pytest.approx(0.02)

@@ -1,0 +1,214 @@
+"""Restore drills of a real job on a real broker: killed in the middle of a commit, as it is found on a bad day.
+
+One job is drilled three times, in this order: as it is, with a damaged checkpoint, and after retention has deleted what
+a position needs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.damages import flip_bit
+from tests.jobs.cli import Finished, twopc
+from tests.stored_job import tree
+from twopc.config import RunSettings
+from twopc.drill.restore import RestorePlan, restore_drill
+from twopc.drill.scratch import PREFIX
+from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.kafka.wire import ControlClient
+from twopc.protocol.recovery import BrokerState
+from twopc.testing.broker import Broker
+from twopc.testing.topics import Write, create_topic, produce
+
+pytestmark = pytest.mark.broker
+
+JOB_FILE = str(Path(__file__).with_name("drilled_job.py"))
+RECORDS, KEYS, PARTITIONS = 4_000, 13, 2
+STRUCK = 4
+"""The checkpoint that is completed while a worker dies before it has committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """All of the real job that a drill must leave as it is."""
+
+    group: dict[int, int]
+    ends: dict[int, tuple[int, int]]
+    checkpoints: dict[str, str]
+    transactions: dict[str, BrokerState]
+
+
+@dataclass(frozen=True, slots=True)
+class Drilled:
+    """The three drills, what was there before and after the first, and what they left on the broker."""
+
+    whole: Finished
+    damaged: DrillResult
+    out_of_retention: DrillResult
+    before: Real
+    after: Real
+    left_behind: list[str]
+    folder: Path
+
+    @property
+    def result(self) -> dict[str, Any]:
+        body = json.loads(self.whole.out)
+        assert isinstance(body, dict)
+        return body
+
+
+def check(result: DrillResult, name: str) -> Check:
+    (found,) = [each for each in result.checks if each.name == name]
+    return found
+
+
+@pytest.fixture(scope="module")
+def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled:
+    folder, servers = tmp_path_factory.mktemp("drilled"), broker.bootstrap_servers
+    job = f"drilled-{uuid.uuid4().hex[:6]}"
+    for suffix in ("in", "out"):
+        create_topic(servers, f"{job}-{suffix}", PARTITIONS)
+    numbers = range(RECORDS)
+    produce(
+        servers,
+        f"{job}-in",
+        (Write(b"%d" % n, key=b"k%d" % (n % KEYS), partition=n % KEYS % PARTITIONS) for n in numbers),
+    )
+    checkpoints = folder / "checkpoints"
+    common = ("-b", servers, "--host", "process")
+    ended = twopc(
+        *("run", JOB_FILE, *common, "-p", str(PARTITIONS), "--checkpoint-dir", str(checkpoints), "--until-end"),
+        *("--checkpoint-interval", "100ms", "--checkpoints-retained", "20"),
+        DRILLED_JOB=job,
+        DRILLED_CHECKPOINTS=str(checkpoints / job),
+        TWOPC_RESTART_STRATEGY="none",
+        TWOPC_CRASH_POINT=f"BEFORE_COMMIT,checkpoint={STRUCK},subtask=0,once={folder / 'struck'}",
+    )
+    assert ended.code == 1, ended.err
+
+    def drill(checkpoint_dir: Path, restore_from: str) -> DrillResult:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DRILLED_JOB", job)
+            patch.setattr("twopc.loading._folders", set())
+            plan = RestorePlan(JOB_FILE, checkpoint_dir, restore_from, scratch_dir=temporary)
+            return restore_drill(plan, RunSettings(bootstrap_servers=servers, host="process"), say=lambda _: None)
+
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    before = look(servers, job, checkpoints)
+    whole = twopc(
+        *("drill", JOB_FILE, *common, "--checkpoint-dir", str(checkpoints), "--from", "1", "-o", "json"),
+        *("--checkpoint-interval", "300ms", "--scratch-dir", str(temporary)),
+        *("--html", str(folder / "drill.html"), "--junit", str(folder / "drill.xml")),
+        DRILLED_JOB=job,
+    )
+    after = look(servers, job, checkpoints)
+    damaged = drill(damaged_copy(checkpoints, folder / "damaged", job), "latest")
+    delete_first_records(servers, f"{job}-in")
+    return Drilled(
+        whole=whole,
+        damaged=damaged,
+        out_of_retention=drill(checkpoints, "1"),
+        before=before,
+        after=after,
+        left_behind=[*scratch_on(servers), *(str(path) for path in temporary.iterdir())],
+        folder=folder,
+    )
+
+
+def look(servers: str, job: str, checkpoints: Path) -> Real:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": job, "isolation.level": "read_uncommitted"})
+    try:
+        asked = [TopicPartition(f"{job}-in", number) for number in range(PARTITIONS)]
+        group = {each.partition: each.offset for each in consumer.committed(asked, timeout=10)}
+        outputs = [TopicPartition(f"{job}-out", number) for number in range(PARTITIONS)]
+        ends = {each.partition: consumer.get_watermark_offsets(each, timeout=10) for each in outputs}
+    finally:
+        consumer.close()
+    with ControlClient(servers, {}) as client:
+        listed = client.list_transactions()
+    mine = {name: state for name, state in listed.items() if name.startswith(job)}
+    return Real(group, ends, tree(checkpoints), mine)
+
+
+def damaged_copy(checkpoints: Path, into: Path, job: str) -> Path:
+    shutil.copytree(checkpoints, into)
+    (sst, *_) = sorted((into / job / f"chk-{STRUCK}").rglob("*.sst"))
+    flip_bit(sst)
+    return into
+
+
+def delete_first_records(servers: str, topic: str) -> None:
+    """As retention does it."""
+    asked = [TopicPartition(topic, 0, RECORDS // PARTITIONS - 10)]
+    admin = AdminClient({"bootstrap.servers": servers})
+    for done in admin.delete_records(asked).values():
+        done.result(10)
+
+
+def scratch_on(servers: str) -> list[str]:
+    admin = AdminClient({"bootstrap.servers": servers})
+    groups = [each.group_id for each in admin.list_consumer_groups().result(10).valid]
+    return [name for name in (*admin.list_topics(timeout=10).topics, *groups) if name.startswith(PREFIX)]
+
+
+def test_a_checkpoint_that_can_be_restored_holds(drilled: Drilled) -> None:
+    assert drilled.whole.code == 0, drilled.whole.out + drilled.whole.err
+    assert {each["name"]: each["verdict"] for each in drilled.result["checks"]} == dict.fromkeys(
+        ("readable", "positions", "transactions", "replay", "output"), "held"
+    )
+
+
+def test_the_replay_reads_to_the_end_of_the_input(drilled: Drilled) -> None:
+    figures = drilled.result["figures"]
+    assert figures["records replayed"] == figures["records to replay"] > 0
+    assert figures["restored after, s"] <= figures["caught up after, s"]
+
+
+def test_what_the_job_wrote_is_compared_as_far_as_it_can_be_seen(drilled: Drilled) -> None:
+    assert 0 < drilled.result["figures"]["records compared"] < drilled.result["figures"]["records replayed"]
+
+
+def test_a_pending_transaction_is_told_and_not_committed(drilled: Drilled) -> None:
+    said = {each["name"]: each["said"] for each in drilled.result["checks"]}
+    assert "1 would commit" in said["transactions"]
+    assert BrokerState.ONGOING in drilled.after.transactions.values()
+
+
+def test_group_output_transactions_and_checkpoints_of_the_real_job_are_as_they_were(drilled: Drilled) -> None:
+    assert drilled.after == drilled.before
+
+
+def test_nothing_is_left_behind(drilled: Drilled) -> None:
+    assert drilled.left_behind == []
+
+
+def test_a_damaged_checkpoint_breaks_the_drill_and_is_named(drilled: Drilled) -> None:
+    found = check(drilled.damaged, "readable")
+    assert (drilled.damaged.exit_code, found.verdict) == (1, Verdict.BROKEN)
+    assert re.search(rf"subtask 0: .*chk-{STRUCK}/subtask-0/\d+\.sst is damaged", found.findings[0])
+
+
+def test_a_damaged_checkpoint_is_not_replayed(drilled: Drilled) -> None:
+    assert check(drilled.damaged, "replay").verdict is Verdict.NOT_JUDGED
+
+
+def test_a_position_that_retention_has_deleted_breaks_the_drill_and_is_named(drilled: Drilled) -> None:
+    found = check(drilled.out_of_retention, "positions")
+    assert (drilled.out_of_retention.exit_code, found.verdict) == (1, Verdict.BROKEN)
+    assert [finding.partition(":")[0] for finding in found.findings] == ["out of retention"]
+
+
+def test_the_reports_are_written(drilled: Drilled) -> None:
+    assert "attempt 2 started" in (drilled.folder / "drill.html").read_text()
+    assert 'tests="5" failures="0"' in (drilled.folder / "drill.xml").read_text()

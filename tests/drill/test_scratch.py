@@ -1,0 +1,105 @@
+"""A scratch job is the user's job, and can't meet it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from twopc.config import RunSettings
+from twopc.drill.scratch import PREFIX, Names, scratch_job, write_job_file
+from twopc.errors import ConfigurationError
+from twopc.kafka.naming import SlotName, parse_transactional_id, transactional_id
+from twopc.kafka.sink import KafkaSink
+from twopc.kafka.source import KafkaSource
+from twopc.loading import load_job
+from twopc.protocol.facts import Committable
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.sink import JobContext, Outcome
+
+JOB = """
+from twopc import Job, Json, KafkaSink, KafkaSource
+
+job = Job("orders")
+job.source(KafkaSource("real-in", value=Json(), group_id="real", bootstrap_servers="there:1")).map(str).sink(
+    KafkaSink("real-out", key=Json(), transactional_id_prefix="real", properties={"linger.ms": 7})
+)
+"""
+
+NAMES = Names(f"{PREFIX}1")
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else is to find the folders that job files are loaded from here."""
+    monkeypatch.setattr("twopc.loading._folders", set())
+
+
+@pytest.fixture
+def job_file(tmp_path: Path) -> str:
+    path = tmp_path / "orders_job.py"
+    path.write_text(JOB)
+    return str(path)
+
+
+def parts(job_file: str) -> tuple[KafkaSource, KafkaSink]:
+    definition = scratch_job(job_file, NAMES.name, [("real-in", 0, 9)]).definition()
+    assert isinstance(definition.source, KafkaSource)
+    assert isinstance(definition.sink, KafkaSink)
+    return definition.source, definition.sink
+
+
+def test_it_has_the_name_that_its_checkpoints_have(job_file: str) -> None:
+    assert scratch_job(job_file, NAMES.name, []).name == "orders"
+
+
+def test_group_output_and_transactional_ids_are_its_own(job_file: str) -> None:
+    source, sink = parts(job_file)
+    assert (source.group_id, sink.topic, sink.transactional_id_prefix) == (
+        NAMES.group,
+        NAMES.output,
+        NAMES.transactional_prefix,
+    )
+    assert all(name.startswith(PREFIX) for name in (NAMES.group, NAMES.output, NAMES.transactional_prefix))
+
+
+def test_it_never_takes_an_id_of_the_real_job_over() -> None:
+    real = transactional_id("orders", SlotName(AttemptId(1), SubtaskIndex(0), 0))
+    assert parse_transactional_id(NAMES.transactional_prefix, real) is None
+
+
+def test_the_rest_is_the_users(job_file: str) -> None:
+    source, sink = parts(job_file)
+    real = load_job(job_file)
+    assert scratch_job(job_file, NAMES.name, []).definition().steps == real.steps
+    assert (source.topics, source.bootstrap_servers, str(source.value)) == (("real-in",), "there:1", "Json()")
+    assert (str(sink.key), sink.properties) == ("Json()", {"linger.ms": 7})
+
+
+def test_it_settles_nothing_and_asks_nobody(job_file: str) -> None:
+    _, sink = parts(job_file)
+    context = JobContext("orders", AttemptId(3), 1, RunSettings(bootstrap_servers="127.0.0.1:1"))
+    pending = Committable("real-1-0-0@7", CheckpointId(7), SubtaskIndex(0), {})
+    (settled,) = sink.recover(context, [pending], frozenset())
+    assert (settled.committable, settled.outcome) == (pending, Outcome.ALREADY_COMMITTED)
+
+
+def test_fresh_names_are_nobody_elses() -> None:
+    assert Names.fresh() != Names.fresh()
+
+
+def test_a_process_that_knows_only_the_written_file_gets_the_same_job(job_file: str, tmp_path: Path) -> None:
+    ends = {TopicPartition("real-in", 0): Position(9)}
+    written = load_job(write_job_file(tmp_path, job_file, NAMES, ends))
+    assert written.describe() == scratch_job(job_file, NAMES.name, []).describe()
+    assert getattr(written.source, "ends", None) == ends
+
+
+def test_a_job_from_elsewhere_than_kafka_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "files_job.py"
+    path.write_text(
+        "from twopc import Job, KafkaSource\nfrom file_sink import FileSink\n"
+        "job = Job('files')\njob.source(KafkaSource('in')).sink(FileSink('/tmp/never-made'))\n"
+    )
+    with pytest.raises(ConfigurationError, match="can't be drilled"):
+        scratch_job(str(path), NAMES.name, [])

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import Any
+
+from twopc.drill.timeline import RecoveryClock, Timeline
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.job_events import JobEvent
+from twopc.protocol.messages import Progress
+
+BEGAN = 1_000.0
+
+
+def event(kind: str, at: float, subtask: int = -1, **fields: Any) -> JobEvent:
+    return JobEvent(
+        kind=kind,
+        job="orders",
+        attempt=AttemptId(2),
+        time_ms=int((BEGAN + at) * 1000),
+        subtask=SubtaskIndex(subtask),
+        **fields,
+    )
+
+
+def progress(at: float, subtask: int, records: int) -> JobEvent:
+    told = Progress(records_in=records, records_out=records, lag=0, open_transaction=None, pending_transactions=())
+    return event("progress", at, subtask, progress=told)
+
+
+def test_a_job_is_restored_when_its_last_subtask_is() -> None:
+    clock = RecoveryClock(BEGAN, 2)
+    clock.note(progress(1.0, 0, 0))
+    before = clock.restored
+    clock.note(progress(1.5, 1, 0))
+    clock.note(progress(2.0, 0, 5))
+    assert (before, clock.restored, clock.first_record) == (None, 1.5, 2.0)
+
+
+def test_it_has_caught_up_when_its_last_subtask_has() -> None:
+    clock = RecoveryClock(BEGAN, 2)
+    clock.note(event("end-of-input", 3.0, 1))
+    before = clock.caught_up
+    clock.note(event("end-of-input", 4.0, 0))
+    assert (before, clock.caught_up) == (None, 4.0)
+
+
+def test_the_timeline_tells_what_happened_in_order() -> None:
+    timeline = Timeline(BEGAN)
+    timeline.note(event("completed", 2.0, checkpoint_id=CheckpointId(7), duration_ms=12.4))
+    timeline.note(event("attempt-started", 1.0))
+    timeline.note(event("triggered", 1.5, checkpoint_id=CheckpointId(7)))
+    assert [(moment.at, moment.kind, moment.text) for moment in timeline.in_order()] == [
+        (1.0, "restarts", "attempt 2 started"),
+        (2.0, "checkpoints", "checkpoint 7 completed in 12 ms"),
+    ]
+
+
+def test_rates_go_on_over_a_restart() -> None:
+    timeline = Timeline(BEGAN)
+    for at, records in ((0.0, 0), (1.0, 100), (2.0, 300)):
+        timeline.note(progress(at, 0, records))
+    timeline.note(event("attempt-started", 2.5))
+    timeline.note(progress(3.0, 0, 50))
+    assert timeline.rates() == ((0.0, 0.0), (1.0, 100.0), (2.0, 200.0), (3.0, 50.0))

@@ -1,0 +1,171 @@
+"""`twopc drill`: recovery, practised on a saved checkpoint of a real job."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from twopc.cli.output import Output, OutputOption
+from twopc.cli.view import live_view
+from twopc.config import RunSettings
+from twopc.drill import report
+from twopc.drill.fault_drill import PARALLELISM, FaultDrillPlan, fault_drill
+from twopc.drill.load import Load
+from twopc.drill.restore import RestorePlan, restore_drill
+from twopc.drill.verdict import DrillResult, Exit
+from twopc.errors import TwoPhaseCommitError
+from twopc.protocol.job_events import JobEvent
+
+
+def drill(
+    job_file: Annotated[str, typer.Argument(help="The job, as for twopc run.")],
+    checkpoint_dir: Annotated[
+        Path, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The job's checkpoints; they are only read.")
+    ] = Path("checkpoints"),
+    restore_from: Annotated[
+        str, typer.Option("--from", help="The checkpoint to restore: latest, or an id (see: twopc checkpoints list).")
+    ] = "latest",
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
+    ] = None,
+    faults: Annotated[int, typer.Option(help="Drill so many faults, instead of a restore.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Draw the faults from this seed, to play a plan again.", show_default="any")
+    ] = None,
+    records: Annotated[int, typer.Option(help="With --faults: how many records.")] = 5_000,
+    sample: Annotated[
+        Path | None,
+        typer.Option(help="With --faults: a file whose lines are the values; else made for the job's serde."),
+    ] = None,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="With --faults and brokers: take the newest records of the real input.")
+    ] = False,
+    parallelism: Annotated[
+        int | None,
+        typer.Option("--parallelism", "-p", help="Number of subtasks.", show_default="the checkpoint's own"),
+    ] = None,
+    checkpoint_interval: Annotated[
+        str | None, typer.Option(help="Time between checkpoints of the scratch run, as 500ms, 1s.", show_default="1s")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(envvar="TWOPC_MASTER", help="Spark's master, a local one.", show_default="local[*]")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(envvar="TWOPC_HOST", help="Where subtasks run: spark, or process (no JVM).")
+    ] = None,
+    scratch_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where copies of checkpoints go, and are deleted afterwards.", show_default="TMPDIR"),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write the checks here, as JUnit XML for CI.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with the timeline here.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Practise recovery: restore a saved checkpoint of the job in a scratch run, replay to the end, and judge it.
+
+    Nothing of the real job is touched, running or not: the scratch run has its own output topic, transactional ids,
+    consumer group and copy of the checkpoint, all of which are deleted afterwards. The real checkpoints, topics and
+    transactions are only looked at.
+
+    With --faults, the job runs on scratch topics while processes are killed, streams cut and files damaged, each at a
+    named step of the protocol. Without brokers a local Kafka is started, and struck too; others are left alone.
+
+    Exit code: 0 if all held, 1 if a promise was broken, 2 if the drill could not run.
+
+    \b
+    Examples:
+      twopc drill job.py -b 127.0.0.1:9092 --checkpoint-dir checkpoints
+      twopc drill job.py -b 127.0.0.1:9092 --from 41 --html drill.html --junit drill.xml -o json
+      twopc drill job.py --faults 10 --seed 7 --html drill.html
+    """
+    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        settings = RunSettings.resolve(
+            bootstrap_servers=bootstrap_servers,
+            checkpoint_interval=checkpoint_interval or ("200ms" if faults else None),
+            master=master,
+            host=host,
+        )
+        with _interruptible(), _shown(quiet) as view:
+            told = _Told(lambda what: _say(what, quiet), None if view is None else view.note)
+            if faults:
+                chosen = secrets.randbelow(1_000_000) if seed is None else seed
+                load = Load(records=records, sample=sample, copy=copy)
+                result = _fault_drill(job_file, faults, chosen, load, parallelism, scratch_dir, settings, told)
+            else:
+                plan = RestorePlan(job_file, checkpoint_dir, restore_from, parallelism, scratch_dir)
+                result = restore_drill(plan, settings, say=told.say, on_event=told.on_event)
+        _write(result, junit, html)
+    except (TwoPhaseCommitError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        raise typer.Exit(Exit.COULD_NOT_RUN) from error
+    typer.echo(json.dumps(result.to_json()) if output is Output.JSON else report.text(result))
+    raise typer.Exit(result.exit_code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Who is told what is going on."""
+
+    say: Callable[[str], None]
+    on_event: Callable[[JobEvent], None] | None
+
+
+def _fault_drill(
+    job_file: str,
+    faults: int,
+    seed: int,
+    load: Load,
+    parallelism: int | None,
+    scratch_dir: Path | None,
+    settings: RunSettings,
+    told: _Told,
+) -> DrillResult:
+    plan = FaultDrillPlan(job_file, faults, seed, load, parallelism or PARALLELISM, scratch_dir)
+    told.say(f"seed {seed}: the same --seed and --faults play this plan again")
+    return fault_drill(plan, settings, say=told.say, on_event=told.on_event)
+
+
+def _write(result: DrillResult, junit: Path | None, html: Path | None) -> None:
+    if junit is not None:
+        junit.write_text(report.junit(result), "utf-8")
+    if html is not None:
+        html.write_text(report.html(result), "utf-8")
+
+
+def _shown(quiet: bool) -> Any:
+    if quiet or not sys.stderr.isatty():
+        return nullcontext(None)
+    return live_view("drill", Console(stderr=True))
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM end the drill as Ctrl-C does, so that what it has made is deleted."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _say(what: str, quiet: bool) -> None:
+    if not quiet:
+        typer.echo(f"drill: {what}", err=True)

@@ -1,0 +1,141 @@
+"""What a drill asks of the brokers, all of it reading, and the few scratch things that it creates and deletes there.
+
+Invariant: only names that begin with `scratch.PREFIX` are created or deleted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from twopc.drill.scratch import PREFIX
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.kafka.client_config import admin_config, consumer_config
+from twopc.kafka.failures import error_of, failure
+from twopc.kafka.reader import KafkaReader
+from twopc.kafka.source import BYTES
+from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
+from twopc.protocol.ids import Position, TopicPartition
+from twopc.record import Batch, Row
+from twopc.source import SourceReader, Split
+
+READER_GROUP = f"{PREFIX}reader"
+"""No offset is ever committed to it, so it never exists."""
+
+_CONNECTION = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.")
+_TIMEOUT_SECONDS = 30.0
+_STALL_SECONDS = 60.0
+_POLL_SECONDS = 0.2
+_BATCH = 2_000
+
+
+class Cluster:
+    """One Kafka cluster, as the job's source or sink reaches it."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any]) -> None:
+        self._connection = {name: value for name, value in properties.items() if name.startswith(_CONNECTION)}
+        self._config = {**self._connection, "bootstrap.servers": bootstrap_servers}
+        self.control = ControlClient(bootstrap_servers, admin_config(properties))
+
+    def close(self) -> None:
+        self.control.close()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ranges(self, topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, tuple[Position, Position]]:
+        """The first offset of each partition, and the end that a read_committed reader sees."""
+        partitions = [
+            TopicPartition(name, number) for name, topic in topics.items() for number in range(topic.partitions)
+        ]
+        firsts = self.control.offsets(dict.fromkeys(partitions, EARLIEST))
+        ends = self.control.offsets(dict.fromkeys(partitions, LATEST))
+        return {partition: (firsts[partition], ends[partition]) for partition in partitions}
+
+    def is_settled(self, ends: Mapping[TopicPartition, Position]) -> bool:
+        """Whether no open transaction hides anything behind these ends."""
+        consumer = Consumer({**self._config, "group.id": READER_GROUP, "isolation.level": "read_uncommitted"})
+        try:
+            for partition, end in ends.items():
+                _, high = consumer.get_watermark_offsets(KafkaPartition(*partition), timeout=_TIMEOUT_SECONDS)
+                if high > end:
+                    return False
+        except KafkaException as error:
+            raise failure("asking for the end of a topic", error_of(error)) from error
+        finally:
+            consumer.close()
+        return True
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        """Create a scratch topic, and return when every partition has a leader."""
+        assert topic.startswith(PREFIX), "a drill creates scratch topics only"
+        admin = AdminClient(self._config)
+        try:
+            admin.create_topics([NewTopic(topic, num_partitions=partitions)])[topic].result(_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise ConfigurationError(f"the scratch topic {topic} can't be created: {error}") from error
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while self._leaders(admin, topic) < partitions:
+            if time.monotonic() > deadline:
+                raise Unavailable(f"the scratch topic {topic} has no leaders after {_TIMEOUT_SECONDS:.0f} s")
+            time.sleep(0.02)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a scratch topic; one that is not there is fine."""
+        assert topic.startswith(PREFIX), "a drill deletes scratch topics only"
+        admin = AdminClient(self._config)
+        with _tolerating(KafkaError.UNKNOWN_TOPIC_OR_PART):
+            admin.delete_topics([topic])[topic].result(_TIMEOUT_SECONDS)
+
+    def delete_group(self, group: str) -> None:
+        """Delete a scratch consumer group; one that is not there is fine."""
+        assert group.startswith(PREFIX), "a drill deletes scratch groups only"
+        admin = AdminClient(self._config)
+        with _tolerating(KafkaError.GROUP_ID_NOT_FOUND):
+            admin.delete_consumer_groups([group])[group].result(_TIMEOUT_SECONDS)
+
+    def read(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> Iterator[Row]:
+        """Yield the committed records from each start up to each end; raise Unavailable if none come."""
+        splits = [Split(each, "", Position(starts[each]), Position(end)) for each, end in sorted(ends.items())]
+        config = consumer_config(self._config["bootstrap.servers"], READER_GROUP, self._connection)
+        yield from (row for batch in batches(KafkaReader(config, BYTES, BYTES, splits)) for row in batch.rows)
+
+    def _leaders(self, admin: AdminClient, topic: str) -> int:
+        known = admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
+        return sum(1 for partition in known.partitions.values() if partition.leader >= 0 and partition.error is None)
+
+
+def batches(reader: SourceReader) -> Iterator[Batch]:
+    """Yield all that a bounded reader reads, and close it; raise Unavailable if nothing comes for long."""
+    try:
+        heard = time.monotonic()
+        while not reader.finished():
+            batch = reader.poll(_POLL_SECONDS, _BATCH)
+            if batch is not None:
+                heard = time.monotonic()
+                yield batch
+            elif time.monotonic() - heard > _STALL_SECONDS:
+                stands = ", ".join(f"{each.partition}@{each.position}" for each in reader.positions())
+                raise Unavailable(f"nothing more came for {_STALL_SECONDS:.0f} s; read so far: {stands}")
+    finally:
+        reader.close()
+
+
+@contextmanager
+def _tolerating(code: int) -> Iterator[None]:
+    """Pass over one answer of Kafka's."""
+    try:
+        yield
+    except KafkaException as error:
+        if error_of(error).code() != code:
+            raise Unavailable(f"a scratch name could not be deleted: {error}") from error

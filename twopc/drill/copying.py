@@ -1,0 +1,78 @@
+"""A copy of a checkpoint that is restored elsewhere, verified while it is made.
+
+The copy holds the whole ledger, the metadata of every checkpoint that is kept, and the state that restoring the chosen
+one needs. What is copied is what was verified; of the original, files that never change may be linked, and nothing is
+written.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from twopc.checkpoints import JobCheckpoints, read_job
+from twopc.errors import CheckpointCorrupted, Unavailable
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.layout import LEDGER, metadata_path
+from twopc.state.manifest import FILE_NAME
+from twopc.state.storage import CheckpointStorage
+
+_READS = 5
+
+
+def copy_ledger(root: Path, job: str, into: Path) -> JobCheckpoints:
+    """Copy a job's ledger and metadata below `into`, and read the copy: what the drill goes by from then on.
+
+    A running job adds entries and deletes old ones meanwhile; so a copy that doesn't fit together is made again. Raises
+    ConfigurationError if there is no such job, CheckpointCorrupted if its ledger can't be trusted.
+    """
+    for _ in range(_READS - 1):
+        try:
+            return _copied(root, job, into)
+        except (OSError, CheckpointCorrupted):
+            shutil.rmtree(into / job, ignore_errors=True)
+    return _copied(root, job, into)
+
+
+def _copied(root: Path, job: str, into: Path) -> JobCheckpoints:
+    found = read_job(root, job)
+    source, target = root / job, into / job
+    target.mkdir(parents=True, mode=0o700)
+    shutil.copytree(source / LEDGER, target / LEDGER, symlinks=True)
+    for entry in found.completed:
+        if entry.metadata is not None:
+            name = metadata_path(entry.checkpoint_id)
+            (target / name).parent.mkdir(mode=0o700)
+            shutil.copyfile(source / name, target / name)
+    copied = read_job(into, job)
+    if [entry.checkpoint_id for entry in copied.completed] != [entry.checkpoint_id for entry in found.completed]:
+        raise CheckpointCorrupted(f"the ledger of job {job!r} changed while it was copied")
+    return copied
+
+
+def copy_state(root: Path, metadata: CheckpointMetadata, chosen: CheckpointId, into: Path) -> list[str]:
+    """Copy the state of every subtask, verified; return what is damaged, in words.
+
+    Raises Unavailable if the checkpoint was deleted by the running job meanwhile.
+    """
+    source, target = root / metadata.job, into / metadata.job
+    storage, findings = CheckpointStorage(source), []
+    for snapshot in metadata.snapshots:
+        path = snapshot.state.path
+        try:
+            (target / path).parent.mkdir(mode=0o700, exist_ok=True)
+            storage.fetch(snapshot.state, target / path)
+            shutil.copyfile(source / path / FILE_NAME, target / path / FILE_NAME)
+        except (CheckpointCorrupted, FileNotFoundError) as error:
+            findings.append(f"subtask {snapshot.subtask}: {error}")
+    if findings and not _is_kept(root, metadata.job, chosen):
+        raise Unavailable(
+            f"checkpoint {chosen} of job {metadata.job!r} was deleted while it was copied: the running job keeps its "
+            "newest only. Drill a newer one, or a savepoint, or raise checkpoints_retained"
+        )
+    return findings
+
+
+def _is_kept(root: Path, job: str, chosen: CheckpointId) -> bool:
+    return any(entry.checkpoint_id == chosen for entry in read_job(root, job).completed)

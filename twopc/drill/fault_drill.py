@@ -1,0 +1,315 @@
+"""The fault drill: the job on scratch topics, a plan of faults from a seed, and a judgement of all that it leaves.
+
+Order: fill the scratch input; run the job to its end while the faults happen, each at its step; wait until nothing is
+open; hold output, state and positions against what the input makes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from twopc.checkpoints import read_job
+from twopc.config import RunSettings
+from twopc.drill.broker import Cluster
+from twopc.drill.comparing import Ends, check_of, found_in, judged
+from twopc.drill.expected import Reckoner
+from twopc.drill.faults import FaultPlan, choices, draw
+from twopc.drill.load import Load
+from twopc.drill.paced import write_paced_file
+from twopc.drill.scratch import Names, parts_of
+from twopc.drill.stage import Stage
+from twopc.drill.strikes import Striker
+from twopc.drill.timeline import Timeline
+from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
+from twopc.loading import load_job
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.job_events import JobEvent
+from twopc.protocol.recovery import BrokerState
+from twopc.state.backend import Family
+from twopc.testing.kafka_proxy import KafkaProxy
+from twopc.testing.local_broker import LocalBroker
+
+FINISHED, FAULTS, OUTPUT, STATE, TRANSACTIONS = "finished", "faults", "output", "state", "transactions"
+PARALLELISM = 2
+SECONDS_A_CHECKPOINT = 0.5
+PATIENCE_SECONDS = 60.0
+PATIENCE_A_FAULT_SECONDS = 30.0
+SETTLE_SECONDS = 20.0
+_TURN_SECONDS = 0.02
+_EXPLAINED = (0, -signal.SIGKILL, Fenced.exit_code, Unavailable.exit_code, CheckpointCorrupted.exit_code)
+_OPEN = frozenset(BrokerState) - {BrokerState.EMPTY, BrokerState.COMPLETE_COMMIT, BrokerState.COMPLETE_ABORT}
+
+OnEvent = Callable[[JobEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FaultDrillPlan:
+    """What to drill: a job file, how many faults, the seed that they are drawn from, and what the job reads."""
+
+    job_file: str
+    faults: int
+    seed: int
+    load: Load = Load()  # noqa: RUF009 - a frozen value
+    parallelism: int = PARALLELISM
+    scratch_dir: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.faults < 1:
+            raise ConfigurationError(f"--faults must be at least 1, but is {self.faults}")
+        if self.parallelism < 1:
+            raise ConfigurationError(f"--parallelism must be at least 1, but is {self.parallelism}")
+
+
+def fault_drill(
+    plan: FaultDrillPlan, settings: RunSettings, *, say: Callable[[str], None], on_event: OnEvent | None = None
+) -> DrillResult:
+    """Drill, and leave nothing behind but the result. Raises what kept the drill from running.
+
+    Without `bootstrap_servers` in the settings a local Kafka is started, and may be struck; brokers that are not the
+    drill's own never are.
+    """
+    with ExitStack() as closing:
+        folder = Path(tempfile.mkdtemp(prefix="twopc-drill-", dir=plan.scratch_dir))
+        closing.callback(shutil.rmtree, folder, ignore_errors=True)
+        parts_of(load_job(plan.job_file))
+        if plan.load.copy and not settings.bootstrap_servers:
+            raise ConfigurationError("--copy takes records of the real input: name its brokers (--bootstrap-servers)")
+        broker, proxy = None, None
+        if not settings.bootstrap_servers:
+            say("starting a local Kafka")
+            broker = LocalBroker(folder / "kafka", proxied=True, light=True)
+            route = broker.proxy_routes[0]
+            proxy = closing.enter_context(KafkaProxy(route.listens, route.advertised))
+            closing.enter_context(broker)
+        servers = settings.bootstrap_servers if broker is None else broker.proxied_servers
+        made = replace(settings, bootstrap_servers=servers, parallelism=plan.parallelism, host="process")
+        return _Drill(plan, made, folder, say, on_event, broker, proxy).run()
+
+
+class _Drill:
+    def __init__(
+        self,
+        plan: FaultDrillPlan,
+        settings: RunSettings,
+        folder: Path,
+        say: Callable[[str], None],
+        on_event: OnEvent | None,
+        broker: LocalBroker | None,
+        proxy: KafkaProxy | None,
+    ) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._folder = folder
+        self._say = say
+        self._on_event = on_event
+        self._broker, self._proxy = broker, proxy
+        self._definition = load_job(plan.job_file)
+        self._source, sink = parts_of(self._definition)
+        self._cluster = Cluster(settings.bootstrap_servers, sink.properties)
+        self._names = Names.fresh()
+        self._input = f"{self._names.name}-in"
+        self._faults: FaultPlan = draw(plan.seed, plan.faults, choices(own_broker=broker is not None))
+        self._timeline = Timeline()
+        self._checks: list[Check] = []
+        self._records = 0
+
+    def run(self) -> DrillResult:
+        with self._cluster, self._scratch():
+            servers = self._settings.bootstrap_servers
+            self._tell("filling the scratch input")
+            self._records = self._plan.load.fill(self._cluster, servers, self._input, self._plan.job_file, self._source)
+            partitions = len(self._cluster.ranges(self._cluster.control.topics([self._input])))
+            self._cluster.create_topic(self._names.output, partitions)
+            pace = SECONDS_A_CHECKPOINT * (self._faults.last_checkpoint + 2)
+            job_file = write_paced_file(
+                self._folder,
+                self._plan.job_file,
+                name=self._names.name,
+                source=self._input,
+                target=self._names.output,
+                rate=self._records / self._plan.parallelism / pace,
+            )
+            arms = [fault.arm for fault in self._faults.faults]
+            stage = Stage(self._folder, servers, job_file, self._settings, arms)
+            with stage:
+                finished = self._play(stage)
+            if finished:
+                self._judge(stage, load_job(job_file).name)
+        return self._result()
+
+    @contextmanager
+    def _scratch(self) -> Iterator[None]:
+        """Have the scratch names on the brokers, and nothing of them afterwards."""
+        try:
+            yield
+        finally:
+            self._tell("deleting what the drill has made")
+            if self._broker is None:
+                with suppress(Unavailable):
+                    self._cluster.delete_group(self._names.group)
+                for topic in (self._input, self._names.output):
+                    with suppress(Unavailable):
+                        self._cluster.delete_topic(topic)
+
+    def _play(self, stage: Stage) -> bool:
+        """Run the job to its end while the faults happen; return whether it came there."""
+        striker = Striker(
+            stage,
+            self._names.name,
+            self._cluster.control,
+            self._broker,
+            self._proxy,
+            lambda what: self._tell(what, "faults"),
+        )
+        left = list(self._faults.faults)
+        limit = time.monotonic() + PATIENCE_SECONDS + PATIENCE_A_FAULT_SECONDS * len(left)
+        try:
+            while not any(driver.exit_code == 0 for driver in stage.drivers) and time.monotonic() < limit:
+                stage.keep_running()
+                for fault in [each for each in left if _happened(stage, each.arm.once(stage.folder))]:
+                    left.remove(fault)
+                    striker.strike(fault)
+                striker.undo()
+                self._take_events(stage)
+                time.sleep(_TURN_SECONDS)
+        finally:
+            striker.undo(everything=True)
+        self._take_events(stage)
+        finished = any(driver.exit_code == 0 for driver in stage.drivers)
+        self._judge_run(stage, striker, finished=finished)
+        return finished
+
+    def _take_events(self, stage: Stage) -> None:
+        for event in stage.new_events():
+            self._timeline.note(event)
+            if self._on_event is not None:
+                self._on_event(event)
+
+    def _judge_run(self, stage: Stage, striker: Striker, *, finished: bool) -> None:
+        words = [
+            f"ended with {driver.exit_code}: {driver.last_words(2)}"
+            for driver in stage.drivers
+            if driver.exit_code is not None and driver.exit_code not in _EXPLAINED
+        ]
+        if not finished:
+            words.append("stuck: the job did not come to the end of its input")
+        self._note(
+            Check.of(
+                FINISHED,
+                [*striker.findings, *words],
+                held=f"the job came to its end, with {len(stage.drivers)} drivers and {len(stage.coordinators)} "
+                "coordinators one after the other",
+                broken="the job did not live through the faults",
+            )
+        )
+        done, planned = len(striker.done), len(self._faults.faults)
+        if done < planned:
+            self._note(Check.not_judged(FAULTS, f"{done} of {planned} faults happened before the job had ended"))
+        else:
+            self._note(Check(FAULTS, Verdict.HELD, f"all {planned} faults happened", tuple(map(str, striker.done))))
+
+    def _judge(self, stage: Stage, job: str) -> None:
+        self._tell("judging what the job has left")
+        self._note(self._judge_transactions(job))
+        control = self._cluster.control
+        read = self._cluster.ranges(control.topics([self._input]))
+        starts: Ends = {each: first for each, (first, _) in read.items()}
+        ends: Ends = {each: end for each, (_, end) in read.items()}
+        written = self._cluster.ranges(control.topics([self._names.output]))
+        with Reckoner(self._definition, None, stage.checkpoint_dir / job, self._folder / "reckoner") as reckoner:
+            expected = list(reckoner.reckon(self._settings.bootstrap_servers, starts, ends))
+            found = found_in(
+                self._cluster.read(
+                    {each: first for each, (first, _) in written.items()},
+                    {each: end for each, (_, end) in written.items()},
+                )
+            )
+            verdict = judged(self._names.output, expected, found)
+            self._note(check_of(OUTPUT, verdict, f"{verdict.matched:,} records, each exactly once and in order"))
+            self._note(self._judge_state(stage, job, reckoner, ends))
+
+    def _judge_transactions(self, job: str) -> Check:
+        """Nothing may be open in the end: it would hide what follows."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            listed = self._cluster.control.list_transactions()
+            left = [
+                f"open: {name} is {state.value}"
+                for name, state in listed.items()
+                if name.startswith(job) and state in _OPEN
+            ]
+            if not left or time.monotonic() > deadline:
+                return Check.of(TRANSACTIONS, left, held="nothing is left open", broken=f"{len(left)} are left open")
+            time.sleep(0.2)
+
+    def _judge_state(self, stage: Stage, job: str, reckoner: Reckoner, ends: Ends) -> Check:
+        metadata = read_job(stage.checkpoint_dir, job).completed[-1].metadata
+        if metadata is None:
+            return Check(STATE, Verdict.BROKEN, "the last checkpoint can't be read", ("damaged",))
+        findings = [
+            f"position: {held.partition}@{held.position}, but the input ends at {ends[held.partition]}"
+            for held in metadata.positions
+            if held.position != ends[held.partition]
+        ]
+        findings += self._state_findings(metadata, stage.checkpoint_dir / job, reckoner)
+        return Check.of(
+            STATE,
+            findings,
+            held="state and positions of the last checkpoint are what the input makes",
+            broken="state or positions of the last checkpoint disagree with the output",
+        )
+
+    def _state_findings(self, metadata: CheckpointMetadata, job_folder: Path, reckoner: Reckoner) -> Iterator[str]:
+        mine = dict(reckoner.scan(Family.KEYED))
+        with Reckoner(self._definition, metadata, job_folder, self._folder / "restored") as restored:
+            theirs = dict(restored.scan(Family.KEYED))
+        for key in sorted(mine.keys() | theirs.keys()):
+            if mine.get(key) != theirs.get(key):
+                yield f"state: key {key[-40:]!r} holds {theirs.get(key)!r}, and the input makes it {mine.get(key)!r}"
+
+    def _note(self, check: Check) -> None:
+        self._checks.append(check)
+        self._tell(f"{check.name}: {check.verdict.value}: {check.said}")
+
+    def _tell(self, what: str, lane: str = "drill") -> None:
+        self._timeline.say(lane, what)
+        self._say(what)
+
+    def _result(self) -> DrillResult:
+        done = {check.name for check in self._checks}
+        rest = [
+            Check.not_judged(name, "the job did not come to its end")
+            for name in (TRANSACTIONS, OUTPUT, STATE)
+            if name not in done
+        ]
+        return DrillResult(
+            drill="fault",
+            job=self._definition.name,
+            began_ms=int(self._timeline.began * 1000),
+            seconds=time.time() - self._timeline.began,
+            subject=f"seed {self._plan.seed}, {self._plan.faults} faults",
+            checks=(*self._checks, *rest),
+            figures={"records": float(self._records)},
+            timeline=self._timeline.in_order(),
+            rates=self._timeline.rates(),
+            settings={
+                "seed": self._plan.seed,
+                "faults": self._plan.faults,
+                "records": self._records,
+                "parallelism": self._plan.parallelism,
+                "broker": "the drill's own" if self._broker is not None else "not the drill's own: never struck",
+                "plan": "; ".join(map(str, self._faults.faults)),
+            },
+        )
+
+
+def _happened(stage: Stage, once: Path) -> bool:
+    return once.exists() and once.read_text().endswith("\n")

@@ -1,0 +1,96 @@
+"""A job that reads no faster than it is told, so that checkpoints and faults fall into a small load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from twopc.bench.scratch import rebound
+from twopc.job import Job, JobDefinition
+from twopc.kafka.source import KafkaSource
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import TopicPartition
+from twopc.record import Batch
+from twopc.sink import JobContext, SubtaskContext
+from twopc.source import Source, SourceReader, Split
+
+POLL_RECORDS = 50
+
+_FILE = '''"""Written by a drill, for one run."""
+
+from twopc.drill.paced import paced_job
+
+job = paced_job({spec!r}, name={name!r}, source={source!r}, target={target!r}, rate={rate!r})
+'''
+
+
+class PacedReader(SourceReader):
+    """Hands over at most so many records a second, a few at a time."""
+
+    def __init__(self, reader: SourceReader, rate: float) -> None:
+        self._reader = reader
+        self._rate = rate
+        self._due = time.monotonic()
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        early = self._due - time.monotonic()
+        if early > 0:
+            time.sleep(min(early, timeout))
+            if early > timeout:
+                return None
+        batch = self._reader.poll(timeout, min(most, POLL_RECORDS))
+        self._due = time.monotonic() + (len(batch) / self._rate if batch is not None else 0.0)
+        return batch
+
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        return self._reader.positions()
+
+    def finished(self) -> bool:
+        return self._reader.finished()
+
+    def lag(self) -> int | None:
+        return self._reader.lag()
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class PacedSource(Source):
+    """A source whose readers are paced; `rate` is that of one subtask."""
+
+    def __init__(self, source: KafkaSource, rate: float) -> None:
+        self.source = source
+        self.rate = rate
+
+    def plan(
+        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
+    ) -> list[Split]:
+        return self.source.plan(context, restored, bounded)
+
+    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        return PacedReader(self.source.open(context, splits), self.rate)
+
+    def group(self, context: JobContext) -> str | None:
+        return self.source.group(context)
+
+    def describe(self) -> Mapping[str, object]:
+        return self.source.describe()
+
+
+def paced_job(spec: str, *, name: str, source: str, target: str, rate: float) -> Job:
+    """Return the job of a job file on other topics, under another name, at a pace."""
+    definition = rebound(spec, name=name, source=source, target=target).definition()
+    assert isinstance(definition.source, KafkaSource), "only such a job is rebound"
+    paced = PacedSource(definition.source, rate)
+    return Job.of(JobDefinition(name, paced, definition.steps, definition.sink))
+
+
+def write_paced_file(folder: Path, spec: str, *, name: str, source: str, target: str, rate: float) -> str:
+    """Write a job file that defines `paced_job(...)`; return its path."""
+    file, colon, variable = spec.rpartition(":")
+    path, suffix = (file, f":{variable}") if colon and file.endswith(".py") else (spec, "")
+    absolute = f"{Path(path).resolve()}{suffix}"
+    written = folder / "paced_job.py"
+    written.write_text(_FILE.format(spec=absolute, name=name, source=source, target=target, rate=rate))
+    return str(written)

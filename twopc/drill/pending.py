@@ -1,0 +1,37 @@
+"""Asks the broker about the pending transactions of a job, as its recovery would, and changes nothing."""
+
+from __future__ import annotations
+
+from twopc.checkpoints import JobCheckpoints
+from twopc.drill.broker import Cluster
+from twopc.drill.judging import TRANSACTIONS, judge_transactions, prospects
+from twopc.drill.verdict import Check, Verdict
+from twopc.errors import CheckpointCorrupted
+from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.patience import patiently
+from twopc.kafka.resume import gather
+from twopc.protocol import recovery
+from twopc.protocol.facts import Committable
+
+PATIENCE_SECONDS = 30.0
+
+
+def judge_pending(found: JobCheckpoints, cluster: Cluster) -> Check:
+    """Judge the transactions of the latest checkpoint: whatever is restored, those are what recovery settles."""
+    latest = found.completed[-1]
+    if latest.metadata is None:
+        return Check.not_judged(TRANSACTIONS, f"the latest checkpoint can't be read: {latest.damage}")
+    settled = latest.completed.lost
+    due = [item for item in latest.metadata.committables if item.name not in settled]
+    try:
+        verdicts = {item.name: _verdict(cluster, item, item.name in latest.confirmed) for item in due}
+    except CheckpointCorrupted as error:
+        return Check(TRANSACTIONS, Verdict.BROKEN, "a pending transaction can't be told", (str(error),))
+    earlier = [entry.metadata for entry in found.completed[:-1] if entry.metadata is not None]
+    return judge_transactions(prospects(latest.metadata, verdicts, settled, earlier))
+
+
+def _verdict(cluster: Cluster, item: Committable, confirmed: bool) -> recovery.Verdict:
+    prepared = PreparedTransaction.from_committable(item)
+    evidence = patiently(lambda: gather(cluster.control, prepared, confirmed), PATIENCE_SECONDS)
+    return recovery.judge(prepared.recorded, evidence)

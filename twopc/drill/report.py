@@ -1,0 +1,91 @@
+"""A drill's result as text, as JUnit XML and as an HTML page of its own. Pure."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as Xml
+
+from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.report.chart import Line, line_chart
+from twopc.report.page import facts, heading, page, paragraph, table
+
+FINDINGS_SHOWN = 20
+
+
+def text(result: DrillResult) -> str:
+    """Return the report of a terminal."""
+    width = max(len(check.name) for check in result.checks)
+    verdicts = max(len(verdict.value) for verdict in Verdict)
+    lines = [f"{result.drill} drill of job {result.job}, {result.subject}: {summary(result)}"]
+    for check in result.checks:
+        lines.append(f"  {check.name:<{width}}  {check.verdict.value:<{verdicts}}  {check.said}")
+        lines += [f"  {'':<{width}}  - {finding}" for finding in _shown(check)]
+    wide = max((len(name) for name in result.figures), default=0)
+    lines += [f"  {name:<{wide}}  {_number(value)}" for name, value in result.figures.items()]
+    return "\n".join(lines)
+
+
+def summary(result: DrillResult) -> str:
+    """Return the outcome in a few words."""
+    broken = [check.name for check in result.checks if check.verdict is Verdict.BROKEN]
+    if broken:
+        return f"BROKEN: {', '.join(broken)}"
+    left = sum(check.verdict is Verdict.NOT_JUDGED for check in result.checks)
+    return "all held" if not left else f"held, {left} not judged"
+
+
+def junit(result: DrillResult) -> str:
+    """Return one test case for each check."""
+    failures = sum(check.verdict is Verdict.BROKEN for check in result.checks)
+    skipped = sum(check.verdict is Verdict.NOT_JUDGED for check in result.checks)
+    suite = Xml.Element(
+        "testsuite",
+        name=f"twopc drill: {result.drill}",
+        tests=str(len(result.checks)),
+        failures=str(failures),
+        errors="0",
+        skipped=str(skipped),
+        time=f"{result.seconds:.3f}",
+    )
+    for check in result.checks:
+        case = Xml.SubElement(suite, "testcase", classname=f"{result.drill}.{result.job}", name=check.name)
+        if check.verdict is Verdict.BROKEN:
+            Xml.SubElement(case, "failure", message=_plain(check.said)).text = _plain("\n".join(check.findings))
+        elif check.verdict is Verdict.NOT_JUDGED:
+            Xml.SubElement(case, "skipped", message=_plain(check.said))
+    return Xml.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def html(result: DrillResult) -> str:
+    """Return the report as one page, with the timeline in it."""
+    rows = [(check.name, check.verdict.value, check.said) for check in result.checks]
+    parts = [paragraph(f"{result.subject}: {summary(result)}"), table(("check", "verdict", ""), rows)]
+    for check in result.checks:
+        if check.findings:
+            parts += [heading(f"Findings: {check.name}"), table(("finding",), [(each,) for each in _shown(check)])]
+    parts += [heading("Figures"), facts({name: _number(value) for name, value in result.figures.items()})]
+    parts += [
+        heading("Timeline"),
+        line_chart(
+            "Records written a second", [Line("records/s", result.rates)], "s since the drill began", "records/s"
+        ),
+        table(("s", "lane", ""), [(f"{each.at:.2f}", each.kind, each.text) for each in result.timeline]),
+        heading("Settings"),
+        facts(result.settings),
+    ]
+    return page(f"twopc drill: {result.job}", parts, f"{result.drill} drill, {result.seconds:.1f} s")
+
+
+def _shown(check: Check) -> list[str]:
+    rest = len(check.findings) - FINDINGS_SHOWN
+    return [*check.findings[:FINDINGS_SHOWN], *([f"and {rest} more"] if rest > 0 else [])]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "not measured"
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+
+
+def _plain(said: str) -> str:
+    """XML has no control characters."""
+    return "".join(each if each.isprintable() or each == "\n" else " " for each in said)

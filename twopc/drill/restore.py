@@ -1,0 +1,193 @@
+"""The restore drill: a saved checkpoint of a real job, restored beside it, replayed to an end, and judged.
+
+Order: copy and verify the checkpoint; ask the broker about positions and pending transactions; fix where input and
+output end; replay; compare. A check that fails keeps those from being made that would mean nothing then.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from twopc.checkpoint_reference import locate
+from twopc.checkpoints import JobCheckpoints, find_checkpoint, restorable
+from twopc.config import RunSettings
+from twopc.drill.broker import Cluster
+from twopc.drill.copying import copy_ledger, copy_state
+from twopc.drill.judging import POSITIONS, TRANSACTIONS, judge_positions
+from twopc.drill.pending import PATIENCE_SECONDS, judge_pending
+from twopc.drill.reach import Reach
+from twopc.drill.replay import OUTPUT, REPLAY, Replay
+from twopc.drill.scratch import parts_of
+from twopc.drill.timeline import Timeline
+from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.kafka.patience import patiently
+from twopc.kafka.preflight import bootstrap_servers_of
+from twopc.loading import load_job
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.job_events import JobEvent
+
+READABLE = "readable"
+CHECKS = (READABLE, POSITIONS, TRANSACTIONS, REPLAY, OUTPUT)
+
+OnEvent = Callable[[JobEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """What to drill: a job file, and a checkpoint of the job as `twopc.checkpoint_reference` names them.
+
+    `parallelism` is the checkpoint's own unless given. `scratch_dir` is where copies go.
+    """
+
+    job_file: str
+    checkpoint_dir: Path
+    restore_from: str = "latest"
+    parallelism: int | None = None
+    scratch_dir: Path | None = None
+
+
+def restore_drill(
+    plan: RestorePlan, settings: RunSettings, *, say: Callable[[str], None], on_event: OnEvent | None = None
+) -> DrillResult:
+    """Drill, and leave nothing behind but the result. Raises what kept the drill from running.
+
+    `settings` are those of the scratch run; what would let it meet the real job is not taken from them.
+    """
+    with ExitStack() as closing, _folder(plan.scratch_dir) as folder:
+        return _Drill(plan, _scratch_settings(settings, folder), folder, closing, say, on_event).run()
+
+
+@contextmanager
+def _folder(where: Path | None) -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="twopc-drill-", dir=where))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
+    """Nothing that the run shares with the real job is left in its settings; the first failure ends it."""
+    if settings.host == "spark" and not settings.master.startswith("local"):
+        raise ConfigurationError(
+            f"a drill runs its subtasks on this machine, and can't under master {settings.master!r}: give --host "
+            "process, or a local master"
+        )
+    return replace(
+        settings,
+        checkpoint_dir=str(folder / "checkpoints"),
+        coordinator=None,
+        coordinator_token="",
+        coordinator_ca="",
+        coordinator_cert="",
+        coordinator_key="",
+        accept_loss="",
+        until_end=True,
+        restart_strategy="none",
+    )
+
+
+class _Drill:
+    def __init__(
+        self,
+        plan: RestorePlan,
+        settings: RunSettings,
+        folder: Path,
+        closing: ExitStack,
+        say: Callable[[str], None],
+        on_event: OnEvent | None,
+    ) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._folder = folder
+        self._say = say
+        self._on_event = on_event
+        self._definition = load_job(plan.job_file)
+        self._source, self._sink = parts_of(self._definition)
+        self._timeline = Timeline()
+        self._checks: list[Check] = []
+        self._figures: dict[str, float | None] = {}
+        self._subject = f"checkpoint {plan.restore_from}"
+        self._input, self._output = (
+            closing.enter_context(Cluster(bootstrap_servers_of(each.bootstrap_servers, settings), each.properties))
+            for each in (self._source, self._sink)
+        )
+
+    def run(self) -> DrillResult:
+        self._tell(f"reading the checkpoints of job {self._definition.name}")
+        try:
+            found, metadata, damages = self._copied()
+        except CheckpointCorrupted as error:
+            self._note(Check(READABLE, Verdict.BROKEN, f"{self._subject} can't be restored", (str(error),)))
+            return self._result()
+        size = sum(each.state.size_bytes for each in metadata.snapshots)
+        held = f"{self._subject} is complete: every file of its {size:,} bytes is as it was stored"
+        self._note(Check.of(READABLE, damages, held=held, broken=f"{self._subject} can't be restored"))
+        self._settings = replace(self._settings, parallelism=self._plan.parallelism or metadata.parallelism)
+        self._figures["checkpoint age, s"] = self._timeline.began - metadata.triggered_ms / 1000
+        topics = patiently(lambda: self._input.control.topics(self._source.topics), PATIENCE_SECONDS)
+        self._note(judge_positions(metadata.positions, topics, self._input.ranges(topics)))
+        self._note(judge_pending(found, self._output))
+        if all(check.verdict is Verdict.HELD for check in self._checks[:2]):
+            self._replay(found, metadata)
+        return self._result()
+
+    def _copied(self) -> tuple[JobCheckpoints, CheckpointMetadata, list[str]]:
+        """Copy the checkpoint that is named; return all that are kept, what it restores, and what is damaged of it."""
+        job = self._definition.name
+        located = locate(self._plan.restore_from, self._plan.checkpoint_dir, job)
+        self._subject = f"checkpoint {located.checkpoint_id}"
+        copies = Path(self._settings.checkpoint_dir)
+        found = copy_ledger(located.checkpoint_dir, job, copies)
+        metadata = restorable(found, find_checkpoint(found, located.checkpoint_id))
+        return found, metadata, copy_state(located.checkpoint_dir, metadata, located.checkpoint_id, copies)
+
+    def _replay(self, found: JobCheckpoints, metadata: CheckpointMetadata) -> None:
+        reach = Reach.fix(metadata, found.completed, self._input, self._source.topics, self._output, self._sink.topic)
+        self._figures["records to replay"] = float(reach.to_replay)
+        replay = Replay(
+            definition=self._definition,
+            job_file=self._plan.job_file,
+            metadata=metadata,
+            reach=reach,
+            settings=self._settings,
+            folder=self._folder,
+            source=self._input,
+            sink=self._output,
+            timeline=self._timeline,
+            tell=self._tell,
+            on_event=self._on_event,
+        )
+        for check in replay.play(self._figures):
+            self._note(check)
+
+    def _note(self, check: Check) -> None:
+        self._checks.append(check)
+        self._tell(f"{check.name}: {check.verdict.value}: {check.said}")
+
+    def _tell(self, what: str) -> None:
+        self._timeline.say("drill", what)
+        self._say(what)
+
+    def _result(self) -> DrillResult:
+        done = {check.name for check in self._checks}
+        rest = [Check.not_judged(name, "an earlier check does not let it") for name in CHECKS if name not in done]
+        return DrillResult(
+            drill="restore",
+            job=self._definition.name,
+            began_ms=int(self._timeline.began * 1000),
+            seconds=time.time() - self._timeline.began,
+            subject=self._subject,
+            checks=(*self._checks, *rest),
+            figures=self._figures,
+            timeline=self._timeline.in_order(),
+            rates=self._timeline.rates(),
+            settings={"host": self._settings.host, "parallelism": self._settings.parallelism},
+        )

@@ -1,0 +1,133 @@
+"""A job beside the real one: its steps and its input, under names of its own, and with an end fixed beforehand.
+
+The scratch job keeps the job's name, because a checkpoint belongs to a job by name; all else that could meet the real
+job is another: transactional prefix, consumer group, output topic, checkpoint folder.
+
+Invariant: a scratch sink settles nothing. The transactions that the restored checkpoint names are the real job's: they
+are taken for committed here, whatever became of them, and no request about them leaves this job.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from twopc.errors import ConfigurationError
+from twopc.job import Job, JobDefinition
+from twopc.kafka.sink import KafkaSink
+from twopc.kafka.source import KafkaSource
+from twopc.loading import load_job
+from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.ids import Position, TopicPartition
+from twopc.sink import JobContext, Outcome, Settled
+from twopc.source import Split
+
+PREFIX = "twopc-drill-"
+
+_FILE = '''"""Written by a drill, for one run."""
+
+from twopc.drill.scratch import scratch_job
+
+job = scratch_job({spec!r}, {name!r}, {ends!r})
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What one drill's things are called; all begin with `name`."""
+
+    name: str
+
+    @classmethod
+    def fresh(cls) -> Names:
+        return cls(f"{PREFIX}{secrets.token_hex(4)}")
+
+    @property
+    def group(self) -> str:
+        return self.name
+
+    @property
+    def transactional_prefix(self) -> str:
+        return self.name
+
+    @property
+    def output(self) -> str:
+        return f"{self.name}-out"
+
+
+class ScratchSource(KafkaSource):
+    """The job's source, read as another group, each partition to an end that is given."""
+
+    ends: Mapping[TopicPartition, Position]
+
+    def plan(
+        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
+    ) -> list[Split]:
+        splits = super().plan(context, restored, bounded)
+        # A partition that was added since the end was fixed has none, and is not read.
+        return [
+            Split(each.partition, each.topic_id, each.start, max(each.start, self.ends.get(each.partition, each.start)))
+            for each in splits
+        ]
+
+
+class ScratchSink(KafkaSink):
+    """The job's sink, into another topic, under other transactional ids, and deaf to what is pending."""
+
+    def recover(
+        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
+    ) -> list[Settled]:
+        why = "it is the real job's: a drill leaves it alone"
+        return [Settled(item, Outcome.ALREADY_COMMITTED, why) for item in committables]
+
+
+def parts_of(definition: JobDefinition) -> tuple[KafkaSource, KafkaSink]:
+    """Return source and sink; raise ConfigurationError for a job that can't be drilled."""
+    source, sink = definition.source, definition.sink
+    if not isinstance(source, KafkaSource) or not isinstance(sink, KafkaSink):
+        raise ConfigurationError(
+            f"job {definition.name!r} can't be drilled: it must read with KafkaSource and write with KafkaSink"
+        )
+    return source, sink
+
+
+def scratch_job(spec: str, name: str, ends: Sequence[tuple[str, int, int]]) -> Job:
+    """Return the job of a job file as a drill of this name runs it; `ends` are topic, partition and offset."""
+    return Job.of(scratch_definition(load_job(spec), Names(name), ends))
+
+
+def scratch_definition(definition: JobDefinition, names: Names, ends: Sequence[tuple[str, int, int]]) -> JobDefinition:
+    source, sink = parts_of(definition)
+    reads = ScratchSource(
+        source.topics,
+        key=source.key,
+        value=source.value,
+        group_id=names.group,
+        start=source.start,
+        bootstrap_servers=source.bootstrap_servers,
+        properties=source.properties,
+    )
+    reads.ends = {TopicPartition(topic, number): Position(end) for topic, number, end in ends}
+    writes = ScratchSink(
+        names.output,
+        key=sink.key,
+        value=sink.value,
+        delivery_guarantee=sink.delivery_guarantee,
+        transactional_id_prefix=names.transactional_prefix,
+        bootstrap_servers=sink.bootstrap_servers,
+        properties=sink.properties,
+    )
+    return JobDefinition(definition.name, reads, definition.steps, writes)
+
+
+def write_job_file(folder: Path, spec: str, names: Names, ends: Mapping[TopicPartition, Position]) -> str:
+    """Write a job file that defines `scratch_job(...)`, for hosts that start fresh processes; return its path."""
+    file, colon, variable = spec.rpartition(":")
+    path, suffix = (file, f":{variable}") if colon and file.endswith(".py") else (spec, "")
+    absolute = f"{Path(path).resolve()}{suffix}"
+    listed = [(partition.topic, partition.partition, int(end)) for partition, end in sorted(ends.items())]
+    written = folder / "drill_job.py"
+    written.write_text(_FILE.format(spec=absolute, name=names.name, ends=listed))
+    return str(written)

@@ -1,0 +1,135 @@
+"""The processes of a fault drill: a coordinator behind a proxy, and a driver with its workers; each can be struck.
+
+Invariant: every process that was started has ended when the stage is left.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from twopc.config import RunSettings
+from twopc.crashpoints import VARIABLE
+from twopc.drill.driver import decode
+from twopc.protocol.job_events import JobEvent
+from twopc.testing.drill.arm import Arm
+from twopc.testing.drill.process import Started, await_true
+from twopc.testing.ports import free_port
+from twopc.testing.proxy import Proxy
+
+_LISTENS_SECONDS = 30.0
+
+
+class Stage:
+    """Enter it, and a coordinator listens; `keep_running` starts whoever is missing."""
+
+    def __init__(self, folder: Path, servers: str, job_file: str, settings: RunSettings, arms: Sequence[Arm]) -> None:
+        self.folder = folder
+        self.checkpoint_dir = folder / "checkpoints"
+        self.drivers: list[Started] = []
+        self.coordinators: list[Started] = []
+        self._servers = servers
+        self._job_file = job_file
+        self._settings = settings
+        self._arms = tuple(arms)
+        self._events = folder / "events.jsonl"
+        self._read = 0
+        self._port = free_port()
+        self._running = ExitStack()
+        self.control: Proxy
+
+    def __enter__(self) -> Stage:
+        (self.folder / "tmp").mkdir()
+        try:
+            self._start_coordinator()
+            self.control = self._running.enter_context(Proxy(self._port))
+        except BaseException:
+            self._running.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._running.close()
+
+    @property
+    def driver(self) -> Started | None:
+        """The driver that runs now."""
+        return next((each for each in self.drivers if each.exit_code is None), None)
+
+    @property
+    def coordinator(self) -> Started:
+        return self.coordinators[-1]
+
+    def keep_running(self) -> None:
+        """Start whoever has ended again, as an operator, or a service manager, would."""
+        if self.coordinator.exit_code is not None:
+            self._start_coordinator()
+        if self.driver is None:
+            self._start_driver()
+
+    def kill(self, process: Started | None) -> None:
+        """End a process as a crash does; a driver's workers end with it."""
+        if process is not None:
+            process.send(signal.SIGKILL)
+            process.wait()
+
+    def fill_disk(self, process: Started, *, full: bool) -> None:
+        """Let no file of a process grow, as on a disk that is full; or let them again."""
+        with suppress(psutil.NoSuchProcess):
+            running = psutil.Process(process.pid)
+            _, hard = running.rlimit(resource.RLIMIT_FSIZE)
+            running.rlimit(resource.RLIMIT_FSIZE, (0 if full else hard, hard))
+
+    def new_events(self) -> Iterator[JobEvent]:
+        """Yield what the drivers were told since the last call."""
+        if not self._events.exists():
+            return
+        with self._events.open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self._read += len(line)
+                yield decode(line.decode())
+
+    def _start_coordinator(self) -> None:
+        command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(self.checkpoint_dir)]
+        started = self._start("coordinator", [*command, "--address", f"127.0.0.1:{self._port}"], len(self.coordinators))
+        self.coordinators.append(started)
+        await_true(
+            lambda: "\n" in started.output or started.exit_code is not None,
+            "the scratch coordinator does not listen",
+            _LISTENS_SECONDS,
+        )
+
+    def _start_driver(self) -> None:
+        command = [sys.executable, "-m", "twopc.drill.driver", self._job_file, str(self._events)]
+        self.drivers.append(self._start("driver", command, len(self.drivers)))
+
+    def _start(self, kind: str, command: list[str], number: int) -> Started:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TWOPC_COORDINATOR")}
+        environment |= {
+            "TMPDIR": str(self.folder / "tmp"),
+            "TWOPC_BOOTSTRAP_SERVERS": self._servers,
+            "TWOPC_CHECKPOINT_DIR": str(self.checkpoint_dir),
+            "TWOPC_PARALLELISM": str(self._settings.parallelism),
+            "TWOPC_CHECKPOINT_INTERVAL": f"{self._settings.checkpoint_interval_ms}ms",
+            "TWOPC_CHECKPOINT_TIMEOUT": "10s",
+            "TWOPC_RESTART_ATTEMPTS": "20",
+            "TWOPC_RESTART_DELAY": "50ms",
+            "TWOPC_RESTART_DELAY_MAX": "500ms",
+            VARIABLE: ";".join(arm.armed(self.folder) for arm in self._arms),
+        }
+        if kind == "driver":
+            environment["TWOPC_COORDINATOR"] = f"127.0.0.1:{self.control.port}"
+        return self._running.enter_context(Started(command, environment, self.folder / f"{kind}-{number}.log"))

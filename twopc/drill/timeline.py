@@ -1,0 +1,118 @@
+"""What happened in a drill and when, from the events of its runs and from what the drill itself did."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from twopc.drill.verdict import Moment
+from twopc.protocol.job_events import JobEvent, JobEventKind
+
+STEP_SECONDS = 1.0
+
+_TOLD = {
+    JobEventKind.ATTEMPT_STARTED: ("restarts", "attempt {event.attempt} started"),
+    JobEventKind.COMPLETED: ("checkpoints", "checkpoint {event.checkpoint_id} completed in {event.duration_ms:.0f} ms"),
+    JobEventKind.CONFIRMED: ("transactions", "all transactions of checkpoint {event.checkpoint_id} committed"),
+    JobEventKind.ABORTED: ("checkpoints", "checkpoint {event.checkpoint_id} aborted: {event.message}"),
+    JobEventKind.LOSS_SETTLED: ("transactions", "{event.message}"),
+    JobEventKind.FAILED: ("restarts", "failed: {event.message}"),
+    JobEventKind.FENCED: ("restarts", "fenced: {event.message}"),
+    JobEventKind.FINISHED: ("restarts", "finished"),
+    "restored": ("restarts", "checkpoint {event.checkpoint_id} restored"),
+    "resumed": ("transactions", "{event.message} resumed: committed"),
+    "lingering-aborted": ("transactions", "{event.message} lingered: aborted"),
+}
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Fold events in with `note`, from any thread; times are seconds since `began` (Unix seconds)."""
+
+    began: float = field(default_factory=time.time)
+    moments: list[Moment] = field(default_factory=list)
+    _written: list[tuple[float, int]] = field(default_factory=list)
+    _records: dict[int, int] = field(default_factory=dict)
+    _before: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, event: JobEvent) -> None:
+        """Fold one event of a run in."""
+        with self._lock:
+            at = event.time_ms / 1000 - self.began
+            if event.kind == JobEventKind.ATTEMPT_STARTED:
+                self._before += sum(self._records.values())
+                self._records.clear()
+            if event.kind == JobEventKind.PROGRESS and event.progress is not None:
+                self._records[event.subtask] = event.progress.records_out
+                self._written.append((at, self._before + sum(self._records.values())))
+            told = _TOLD.get(event.kind)
+            if told is not None:
+                kind, text = told
+                self.moments.append(Moment(at, kind, text.format(event=event)))
+
+    def say(self, kind: str, text: str) -> None:
+        """Note something that the drill did, now."""
+        with self._lock:
+            self.moments.append(Moment(time.time() - self.began, kind, text))
+
+    def rates(self) -> tuple[tuple[float, float], ...]:
+        """Records written a second over the drill, in steps of about a second."""
+        with self._lock:
+            samples = list(self._written)
+        found: list[tuple[float, float]] = []
+        for at, total in samples:
+            if not found:
+                found, since = [(at, 0.0)], (at, total)
+            elif at - since[0] >= STEP_SECONDS:
+                found.append((at, (total - since[1]) / (at - since[0])))
+                since = (at, total)
+        return tuple(found)
+
+    def in_order(self) -> tuple[Moment, ...]:
+        with self._lock:
+            return tuple(sorted(self.moments, key=lambda moment: moment.at))
+
+
+@dataclass(slots=True)
+class RecoveryClock:
+    """When a restored run was where, in seconds since `began` (Unix seconds), by its first reports of progress.
+
+    A subtask reports as soon as it is restored and open, then every half second, and once more at its end.
+    """
+
+    began: float
+    parallelism: int
+    _restored: dict[int, float] = field(default_factory=dict)
+    _first: float | None = None
+    _caught_up: dict[int, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, event: JobEvent) -> None:
+        with self._lock:
+            at = event.time_ms / 1000 - self.began
+            if event.kind == JobEventKind.PROGRESS and event.progress is not None:
+                self._restored.setdefault(event.subtask, at)
+                if event.progress.records_in and self._first is None:
+                    self._first = at
+            elif event.kind == JobEventKind.END_OF_INPUT:
+                self._caught_up.setdefault(event.subtask, at)
+
+    @property
+    def restored(self) -> float | None:
+        """When the last subtask was restored."""
+        return self._last(self._restored)
+
+    @property
+    def first_record(self) -> float | None:
+        return self._first
+
+    @property
+    def caught_up(self) -> float | None:
+        """When the last subtask had read its input to the end."""
+        return self._last(self._caught_up)
+
+    def _last(self, seen: dict[int, float]) -> float | None:
+        with self._lock:
+            return max(seen.values()) if len(seen) == self.parallelism else None

@@ -1,0 +1,81 @@
+"""What a drill found, as frozen values: checks with their verdicts, figures, a timeline. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """What is said about one promise."""
+
+    HELD = "held"
+    BROKEN = "broken"
+    NOT_JUDGED = "not judged"
+
+
+class Exit(IntEnum):
+    """What the command line exits with."""
+
+    ALL_HELD = 0
+    BROKEN = 1
+    COULD_NOT_RUN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise, and how it fared. `said` is one sentence; `findings` name each thing that is wrong."""
+
+    name: str
+    verdict: Verdict
+    said: str
+    findings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, findings: Sequence[str], held: str, broken: str) -> Check:
+        """A check that is broken by any finding."""
+        if findings:
+            return cls(name, Verdict.BROKEN, broken, tuple(findings))
+        return cls(name, Verdict.HELD, held)
+
+    @classmethod
+    def not_judged(cls, name: str, why: str) -> Check:
+        return cls(name, Verdict.NOT_JUDGED, why)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One thing that happened, `at` seconds after the drill began. `kind` is the lane that it is drawn in."""
+
+    at: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrillResult:
+    """A whole drill. `figures` are numbers by name, the unit as the name's last word; None where not measured."""
+
+    drill: str
+    job: str
+    began_ms: int
+    seconds: float
+    subject: str
+    checks: tuple[Check, ...]
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+    timeline: tuple[Moment, ...] = ()
+    rates: tuple[tuple[float, float], ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def held(self) -> bool:
+        return all(check.verdict is not Verdict.BROKEN for check in self.checks)
+
+    @property
+    def exit_code(self) -> Exit:
+        return Exit.ALL_HELD if self.held else Exit.BROKEN
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "held": self.held}
