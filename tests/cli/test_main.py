@@ -87,6 +87,7 @@ def test_what_does_not_exist_is_a_usage_error(command: list[str]) -> None:
         ["broker", "start"],
         ["broker", "status"],
         ["broker", "stop"],
+        ["drill"],
         ["version"],
     ],
 )
@@ -111,6 +112,7 @@ def test_help_lists_every_command() -> None:
         "produce",
         "bench",
         "broker",
+        "drill",
         "version",
     ]
 

@@ -32,6 +32,7 @@ _COMMANDS = {
     "produce": "twopc.cli.produce",
     "bench": "twopc.cli.bench",
     "broker": "twopc.cli.broker",
+    "drill": "twopc.cli.drill",
     "version": "twopc.cli.version",
 }
 
