@@ -12,14 +12,14 @@ from contextlib import contextmanager
 import grpc
 
 from coordinator.answering import Asking, abort_with
-from coordinator.events import CheckpointAsked, StopAsked
+from coordinator.events import CheckpointAsked, DisposeAsked, StopAsked
 from coordinator.jobs import Jobs
 from coordinator.limits import Limits
 from coordinator.loop import Loop
 from coordinator.sessions import Channel, Sessions
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.ids import NO_CHECKPOINT, checked_name
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, checked_name
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.rpc import admin_pb2 as pb
@@ -77,10 +77,14 @@ class AdminService(AdminServicer):
 
     def StopJob(self, request: pb.StopJobRequest, context: grpc.ServicerContext) -> pb.StopJobResponse:  # noqa: N802
         def stop(jobs: Jobs) -> None:
-            jobs.request(request.job, StopAsked(_running(jobs, request.job).attempt))
+            asked = StopAsked(_running(jobs, request.job).attempt, request.savepoint, label, request.drain)
+            jobs.request(request.job, asked)
 
         final = NO_CHECKPOINT
         try:
+            label = _label(request.label)
+            if label and not request.savepoint:
+                raise ConfigurationError("a label names a savepoint: ask for one")
             with self._outcomes(request.job, stop, context) as events:
                 for event in events:
                     if event.kind == JobEventKind.COMPLETED and event.final:
@@ -93,6 +97,19 @@ class AdminService(AdminServicer):
             raise Unavailable(f"job {request.job!r} has not ended in time: it may still end")
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
+
+    def DisposeCheckpoint(  # noqa: N802
+        self, request: pb.DisposeCheckpointRequest, context: grpc.ServicerContext
+    ) -> pb.DisposeCheckpointResponse:
+        def dispose(jobs: Jobs) -> None:
+            _described(jobs, request.job)
+            jobs.request(request.job, DisposeAsked(CheckpointId(request.checkpoint_id)))
+
+        try:
+            self._asking.ask(dispose, context)
+        except Exception as error:  # noqa: BLE001
+            abort_with(context, error)
+        return pb.DisposeCheckpointResponse()
 
     @contextmanager
     def _outcomes(
@@ -155,8 +172,11 @@ def _running(jobs: Jobs, name: str) -> JobDescription:
 def _asked(request: pb.TriggerCheckpointRequest, request_id: str) -> CheckpointAsked:
     if request.kind not in _ASKED_FOR:
         raise ConfigurationError(f"kind {request.kind!r} can't be asked for: give {' or '.join(sorted(_ASKED_FOR))}")
-    label = checked_name("label", request.label) if request.label else ""
-    return CheckpointAsked(_ASKED_FOR[request.kind], label, request_id)
+    return CheckpointAsked(_ASKED_FOR[request.kind], _label(request.label), request_id)
+
+
+def _label(label: str) -> str:
+    return checked_name("label", label) if label else ""
 
 
 def _answered(event: JobEvent) -> pb.TriggerCheckpointResponse:

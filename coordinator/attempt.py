@@ -20,7 +20,7 @@ from coordinator.outbox import Outbox
 from coordinator.request_queue import RequestQueue, Wanted
 from coordinator.schedule import Schedule
 from coordinator.triggering import Triggering
-from twopc.protocol.checkpoints import CheckpointKind, FailureReason
+from twopc.protocol.checkpoints import FailureReason
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
@@ -28,6 +28,7 @@ from twopc.protocol.ledger_facts import (
     AttemptStarted,
     CheckpointCompleted,
     CheckpointReserved,
+    CheckpointsDisposed,
     CommittablesConfirmed,
     Fact,
     LossSettled,
@@ -39,6 +40,7 @@ from twopc.protocol.messages import (
     Committed,
     Complete,
     Decline,
+    Drain,
     EndOfInput,
     Failed,
     FencedOff,
@@ -173,6 +175,11 @@ class RunningAttempt:
     def tell_all(self, message: ToSubtask, out: Outbox) -> None:
         out.send_all(self.membership.sessions, message)
 
+    def told(self, fact: StopRequested | CheckpointsDisposed, out: Outbox) -> None:
+        """What a person asked for is durable."""
+        if isinstance(fact, StopRequested) and fact.drain:
+            self.tell_all(Drain(), out)
+
     def reserved(self, fact: CheckpointReserved, out: Outbox) -> None:
         """The id is durable: trigger."""
         wanted = self._triggering.reserved(fact, out.now)
@@ -196,7 +203,7 @@ class RunningAttempt:
         )
         self.tell_all(Complete(fact.checkpoint_id), out)
         self._aborts.completed(fact.checkpoint_id, out)
-        if fact.kind is CheckpointKind.FINAL:
+        if fact.kind.ends_job:
             reason = FailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
             self._aborts.refuse_requests(reason, "the job has taken its final checkpoint", out)
 
@@ -216,7 +223,7 @@ class RunningAttempt:
                     self._aborts.abort(pending, FailureReason.FINALIZE_CHECKPOINT_FAILURE, reason, out)
             case CommittablesConfirmed() | AttemptEnded():
                 self.confirmations.not_stored(out.now.monotonic_ms)
-            case AttemptStarted() | LossSettled() | StopRequested():
+            case AttemptStarted() | LossSettled() | StopRequested() | CheckpointsDisposed():
                 pass
             case _:
                 assert_never(fact)

@@ -12,7 +12,7 @@ from coordinator.in_flight import InFlight
 from coordinator.outbox import Outbox
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.ledger_state import LedgerState
-from twopc.protocol.messages import Abort, Complete, Trigger
+from twopc.protocol.messages import Abort, Complete, Drain, Trigger
 
 
 class CatchingUp:
@@ -33,6 +33,8 @@ class CatchingUp:
             out.send(event.session, Complete(newest))
         if last > newest and self._in_flight.find(last) is None:
             out.send(event.session, Abort(last, "aborted while the subtask was not attached"))
+        if state.stop is not None and state.stop.drain:
+            out.send(event.session, Drain())
         for pending in self._in_flight.after(last):
             out.send(event.session, Trigger(pending.checkpoint_id, pending.final))
 

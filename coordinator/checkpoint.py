@@ -34,12 +34,12 @@ class PendingCheckpoint:
 
     @property
     def final(self) -> bool:
-        return self.kind is CheckpointKind.FINAL
+        return self.kind.ends_job
 
     @property
     def exclusive(self) -> bool:
         """Whether nothing else may be triggered before it has ended."""
-        return self.kind in (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL)
+        return self.kind.ends_job or self.kind.is_savepoint
 
     def acknowledge(self, ack: Ack) -> bool:
         """Enter an acknowledgement; return False for a repeated one."""

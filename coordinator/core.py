@@ -17,6 +17,7 @@ from coordinator.events import (
     ConfirmRequested,
     Decision,
     Detached,
+    DisposeAsked,
     EndAsked,
     Event,
     LedgerLost,
@@ -45,6 +46,7 @@ from twopc.protocol.ledger_facts import (
     AttemptStarted,
     CheckpointCompleted,
     CheckpointReserved,
+    CheckpointsDisposed,
     CommittablesConfirmed,
     Fact,
     LossSettled,
@@ -121,7 +123,15 @@ class Core:
 
     def _take(self, event: Event, out: Outbox) -> None:
         match event:
-            case AttemptRequested() | ConfirmRequested() | LossDecided() | StopAsked() | CheckpointAsked() | EndAsked():
+            case (
+                AttemptRequested()
+                | ConfirmRequested()
+                | LossDecided()
+                | StopAsked()
+                | CheckpointAsked()
+                | EndAsked()
+                | DisposeAsked()
+            ):
                 self._request(event, out)
             case Attached() | Detached() | Said():
                 self._subtask(event, out)
@@ -215,8 +225,8 @@ class Core:
                 self._ended(fact, running, out)
             case LossSettled():
                 out.publish(JobEventKind.LOSS_SETTLED, checkpoint_id=fact.checkpoint_id, message=fact.message)
-            case StopRequested():
-                pass
+            case StopRequested() | CheckpointsDisposed():
+                running.told(fact, out)
             case _:
                 assert_never(fact)
 

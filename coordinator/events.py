@@ -51,9 +51,19 @@ class LossDecided:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """A final checkpoint of this attempt is wanted."""
+    """A final checkpoint of this attempt is wanted; see `StopRequested`."""
 
     attempt: AttemptId
+    savepoint: bool = False
+    label: str = ""
+    drain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DisposeAsked:
+    """Somebody lets go of a kept checkpoint."""
+
+    checkpoint_id: CheckpointId
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +149,7 @@ class LedgerLost:
     reason: str
 
 
-Request = AttemptRequested | ConfirmRequested | LossDecided | StopAsked | CheckpointAsked | EndAsked
+Request = AttemptRequested | ConfirmRequested | LossDecided | StopAsked | CheckpointAsked | EndAsked | DisposeAsked
 Event = Request | Attached | Detached | Said | Tick | Together | Stored | NotStored | LedgerLost
 
 

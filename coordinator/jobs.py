@@ -18,6 +18,7 @@ from coordinator.events import (
     ConfirmRequested,
     Decision,
     Detached,
+    DisposeAsked,
     EndAsked,
     Event,
     HangUp,
@@ -106,7 +107,7 @@ class Jobs:
         return self._claim(name, request)
 
     def request(
-        self, name: str, request: ConfirmRequested | LossDecided | StopAsked | CheckpointAsked | EndAsked
+        self, name: str, request: ConfirmRequested | LossDecided | StopAsked | CheckpointAsked | EndAsked | DisposeAsked
     ) -> None:
         """Do what was asked; raise Fenced, ConfigurationError, or Unavailable if it can't be done now."""
         self._request(self._job(name), request)

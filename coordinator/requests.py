@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
-from coordinator.events import AttemptRequested, ConfirmRequested, EndAsked, LossDecided, StopAsked
+from coordinator.events import (
+    AttemptRequested,
+    ConfirmRequested,
+    DisposeAsked,
+    EndAsked,
+    LossDecided,
+    StopAsked,
+)
+from coordinator.retention import needed_because
 from twopc.errors import ConfigurationError, Fenced
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import (
     AttemptEnded,
     AttemptStarted,
+    CheckpointsDisposed,
     CommittablesConfirmed,
     Fact,
     LossSettled,
@@ -23,7 +33,9 @@ NONE = "none"
 
 
 def fact_of_request(
-    state: LedgerState, request: AttemptRequested | ConfirmRequested | LossDecided | StopAsked | EndAsked, now: Instant
+    state: LedgerState,
+    request: AttemptRequested | ConfirmRequested | LossDecided | StopAsked | EndAsked | DisposeAsked,
+    now: Instant,
 ) -> Fact | None:
     """What has to be stored; None if that is stored already, or too late. Raises what says why it is refused."""
     match request:
@@ -34,8 +46,9 @@ def fact_of_request(
         case LossDecided():
             return loss_settlement(state, request, now)
         case StopAsked():
-            check_attempt(state, request.attempt)
-            return None if state.stop_requested or state.ended else StopRequested(request.attempt)
+            return stop_to_store(state, request)
+        case DisposeAsked():
+            return disposal(state, request)
         case EndAsked():
             current = request.attempt == state.current and not state.ended
             return AttemptEnded(request.attempt, False, request.reason) if current else None
@@ -76,6 +89,38 @@ def attempt_to_start(state: LedgerState, request: AttemptRequested, now: Instant
         restored=checkpoint_to_restore(state, request.restore_from),
         started_ms=now.unix_ms,
     )
+
+
+def stop_to_store(state: LedgerState, request: StopAsked) -> StopRequested | None:
+    """The stop, as a fact; None if it is on its way already, or there is nothing to stop.
+
+    Whoever asks for less joins a stop that is on its way, and ends its draining; who asks for more is refused: the
+    final checkpoint may be in flight.
+    """
+    check_attempt(state, request.attempt)
+    wanted = StopRequested(request.attempt, request.savepoint, request.label, request.drain)
+    present = state.stop
+    if state.ended is not None:
+        return None
+    if present is None:
+        return wanted
+    if present.drain and not wanted.drain and not (wanted.savepoint and present.savepoint):
+        savepoint = wanted.savepoint or present.savepoint
+        return replace(wanted, savepoint=savepoint, label=wanted.label or present.label)
+    if (wanted.savepoint and (not present.savepoint or wanted.label not in ("", present.label))) or (
+        wanted.drain and not present.drain
+    ):
+        how = f"{' with a savepoint' if present.savepoint else ''}{' after draining' if present.drain else ''}"
+        raise ConfigurationError(f"the job is stopping already{how}: that can't be turned into another kind of stop")
+    return None
+
+
+def disposal(state: LedgerState, request: DisposeAsked) -> CheckpointsDisposed:
+    """The disposal, as a fact; raise ConfigurationError if a restore may still need the checkpoint."""
+    why = needed_because(state.completed, request.checkpoint_id, state.still_restored)
+    if why:
+        raise ConfigurationError(f"checkpoint {request.checkpoint_id} can't be disposed of: {why}")
+    return CheckpointsDisposed((request.checkpoint_id,))
 
 
 def confirmation(state: LedgerState, request: ConfirmRequested) -> CommittablesConfirmed | None:

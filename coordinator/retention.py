@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 
@@ -22,7 +21,7 @@ def to_forget(
     """
     confirmed = [each.checkpoint_id for each in completed if not each.outstanding]
     needed_from = confirmed[-1] if confirmed else NO_CHECKPOINT
-    ordinary = [each.checkpoint_id for each in completed if each.record.kind is not CheckpointKind.SAVEPOINT]
+    ordinary = [each.checkpoint_id for each in completed if not each.record.kind.is_savepoint]
     candidates = {each for each in ordinary[: max(len(ordinary) - retained, 0)] if each < needed_from}
     candidates.discard(restored)
     for each in reversed(completed):
@@ -30,3 +29,23 @@ def to_forget(
         if each.checkpoint_id not in candidates:
             candidates.difference_update(each.bases.values())
     return tuple(sorted(candidates))
+
+
+def needed_because(
+    completed: Sequence[CompletedCheckpoint], checkpoint_id: CheckpointId, restored: CheckpointId = NO_CHECKPOINT
+) -> str:
+    """Say why a checkpoint can't be deleted although a person asks for it; nothing if it can."""
+    ids = [each.checkpoint_id for each in completed]
+    if checkpoint_id not in ids:
+        return f"it is not a completed one; there are: {', '.join(map(str, ids)) or 'none'}"
+    if checkpoint_id == ids[-1]:
+        return "it is the newest, from which the job goes on"
+    if checkpoint_id == restored:
+        return "the running attempt was restored from it, and has completed none of its own yet"
+    for each in completed:
+        if checkpoint_id in each.bases.values():
+            return f"checkpoint {each.checkpoint_id} can't be restored without it: lost output is written again from it"
+    confirmed = [each.checkpoint_id for each in completed if not each.outstanding]
+    if checkpoint_id >= (confirmed[-1] if confirmed else NO_CHECKPOINT):
+        return "output of later checkpoints is not committed yet, and may have to be written again from it"
+    return ""

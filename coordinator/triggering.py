@@ -3,7 +3,7 @@
     a savepoint > the final checkpoint > a manual one > the periodic one
 
 What people ask for waits for room only: neither for the interval nor for the minimum pause. The final checkpoint is due
-as soon as a stop is requested, or all subtasks are at the end of their input.
+as soon as a stop is requested, or all subtasks are at the end of their input; a stop that drains waits for the latter.
 
 Invariant: an id whose storing failed is never used again, since whether it reached the disk is unknown.
 """
@@ -45,7 +45,7 @@ class Triggering:
         if not self._in_flight.has_room(self._settings.concurrent):
             return None
         match self._next_kind(state):
-            case CheckpointKind.FINAL:
+            case CheckpointKind.FINAL | CheckpointKind.FINAL_SAVEPOINT:
                 return self._schedule.next_final()
             case CheckpointKind.PERIODIC:
                 return self._schedule.next_periodic()
@@ -75,13 +75,16 @@ class Triggering:
         asked = self.requests.first
         if asked is not None and asked.kind is CheckpointKind.SAVEPOINT:
             return asked.kind
-        if state.stop_requested or self._membership.all_at_end:
-            return CheckpointKind.FINAL
+        stop = state.stop
+        if self._membership.all_at_end or (stop is not None and not stop.drain):
+            return CheckpointKind.FINAL_SAVEPOINT if stop is not None and stop.savepoint else CheckpointKind.FINAL
         return CheckpointKind.PERIODIC if asked is None else asked.kind
 
     def _next(self, state: LedgerState, now: Instant) -> Wanted:
         kind, asked = self._next_kind(state), self.requests.first
-        return asked if asked is not None and asked.kind is kind else Wanted(kind, now)
+        if asked is not None and asked.kind is kind:
+            return asked
+        return Wanted(kind, now, state.stop.label if state.stop is not None and kind.ends_job else "")
 
     def _reserved_for(self, fact: CheckpointReserved, now: Instant) -> Wanted:
         wanted, self._reserving = self._reserving or Wanted(fact.kind, now), None

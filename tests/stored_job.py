@@ -104,7 +104,10 @@ class StoredJob:
     def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
         index, local = SubtaskIndex(subtask), self._local / f"{number}-{subtask}"
         local.mkdir(parents=True)
-        (local / "000001.sst").write_bytes(SHARED)
+        shared = self._local / "shared"
+        if not shared.exists():
+            shared.write_bytes(SHARED)
+        (local / "000001.sst").hardlink_to(shared)
         (local / "000002.sst").write_bytes(f"{number}-{subtask}".encode() * 50)
         (local / "MANIFEST-000003").write_bytes(f"manifest of {number}-{subtask}".encode() * 5)
         position = PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(100 * number + subtask))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from twopc.errors import ConfigurationError
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position, TopicPartition
 from twopc.record import Batch
@@ -53,6 +54,13 @@ class SourceReader(ABC):
     @abstractmethod
     def positions(self) -> tuple[PartitionPosition, ...]:
         """The next offset of every split, after everything that `poll` returned so far."""
+
+    def bound(self) -> None:
+        """Stop at the end that the input has now, as a bounded read does; where a split has a stop already, there.
+
+        May be called again, and changes nothing then. A source whose input has no end refuses.
+        """
+        raise ConfigurationError(f"{type(self).__name__} can't tell where its input ends: stop the job without --drain")
 
     @abstractmethod
     def finished(self) -> bool:

@@ -13,10 +13,12 @@ from typer.testing import CliRunner
 
 from coordinator.server import CoordinatorServer
 from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, eventually
+from tests.stored_job import StoredJob
 from twopc import cli
 from twopc.driver.announcement import announced
 from twopc.errors import CheckpointDeclined, ConfigurationError, TwoPhaseCommitError, Unavailable
-from twopc.protocol.messages import Decline, Failed, Progress, Trigger
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.messages import Decline, Drain, EndOfInput, Failed, Progress, Trigger
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.job_client import JobClient
 
@@ -92,6 +94,49 @@ def test_a_job_is_stopped_with_a_last_checkpoint(site: Site, door: list[str]) ->
     assert (site.root / JOB / f"chk-{stopped['checkpoint_id']}").is_dir()
 
 
+def test_a_job_is_stopped_with_a_savepoint_that_has_a_label(site: Site, door: list[str]) -> None:
+    stopped = ask("stop", JOB, "--savepoint", "--label", "before-1.2", *door)
+    assert (stopped["finished"], stopped["savepoint"], stopped["label"]) == (True, True, "before-1.2")
+    listed = ask("checkpoints", "list", "--checkpoint-dir", str(site.root))
+    assert (listed[-1]["kind"], listed[-1]["label"]) == ("final-savepoint", "before-1.2")
+
+
+def test_a_drain_ends_when_every_subtask_has_read_to_the_end(site: Site) -> None:
+    for subtask in site.subtasks:
+        subtask.answer = _read_to_end(subtask)
+    assert ask("stop", JOB, "--drain", *site.embedded)["finished"]
+    assert all(any(isinstance(message, Drain) for message in subtask.heard) for subtask in site.subtasks)
+
+
+def test_a_label_without_a_savepoint_is_refused(site: Site) -> None:
+    with pytest.raises(ConfigurationError, match="a label names a savepoint"):
+        say("stop", JOB, "--label", "v1", *site.embedded)
+
+
+def test_a_savepoint_is_disposed_of_while_the_job_runs_and_after_it(site: Site, door: list[str]) -> None:
+    for label in ("one", "two"):
+        ask("savepoint", JOB, "--label", label, *door)
+    ask("jobs", "checkpoint", JOB, *door)
+    where = ["--checkpoint-dir", str(site.root)]
+    assert ask("checkpoints", "dispose", "one", *where, *[each for each in door if each not in where])["disposed"] == 1
+    assert not (site.root / JOB / "chk-1").exists()
+    with pytest.raises(ConfigurationError, match="it is the newest"):
+        say("checkpoints", "dispose", "3", *where)
+    ask("stop", JOB, *door)
+    assert "disposed of" in say("checkpoints", "dispose", "two", *where)
+    assert [each["checkpoint_id"] for each in ask("checkpoints", "list", *where)] == [3, 4]
+
+
+def test_nothing_is_disposed_of_behind_the_back_of_a_run_that_may_be_elsewhere(tmp_path: Path) -> None:
+    job = StoredJob(tmp_path / "checkpoints")
+    job.checkpoint(CheckpointKind.SAVEPOINT)
+    job.checkpoint()
+    where = ["--checkpoint-dir", str(job.root)]
+    with pytest.raises(ConfigurationError, match="--killed"):
+        say("checkpoints", "dispose", "1", *where)
+    assert ask("checkpoints", "dispose", "1", "--killed", *where) == {"job": job.job, "disposed": 1}
+
+
 def test_people_get_sentences_and_tables(site: Site) -> None:
     site.subtasks[0].link.send(Progress(12_345, 7, None, "late-1-0-0", ("late-1-0-1",)))
     assert "checkpoint 1 completed in" in say("jobs", "checkpoint", JOB, *site.embedded)
@@ -141,6 +186,18 @@ def test_what_can_not_be_found_is_said_so_with_what_to_do(site: Site, tmp_path: 
     with pytest.raises(ConfigurationError, match="is empty"):
         say("jobs", "list", "--coordinator", site.address, "--token-file", str(tmp_path / "empty"))
     assert "no job" in say("jobs", "list", "--checkpoint-dir", str(tmp_path))
+
+
+def _read_to_end(subtask: ScriptedSubtask) -> Callable[[Any], None]:
+    usual = subtask.answer
+
+    def answer(message: Any) -> None:
+        if isinstance(message, Drain):
+            subtask.link.send(EndOfInput())
+        else:
+            usual(message)
+
+    return answer
 
 
 def _decline(subtask: ScriptedSubtask) -> Callable[[Any], None]:

@@ -11,6 +11,7 @@ from coordinator.events import (
     CheckpointAsked,
     ConfirmRequested,
     Detached,
+    DisposeAsked,
     EndAsked,
     Said,
     SessionId,
@@ -166,8 +167,11 @@ class Scene:
         self.clock.advance(milliseconds)
         self.jobs.tick()
 
-    def stop(self) -> None:
-        self.jobs.request(self.job, StopAsked(self.attempt))
+    def stop(self, *, savepoint: bool = False, label: str = "", drain: bool = False) -> None:
+        self.jobs.request(self.job, StopAsked(self.attempt, savepoint, label, drain))
+
+    def dispose(self, number: int) -> None:
+        self.jobs.request(self.job, DisposeAsked(CheckpointId(number)))
 
     def ask(self, kind: CheckpointKind, label: str = "", request_id: str = "r1") -> None:
         self.jobs.request(self.job, CheckpointAsked(kind, label, request_id))

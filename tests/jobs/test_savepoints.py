@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+import time
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.jobs.cli import twopc
+from twopc.checkpoint_files import examine
+from twopc.checkpoints import read_job
+from twopc.cli.dial import dial
+from twopc.driver.announcement import find
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, delete_topic, produce, read_topic
 
@@ -16,32 +27,81 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = pytest.mark.broker
 
 
-def test_a_job_goes_on_from_an_archive_after_its_checkpoint_folder_was_deleted(broker: Broker, tmp_path: Path) -> None:
-    servers = broker.bootstrap_servers
+@pytest.fixture
+def servers(broker: Broker) -> Iterator[str]:
+    """A broker with empty topics."""
     for topic in ("in", "out"):
-        create_topic(servers, topic, 2)
-    common = ("--bootstrap-servers", servers, "--parallelism", "2", "--host", "process", "--until-end")
-    try:
-        produce(servers, "in", [Write(b"x", key=b"k%d" % (number % 7)) for number in range(700)])
-        first = twopc("run", str(EXAMPLES / "count_by_key.py"), *common, "--checkpoint-dir", str(tmp_path / "first"))
-        assert first.code == 0, first.err
-        copied = twopc(
-            "checkpoints", "copy", "latest", str(tmp_path / "copy.tar"), "--checkpoint-dir", str(tmp_path / "first")
-        )
-        assert copied.code == 0, copied.err
-        shutil.rmtree(tmp_path / "first")
-        produce(servers, "in", [Write(b"x", key=b"k%d" % (number % 7)) for number in range(700)])
-        second = twopc(
-            *("run", str(EXAMPLES / "count_by_key.py"), *common),
-            *("--checkpoint-dir", str(tmp_path / "second"), "--from", str(tmp_path / "copy.tar")),
-        )
-        assert second.code == 0, second.err
-        counts: dict[bytes | None, list[int]] = defaultdict(list)
-        for record in read_topic(servers, "out"):
-            counts[record.key].append(int(record.value or b"0"))
-        assert counts == {b"k%d" % key: list(range(1, 201)) for key in range(7)}
-        verified = twopc("checkpoints", "verify", "--checkpoint-dir", str(tmp_path / "second"))
-        assert verified.code == 0, verified.err
-    finally:
-        for topic in ("in", "out"):
-            delete_topic(servers, topic)
+        create_topic(broker.bootstrap_servers, topic, 2)
+    yield broker.bootstrap_servers
+    for topic in ("in", "out"):
+        delete_topic(broker.bootstrap_servers, topic)
+
+
+def fill(servers: str) -> None:
+    produce(servers, "in", [Write(b"x", key=b"k%d" % (number % 7)) for number in range(700)])
+
+
+def counted(servers: str) -> dict[bytes | None, list[int]]:
+    counts: dict[bytes | None, list[int]] = defaultdict(list)
+    for record in read_topic(servers, "out"):
+        counts[record.key].append(int(record.value or b"0"))
+    return counts
+
+
+def run_of(servers: str, checkpoints: Path, *more: str) -> tuple[str, ...]:
+    return (
+        *("run", str(EXAMPLES / "count_by_key.py"), "--bootstrap-servers", servers, "--host", "process"),
+        *("--parallelism", "2", "--checkpoint-dir", str(checkpoints), *more),
+    )
+
+
+def test_a_job_goes_on_from_an_archive_after_its_checkpoint_folder_was_deleted(servers: str, tmp_path: Path) -> None:
+    first, second, archive = tmp_path / "first", tmp_path / "second", str(tmp_path / "copy.tar")
+    fill(servers)
+    for command in (
+        run_of(servers, first, "--until-end"),
+        ("checkpoints", "copy", "latest", archive, "--checkpoint-dir", str(first)),
+    ):
+        done = twopc(*command)
+        assert done.code == 0, done.err
+    shutil.rmtree(first)
+    fill(servers)
+    done = twopc(*run_of(servers, second, "--until-end", "--from", archive))
+    assert done.code == 0, done.err
+    assert counted(servers) == {b"k%d" % key: list(range(1, 201)) for key in range(7)}
+    assert examine(second, "count-by-key").findings == []
+
+
+def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savepoint(
+    servers: str, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "twopc", *run_of(servers, tmp_path, "--checkpoint-interval", "10m")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as running:
+        try:
+            fill(servers)
+            _await_attached(tmp_path)
+            fill(servers)
+            stopped = twopc(
+                *("stop", "count-by-key", "--drain", "--savepoint", "--label", "done", "-o", "json"),
+                *("--checkpoint-dir", str(tmp_path)),
+            )
+            assert stopped.code == 0, stopped.err
+            assert running.wait(timeout=60) == 0
+        finally:
+            running.kill()
+    assert counted(servers) == {b"k%d" % key: list(range(1, 201)) for key in range(7)}
+    newest = read_job(tmp_path, "count-by-key").completed[-1]
+    assert (newest.completed.record.kind, newest.label) == (CheckpointKind.FINAL_SAVEPOINT, "done")
+    assert newest.metadata is not None
+    assert sum(held.position for held in newest.metadata.positions) >= 1_400
+
+
+def _await_attached(checkpoints: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with suppress(ConfigurationError, Unavailable), dial(find(checkpoints, "count-by-key")) as admin:
+            subtasks = admin.subtasks("count-by-key")
+            if subtasks and all(each.attached for each in subtasks):
+                return
+        time.sleep(0.1)
+    raise AssertionError("the job does not run")

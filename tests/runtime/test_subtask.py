@@ -5,11 +5,12 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from twopc.clock import SystemClock
-from twopc.errors import CheckpointDeclined, Fenced, TransactionLost
+from twopc.errors import CheckpointDeclined, ConfigurationError, Fenced, TransactionLost
 from twopc.operators import Chain
 from twopc.protocol.facts import Committable, PartitionPosition, StateHandle
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
@@ -19,6 +20,7 @@ from twopc.protocol.messages import (
     Committed,
     Complete,
     Decline,
+    Drain,
     EndOfInput,
     FencedOff,
     Finish,
@@ -67,6 +69,9 @@ class ScriptedReader(SourceReader):
 
     def finished(self) -> bool:
         return not self.endless and not self.batches
+
+    def bound(self) -> None:
+        self.endless = False
 
     def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
         self.committed.append((checkpoint_id, positions[0].position))
@@ -288,6 +293,26 @@ def test_a_lost_transaction_ends_the_subtask(make: Callable[..., Stage]) -> None
     with pytest.raises(TransactionLost, match="gone"):
         stage.steps(1)
     assert stage.sent(Committed) == []
+
+
+def test_a_drain_reads_to_the_end_that_there_is_and_says_so(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"], [b"b"]], endless=True)
+    stage.link.deliver(Drain())
+    stage.steps(1)
+    assert stage.sent(EndOfInput) == []
+    stage.link.deliver(Drain())
+    stage.steps(3)
+    assert (stage.sent(EndOfInput), stage.reader.read) == ([EndOfInput()], 2)
+
+
+def test_a_source_without_an_end_refuses_to_be_drained(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"]], endless=True)
+    stage.link.deliver(Drain())
+    with (
+        patch.object(ScriptedReader, "bound", SourceReader.bound),
+        pytest.raises(ConfigurationError, match=r"ScriptedReader can't tell where its input ends.*without --drain"),
+    ):
+        stage.steps(1)
 
 
 def test_the_end_of_the_input_is_said_once(make: Callable[..., Stage]) -> None:

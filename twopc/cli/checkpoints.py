@@ -12,11 +12,12 @@ from twopc.checkpoint_archive import opened
 from twopc.checkpoints import jobs, read_job
 from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName, Output, OutputFormat
 from twopc.cli.checkpoint_report import describe, detail_tables, loss_table, summarise, summary_table
+from twopc.cli.disposing import dispose
 from twopc.cli.keeping import copy, verify
 from twopc.cli.tables import print_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 
-app = typer.Typer(help="List, show, verify and copy completed checkpoints.", no_args_is_help=True)
+app = typer.Typer(help="List, show, verify, copy and dispose of completed checkpoints.", no_args_is_help=True)
 
 
 @app.command(name="list")
@@ -82,3 +83,4 @@ def _existing(checkpoint_dir: Path) -> Path:
 
 app.command()(verify)
 app.command()(copy)
+app.command()(dispose)

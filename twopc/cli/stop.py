@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -26,6 +27,13 @@ from twopc.errors import TwoPhaseCommitError
 
 def stop(
     job: Job,
+    savepoint: Annotated[
+        bool, typer.Option("--savepoint", help="Keep the last checkpoint until it is disposed of.")
+    ] = False,
+    label: Annotated[str, typer.Option(help="What to call that savepoint: letters, digits, '.', '_' and '-'.")] = "",
+    drain: Annotated[
+        bool, typer.Option("--drain", help="First read to the end that the input has when this is asked.")
+    ] = False,
     timeout: Timeout = "2m",
     checkpoint_dir: CheckpointDir = Path("checkpoints"),
     coordinator: Coordinator = None,
@@ -37,17 +45,24 @@ def stop(
 ) -> None:
     """Stop a job: it takes a last checkpoint, commits, and ends; `twopc run` goes on from there.
 
-    Returns when the job has ended; exits with 1 if it failed first.
+    Returns when the job has ended; exits with 1 if it failed first. Without --drain it stops where it is. With it, each
+    partition is read to the end that a read_committed reader sees when the job is asked, what comes later is left, and
+    periodic checkpoints go on meanwhile; give it a --timeout that is long enough. A second `twopc stop`, without
+    --drain, ends the draining. A job that is stopping already can't be asked for a savepoint or a drain any more.
 
-    Example: twopc stop late-flights --checkpoint-dir checkpoints
+    \b
+    Examples: twopc stop late-flights --checkpoint-dir checkpoints
+              twopc stop late-flights --savepoint --label before-1.2 --checkpoint-dir checkpoints
+              twopc stop late-flights --drain --timeout 10m --checkpoint-dir checkpoints
     """
     door = Door(coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key)
     seconds = wait_seconds(timeout)
     with door.open_for(job) as client:
-        outcome = client.stop(job, timeout=seconds)
+        outcome = client.stop(job, savepoint=savepoint, label=label, drain=drain, timeout=seconds)
     if output is Output.JSON:
-        typer.echo(json.dumps({"job": job, **asdict(outcome)}))
+        typer.echo(json.dumps({"job": job, "savepoint": savepoint, "label": label, "drain": drain, **asdict(outcome)}))
     elif outcome.finished:
-        typer.echo(f"{job}: stopped; checkpoint {outcome.checkpoint_id} is the last")
+        kept = f", and kept as a savepoint{f' {label!r}' if label else ''}" if savepoint else ""
+        typer.echo(f"{job}: stopped; checkpoint {outcome.checkpoint_id} is the last{kept}")
     if not outcome.finished:
         raise TwoPhaseCommitError(f"job {job!r} did not stop in order: {outcome.message}")

@@ -24,6 +24,17 @@ class CoordinatorAddress:
 
 
 @contextmanager
+def coordinator_at_rest(checkpoint_dir: Path) -> Iterator[CoordinatorAddress]:
+    """Run a coordinator for a moment, for a job that does not run: it writes to ledgers, and no subtask comes."""
+    token = secrets.token_urlsafe(24)
+    server = CoordinatorServer(checkpoint_dir, address="127.0.0.1:0", token=token)
+    try:
+        yield CoordinatorAddress(server.start(), token)
+    finally:
+        server.stop()
+
+
+@contextmanager
 def coordinator_for(settings: RunSettings, bind_host: str, job: str) -> Iterator[CoordinatorAddress]:
     """Give the coordinator that the settings name, or run one of our own for as long as the context lasts."""
     if settings.coordinator is not None:

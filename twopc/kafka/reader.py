@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -30,6 +31,9 @@ log = logging.getLogger(__name__)
 
 FILL_SECONDS = 0.005
 """How long a batch may wait to become full once there is a record."""
+
+END_SECONDS = 10.0
+"""How long a broker may take to say where a partition ends."""
 
 _GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
 
@@ -79,6 +83,21 @@ class KafkaReader(SourceReader):
         return tuple(
             PartitionPosition(partition, split.topic_id, at[partition]) for partition, split in self._splits.items()
         )
+
+    def bound(self) -> None:
+        open_ended = [split for split in self._splits.values() if split.stop is None]
+        if self._consumer is None or not open_ended:
+            return
+        at = self._current()
+        try:
+            for split in open_ended:
+                # At isolation level read_committed this is the end that a reader can come to, not the high watermark.
+                _, end = self._consumer.get_watermark_offsets(TopicPartition(*split.partition), timeout=END_SECONDS)
+                stop = Position(max(end, at[split.partition]))
+                self._splits[split.partition] = replace(split, stop=stop)
+        except KafkaException as error:
+            raise failure("asking for the end of the input", error_of(error)) from error
+        self._bounded = True
 
     def finished(self) -> bool:
         return len(self._ended) == len(self._splits)

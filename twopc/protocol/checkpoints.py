@@ -12,6 +12,17 @@ class CheckpointKind(StrEnum):
     MANUAL = "manual"
     SAVEPOINT = "savepoint"
     FINAL = "final"
+    FINAL_SAVEPOINT = "final-savepoint"
+
+    @property
+    def ends_job(self) -> bool:
+        """Whether nothing is read after it."""
+        return self in (CheckpointKind.FINAL, CheckpointKind.FINAL_SAVEPOINT)
+
+    @property
+    def is_savepoint(self) -> bool:
+        """Whether it is kept until a person disposes of it."""
+        return self in (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL_SAVEPOINT)
 
 
 class FailureReason(StrEnum):

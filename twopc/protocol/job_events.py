@@ -65,4 +65,4 @@ class JobEvent:
 
     @property
     def final(self) -> bool:
-        return self.checkpoint_kind is CheckpointKind.FINAL
+        return self.checkpoint_kind is not None and self.checkpoint_kind.ends_job

@@ -180,18 +180,45 @@ class LossSettled:
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
-    """Somebody asked for a final checkpoint of this attempt."""
+    """Somebody asked for a final checkpoint of this attempt, which may be a `savepoint` with a `label`.
+
+    `drain`: the input is read to the end that it has then, before that checkpoint.
+    """
 
     KIND: ClassVar[str] = "stop-requested"
 
     attempt: AttemptId
+    savepoint: bool = False
+    label: str = ""
+    drain: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return {"attempt": self.attempt}
+        return {"attempt": self.attempt, "savepoint": self.savepoint, "label": self.label, "drain": self.drain}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> StopRequested:
-        return cls(AttemptId(int(body["attempt"])))
+        return cls(
+            attempt=AttemptId(int(body["attempt"])),
+            savepoint=bool(body.get("savepoint", False)),
+            label=str(body.get("label", "")),
+            drain=bool(body.get("drain", False)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointsDisposed:
+    """A person let go of these checkpoints: they are no longer kept from here on."""
+
+    KIND: ClassVar[str] = "checkpoints-disposed"
+
+    forgotten: tuple[CheckpointId, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"forgotten": list(self.forgotten)}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> CheckpointsDisposed:
+        return cls(tuple(CheckpointId(int(forgotten)) for forgotten in body["forgotten"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +246,7 @@ Entry = (
     | CommittablesConfirmed
     | LossSettled
     | StopRequested
+    | CheckpointsDisposed
     | AttemptEnded
 )
 """What is appended to the ledger."""
@@ -233,5 +261,6 @@ ENTRY_TYPES: tuple[type[Entry], ...] = (
     CommittablesConfirmed,
     LossSettled,
     StopRequested,
+    CheckpointsDisposed,
     AttemptEnded,
 )

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from twopc.errors import CheckpointCorrupted, ForeignFile, ProtocolViolation
-from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.facts import NOT_OF_THIS_SHAPE, encode_fact, open_fact
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
@@ -24,6 +23,7 @@ from twopc.protocol.ledger_facts import (
     AttemptStarted,
     CheckpointCompleted,
     CheckpointReserved,
+    CheckpointsDisposed,
     CommittablesConfirmed,
     Entry,
     LossSettled,
@@ -40,7 +40,7 @@ class LedgerState:
 
     attempt: AttemptStarted | None = None
     ended: AttemptEnded | None = None
-    stop_requested: bool = False
+    stop: StopRequested | None = None
     last_reserved: CheckpointId = NO_CHECKPOINT
     completed: tuple[CompletedCheckpoint, ...] = ()
 
@@ -48,6 +48,10 @@ class LedgerState:
     def current(self) -> AttemptId:
         """The current attempt; 0 before the first."""
         return self.attempt.attempt if self.attempt else AttemptId(0)
+
+    @property
+    def stop_requested(self) -> bool:
+        return self.stop is not None
 
     @property
     def newest(self) -> CompletedCheckpoint | None:
@@ -68,7 +72,7 @@ class LedgerState:
     def final_completed(self) -> CheckpointId:
         """The final checkpoint of the current attempt, once it is completed; 0 before."""
         newest = self.newest
-        final = newest is not None and newest.record.kind is CheckpointKind.FINAL
+        final = newest is not None and newest.record.kind.ends_job
         return self.newest_of_attempt if final else NO_CHECKPOINT
 
     def find(self, checkpoint_id: CheckpointId) -> CompletedCheckpoint | None:
@@ -79,7 +83,7 @@ class LedgerState:
         match fact:
             case AttemptStarted():
                 _require(fact.attempt > self.current, f"attempt {fact.attempt} follows attempt {self.current}")
-                return replace(self, attempt=fact, ended=None, stop_requested=False)
+                return replace(self, attempt=fact, ended=None, stop=None)
             case CheckpointReserved():
                 _require(
                     fact.checkpoint_id > self.last_reserved,
@@ -105,7 +109,10 @@ class LedgerState:
                 return replace(self, completed=tuple(settled))
             case StopRequested():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} is stopped, {self.current} runs")
-                return replace(self, stop_requested=True)
+                return replace(self, stop=fact)
+            case CheckpointsDisposed():
+                kept = tuple(each for each in self.completed if each.checkpoint_id not in fact.forgotten)
+                return replace(self, completed=kept)
             case AttemptEnded():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} ends, {self.current} runs")
                 return replace(self, ended=fact)
@@ -132,7 +139,7 @@ class LedgerState:
         return {
             "attempt": self.attempt.to_json() if self.attempt else None,
             "ended": self.ended.to_json() if self.ended else None,
-            "stop_requested": self.stop_requested,
+            "stop": self.stop.to_json() if self.stop else None,
             "last_reserved": self.last_reserved,
             "completed": [
                 {
@@ -149,7 +156,7 @@ class LedgerState:
         return cls(
             attempt=AttemptStarted.from_json(body["attempt"]) if body["attempt"] else None,
             ended=AttemptEnded.from_json(body["ended"]) if body["ended"] else None,
-            stop_requested=bool(body["stop_requested"]),
+            stop=StopRequested.from_json(body["stop"]) if body.get("stop") else None,
             last_reserved=CheckpointId(int(body["last_reserved"])),
             completed=tuple(
                 CompletedCheckpoint(

@@ -57,7 +57,12 @@ class FencedOff:
     reason: str
 
 
-ToSubtask = Welcome | Trigger | Complete | Abort | Finish | FencedOff
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Read to the end that the input has now, and no further. May be heard again; the first end counts."""
+
+
+ToSubtask = Welcome | Trigger | Complete | Abort | Finish | FencedOff | Drain
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@
     Complete(n) --> commit everything pending up to and including n, oldest first (a lost Complete is subsumed);
                     nothing, if a later one was heard before
     Abort(n)    --> nothing: what was pre-committed for n is committed with the next completed checkpoint (Flink's rule)
+    Drain       --> read to the end that the input has now
     Finish      --> end
     FencedOff   --> end, committing nothing more
 
@@ -24,7 +25,7 @@ from typing import assert_never
 
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
-from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, ToSubtask, Trigger, Welcome
+from twopc.protocol.messages import Abort, Complete, Drain, FencedOff, Finish, ToSubtask, Trigger, Welcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class CommitPending:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadToEnd:
+    """Read no further than the end that the input has now."""
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Stop; `fenced` says why, if it was not the regular end."""
 
@@ -61,7 +67,7 @@ class Ignore:
     """Nothing to do."""
 
 
-Action = TakeCheckpoint | CommitPending | End | Ignore
+Action = TakeCheckpoint | CommitPending | ReadToEnd | End | Ignore
 
 
 class SubtaskState:
@@ -99,6 +105,8 @@ class SubtaskState:
                 return CommitPending(message, due)
             case Abort() | Welcome():
                 return Ignore()
+            case Drain():
+                return ReadToEnd()
             case Finish():
                 return End()
             case FencedOff():

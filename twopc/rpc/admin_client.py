@@ -119,10 +119,20 @@ class AdminClient:
             request_id=answer.request_id,
         )
 
-    def stop(self, job: str, *, timeout: float) -> StopOutcome:
-        """Stop a job with a final checkpoint; raise Unavailable if it has not ended in time."""
-        answer = self._call(self._stub.StopJob, pb.StopJobRequest(job=job), timeout)
+    def stop(
+        self, job: str, *, savepoint: bool = False, label: str = "", drain: bool = False, timeout: float
+    ) -> StopOutcome:
+        """Stop a job with a final checkpoint; raise Unavailable if it has not ended in time.
+
+        `savepoint`: that checkpoint is kept. `drain`: first the input is read to the end that it has now.
+        """
+        request = pb.StopJobRequest(job=job, savepoint=savepoint, label=label, drain=drain)
+        answer = self._call(self._stub.StopJob, request, timeout)
         return StopOutcome(answer.finished, CheckpointId(answer.checkpoint_id), answer.message)
+
+    def dispose(self, job: str, checkpoint_id: CheckpointId) -> None:
+        """Let go of a kept checkpoint; raise ConfigurationError, saying why, if a restore may need it."""
+        self._call(self._stub.DisposeCheckpoint, pb.DisposeCheckpointRequest(job=job, checkpoint_id=checkpoint_id))
 
     def _call(self, method: Callable[..., T], request: Any, timeout: float = CALL_SECONDS) -> T:
         try:

@@ -208,10 +208,16 @@ class TriggerCheckpointResponse(_message.Message):
     def __init__(self, completed: _Optional[bool] = ..., checkpoint_id: _Optional[int] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., duration_ms: _Optional[float] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class StopJobRequest(_message.Message):
-    __slots__ = ("job",)
+    __slots__ = ("job", "savepoint", "label", "drain")
     JOB_FIELD_NUMBER: _ClassVar[int]
+    SAVEPOINT_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_FIELD_NUMBER: _ClassVar[int]
     job: str
-    def __init__(self, job: _Optional[str] = ...) -> None: ...
+    savepoint: bool
+    label: str
+    drain: bool
+    def __init__(self, job: _Optional[str] = ..., savepoint: _Optional[bool] = ..., label: _Optional[str] = ..., drain: _Optional[bool] = ...) -> None: ...
 
 class StopJobResponse(_message.Message):
     __slots__ = ("finished", "checkpoint_id", "message")
@@ -222,3 +228,15 @@ class StopJobResponse(_message.Message):
     checkpoint_id: int
     message: str
     def __init__(self, finished: _Optional[bool] = ..., checkpoint_id: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+
+class DisposeCheckpointRequest(_message.Message):
+    __slots__ = ("job", "checkpoint_id")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    checkpoint_id: int
+    def __init__(self, job: _Optional[str] = ..., checkpoint_id: _Optional[int] = ...) -> None: ...
+
+class DisposeCheckpointResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

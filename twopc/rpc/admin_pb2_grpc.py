@@ -59,6 +59,11 @@ class AdminStub:
                 request_serializer=twopc_dot_rpc_dot_admin__pb2.StopJobRequest.SerializeToString,
                 response_deserializer=twopc_dot_rpc_dot_admin__pb2.StopJobResponse.FromString,
                 _registered_method=True)
+        self.DisposeCheckpoint = channel.unary_unary(
+                '/twopc.rpc.Admin/DisposeCheckpoint',
+                request_serializer=twopc_dot_rpc_dot_admin__pb2.DisposeCheckpointRequest.SerializeToString,
+                response_deserializer=twopc_dot_rpc_dot_admin__pb2.DisposeCheckpointResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServicer:
@@ -101,6 +106,13 @@ class AdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DisposeCheckpoint(self, request, context):
+        """Lets go of a kept checkpoint for good, unless a restore may need it. Answers when that is durable.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -128,6 +140,11 @@ def add_AdminServicer_to_server(servicer, server):
                     servicer.StopJob,
                     request_deserializer=twopc_dot_rpc_dot_admin__pb2.StopJobRequest.FromString,
                     response_serializer=twopc_dot_rpc_dot_admin__pb2.StopJobResponse.SerializeToString,
+            ),
+            'DisposeCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.DisposeCheckpoint,
+                    request_deserializer=twopc_dot_rpc_dot_admin__pb2.DisposeCheckpointRequest.FromString,
+                    response_serializer=twopc_dot_rpc_dot_admin__pb2.DisposeCheckpointResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -265,6 +282,33 @@ class Admin:
             '/twopc.rpc.Admin/StopJob',
             twopc_dot_rpc_dot_admin__pb2.StopJobRequest.SerializeToString,
             twopc_dot_rpc_dot_admin__pb2.StopJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DisposeCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/twopc.rpc.Admin/DisposeCheckpoint',
+            twopc_dot_rpc_dot_admin__pb2.DisposeCheckpointRequest.SerializeToString,
+            twopc_dot_rpc_dot_admin__pb2.DisposeCheckpointResponse.FromString,
             options,
             channel_credentials,
             insecure,

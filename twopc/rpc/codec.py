@@ -19,6 +19,7 @@ from twopc.protocol.messages import (
     Committed,
     Complete,
     Decline,
+    Drain,
     EndOfInput,
     Failed,
     FencedOff,
@@ -127,6 +128,8 @@ def encode_to_subtask(message: ToSubtask) -> pb.ToSubtask:
             return pb.ToSubtask(complete=pb.Complete(checkpoint_id=message.checkpoint_id))
         case Abort():
             return pb.ToSubtask(abort=pb.Abort(checkpoint_id=message.checkpoint_id, reason=message.reason))
+        case Drain():
+            return pb.ToSubtask(drain=pb.Drain())
         case Finish():
             return pb.ToSubtask(finish=pb.Finish())
         case FencedOff():
@@ -145,6 +148,8 @@ def decode_to_subtask(wire: pb.ToSubtask) -> ToSubtask:
             return Complete(CheckpointId(wire.complete.checkpoint_id))
         case "abort":
             return Abort(CheckpointId(wire.abort.checkpoint_id), wire.abort.reason)
+        case "drain":
+            return Drain()
         case "finish":
             return Finish()
         case "fenced_off":

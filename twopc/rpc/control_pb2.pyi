@@ -132,21 +132,27 @@ class FencedOff(_message.Message):
     reason: str
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
+class Drain(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ToSubtask(_message.Message):
-    __slots__ = ("trigger", "complete", "abort", "finish", "fenced_off", "welcome")
+    __slots__ = ("trigger", "complete", "abort", "finish", "fenced_off", "welcome", "drain")
     TRIGGER_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
     ABORT_FIELD_NUMBER: _ClassVar[int]
     FINISH_FIELD_NUMBER: _ClassVar[int]
     FENCED_OFF_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_FIELD_NUMBER: _ClassVar[int]
     trigger: Trigger
     complete: Complete
     abort: Abort
     finish: Finish
     fenced_off: FencedOff
     welcome: Welcome
-    def __init__(self, trigger: _Optional[_Union[Trigger, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., fenced_off: _Optional[_Union[FencedOff, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ...) -> None: ...
+    drain: Drain
+    def __init__(self, trigger: _Optional[_Union[Trigger, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., fenced_off: _Optional[_Union[FencedOff, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., drain: _Optional[_Union[Drain, _Mapping]] = ...) -> None: ...
 
 class CheckpointSettings(_message.Message):
     __slots__ = ("interval_ms", "timeout_ms", "min_pause_ms", "max_concurrent", "tolerable_failures", "retained")

@@ -18,6 +18,7 @@ from twopc.protocol.messages import (
     Committed,
     Complete,
     Decline,
+    Drain,
     EndOfInput,
     Failed,
     FencedOff,
@@ -71,6 +72,8 @@ class LinkMemory:
                 self.dismissed = message.reason
             case Finish():
                 self.dismissed = "the attempt is over"
+            case Drain():
+                pass
             case _:
                 assert_never(message)
 

@@ -28,7 +28,15 @@ from twopc.operators import Chain
 from twopc.protocol.facts import PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Committed, EndOfInput, Progress, ToSubtask, Trigger
-from twopc.protocol.subtask_state import CommitPending, End, Ignore, PreCommitted, SubtaskState, TakeCheckpoint
+from twopc.protocol.subtask_state import (
+    CommitPending,
+    End,
+    Ignore,
+    PreCommitted,
+    ReadToEnd,
+    SubtaskState,
+    TakeCheckpoint,
+)
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.link import Link
 from twopc.runtime.state import SubtaskStore
@@ -143,6 +151,8 @@ class Subtask:
                     self._send_progress()
             case CommitPending():
                 self._parts.commit_executor.submit(self._guarded, lambda: self._commit(action))
+            case ReadToEnd():
+                self._parts.reader.bound()
             case End():
                 if action.fenced is not None:
                     raise Fenced(action.fenced)

@@ -109,6 +109,9 @@ class SimReader(SourceReader):
             for split in self._splits
         )
 
+    def bound(self) -> None:
+        """Every split has a stop already."""
+
     def finished(self) -> bool:
         if not self._finished:
             self._finished = all(self._next[split.partition] >= _stop(split) for split in self._splits)

@@ -1,0 +1,121 @@
+"""A job is stopped where it is, with a savepoint, or after it has read what there was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, Scene, checkpoint
+from twopc.errors import ConfigurationError
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.messages import Complete, Drain, Finish, Trigger
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """A running job with one completed checkpoint."""
+    made = Scene(settings=replace(SETTINGS, retained=1))
+    made.run()
+    made.complete(1)
+    return made
+
+
+def finish(scene: Scene, number: int) -> None:
+    """Play the final checkpoint of this number to the end of the job."""
+    for subtask in (0, 1):
+        assert scene.heard(subtask) == [Trigger(checkpoint(number), final=True)]
+        scene.ack(subtask, number, f"t{number}-{subtask}")
+    for subtask in (0, 1):
+        assert scene.heard(subtask) == [Complete(checkpoint(number))]
+        scene.committed(subtask, number)
+    assert scene.heard(0) == [Finish()]
+
+
+def test_the_last_checkpoint_may_be_a_savepoint_with_a_label(scene: Scene) -> None:
+    scene.stop(savepoint=True, label="before-1.2")
+    finish(scene, 2)
+    kept = scene.jobs.describe(JOB).kept[-1]
+    assert (kept.kind, kept.label) == (CheckpointKind.FINAL_SAVEPOINT, "before-1.2")
+    assert scene.last_event("completed").final
+
+
+def test_a_last_checkpoint_that_is_a_savepoint_outlives_any_number_of_others(scene: Scene) -> None:
+    scene.stop(savepoint=True)
+    finish(scene, 2)
+    scene.run()
+    for number in (3, 4, 5):
+        scene.complete(number)
+    assert [each.checkpoint_id for each in scene.jobs.describe(JOB).kept] == [2, 4, 5]
+
+
+def test_an_ordinary_last_checkpoint_does_not(scene: Scene) -> None:
+    scene.stop()
+    finish(scene, 2)
+    scene.run()
+    for number in (3, 4, 5):
+        scene.complete(number)
+    assert [each.checkpoint_id for each in scene.jobs.describe(JOB).kept] == [4, 5]
+
+
+def test_a_drain_is_told_at_once_and_the_last_checkpoint_waits_for_all_subtasks(scene: Scene) -> None:
+    scene.stop(drain=True)
+    assert [scene.heard(subtask) for subtask in (0, 1)] == [[Drain()], [Drain()]]
+    scene.end_of_input(0)
+    scene.complete(2)
+    scene.end_of_input(1)
+    finish(scene, 3)
+
+
+def test_a_drain_may_end_with_a_savepoint(scene: Scene) -> None:
+    scene.stop(savepoint=True, label="drained", drain=True)
+    for subtask in (0, 1):
+        scene.heard(subtask)
+        scene.end_of_input(subtask)
+    finish(scene, 2)
+    assert scene.jobs.describe(JOB).kept[-1].label == "drained"
+
+
+def test_a_drain_outlives_its_coordinator_and_is_told_again_to_whoever_attaches(scene: Scene) -> None:
+    scene.stop(drain=True)
+    scene.restart()
+    for subtask in (0, 1):
+        scene.attach(subtask, last=1)
+        assert Drain() in scene.heard(subtask)
+    scene.wait(INTERVAL)
+    assert not any(message.final for message in scene.heard(0) if isinstance(message, Trigger))
+
+
+def test_the_next_attempt_knows_nothing_of_a_drain(scene: Scene) -> None:
+    scene.stop(drain=True)
+    scene.end()
+    scene.run()
+    assert Drain() not in scene.heard(0)
+
+
+def test_a_plain_stop_ends_a_drain(scene: Scene) -> None:
+    scene.stop(drain=True, savepoint=True, label="v1")
+    scene.heard(0), scene.heard(1)
+    scene.stop()
+    finish(scene, 2)
+    assert scene.jobs.describe(JOB).kept[-1].label == "v1"
+
+
+def test_whoever_asks_for_less_or_the_same_joins_a_stop_that_is_on_its_way(scene: Scene) -> None:
+    scene.stop(savepoint=True, label="v1")
+    for less in ({}, {"savepoint": True}, {"savepoint": True, "label": "v1"}):
+        scene.stop(savepoint="savepoint" in less, label=str(less.get("label", "")))
+    finish(scene, 2)
+
+
+@pytest.mark.parametrize("more", [{"savepoint": True}, {"drain": True}])
+def test_whoever_asks_for_more_is_refused(scene: Scene, more: dict[str, bool]) -> None:
+    scene.stop()
+    with pytest.raises(ConfigurationError, match="is stopping already"):
+        scene.stop(savepoint="savepoint" in more, drain="drain" in more)
+
+
+def test_another_label_is_refused(scene: Scene) -> None:
+    scene.stop(savepoint=True, label="v1")
+    with pytest.raises(ConfigurationError, match="is stopping already with a savepoint"):
+        scene.stop(savepoint=True, label="v2")

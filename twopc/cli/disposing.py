@@ -1,0 +1,85 @@
+"""`twopc checkpoints dispose`: let go of a savepoint, or of any checkpoint that nobody needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twopc.checkpoint_reference import locate
+from twopc.cli.checkpoint_options import CheckpointDir, JobName, Output, OutputFormat
+from twopc.cli.dial import Coordinator, CoordinatorCa, CoordinatorCert, CoordinatorKey, Door, TokenFile
+from twopc.driver.announcement import find
+from twopc.driver.embedded import coordinator_at_rest
+from twopc.errors import ConfigurationError
+from twopc.protocol.ledger_state import LedgerState
+from twopc.rpc.admin_client import AdminClient
+
+
+def dispose(
+    checkpoint: Annotated[str, typer.Argument(help="An id, or the label of a savepoint.")],
+    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    job: JobName = None,
+    killed: Annotated[
+        bool, typer.Option("--killed", help="The job's last run was killed, and it runs nowhere: go on.")
+    ] = False,
+    coordinator: Coordinator = None,
+    token_file: TokenFile = None,
+    coordinator_ca: CoordinatorCa = None,
+    coordinator_cert: CoordinatorCert = None,
+    coordinator_key: CoordinatorKey = None,
+    output: OutputFormat = Output.TABLE,
+) -> None:
+    """Delete a savepoint, or another checkpoint, for good.
+
+    One that a restore may still need is refused: the newest, one whose output may have to be written again, one that
+    another is restored with. A file that another checkpoint shares stays.
+
+    The coordinator does it: the one of the running job on this machine, or the one at --coordinator; for a job that has
+    been stopped, one that lives for a moment.
+
+    \b
+    Examples: twopc checkpoints dispose before-1.2 --job late-flights --checkpoint-dir checkpoints
+              twopc checkpoints dispose 7 --coordinator 10.0.0.5:7070 --token-file token
+    """
+    located = locate(checkpoint, checkpoint_dir, job)
+    if located.checkpoint_dir.resolve() != checkpoint_dir.resolve():
+        raise ConfigurationError(f"{checkpoint} is in another checkpoint folder: name it with --checkpoint-dir")
+    door = Door(coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key)
+    with _asked(door, located.job, located.found.state, killed) as client:
+        client.dispose(located.job, located.checkpoint_id)
+    if output is Output.JSON:
+        typer.echo(json.dumps({"job": located.job, "disposed": located.checkpoint_id}))
+    else:
+        typer.echo(f"{located.job}: checkpoint {located.checkpoint_id} is disposed of")
+
+
+@contextmanager
+def _asked(door: Door, job: str, state: LedgerState, killed: bool) -> Iterator[AdminClient]:
+    """Give the coordinator that owns the job, or one for this moment where nobody does."""
+    if door.coordinator or _runs_here(door.checkpoint_dir, job):
+        with door.open_for(job) as client:
+            yield client
+        return
+    if state.ended is None and not killed:
+        raise ConfigurationError(
+            f"the last run of job {job!r} has not ended in order: if it runs elsewhere, name its --coordinator; if it "
+            "was killed, and runs nowhere, say so with --killed"
+        )
+    with (
+        coordinator_at_rest(door.checkpoint_dir) as address,
+        AdminClient(address.address, token=address.token) as client,
+    ):
+        yield client
+
+
+def _runs_here(checkpoint_dir: Path, job: str) -> bool:
+    try:
+        find(checkpoint_dir, job)
+    except ConfigurationError:
+        return False
+    return True
