@@ -13,7 +13,11 @@ from typer.testing import CliRunner, Result
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
 from twopc import cli
 from twopc.cli.state import app
+from twopc.cli.state_report import change_line
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommitError
+from twopc.inspect import Change, StateEntry
+from twopc.protocol.ids import SubtaskIndex
+from twopc.serde import Json
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +106,11 @@ def test_what_a_terminal_would_act_upon_is_shown_escaped(root: Path) -> None:
     for command in (["scan", "1"], ["diff", "1", "2"], ["list", "1"]):
         assert "\x1b" not in run(root, *command).stdout
     assert r"\x1b[31m" in run(root, "scan", "1").stdout
+
+
+def test_what_a_terminal_would_act_upon_is_escaped_in_values_too() -> None:
+    entry = StateEntry("count", SubtaskIndex(0), LEFT, b"k", '"\x9b31m"'.encode(), Json())
+    assert change_line(Change(None, entry)) == r'+ count in[0] k "\x9b31m"'
 
 
 def test_serdes_can_be_given_by_name_or_by_the_job_file(root: Path, tmp_path: Path) -> None:

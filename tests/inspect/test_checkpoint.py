@@ -16,7 +16,7 @@ from twopc.checkpoint_reference import locate
 from twopc.errors import CheckpointCorrupted, ConfigurationError, UserCodeError
 from twopc.inspect import Checkpoint, StateSize, open_checkpoint
 from twopc.inspect.snapshots import OpenSnapshots
-from twopc.protocol.ids import TopicPartition
+from twopc.protocol.ids import Position, TopicPartition
 from twopc.serde import Avro, Bytes, Json, Serde, String
 
 
@@ -176,3 +176,11 @@ def test_a_snapshot_that_is_said_to_be_elsewhere_is_not_looked_for_there(shared:
         snapshots = (replace(checkpoint.subtasks[0], state=first), checkpoint.subtasks[1])
         with pytest.raises(CheckpointCorrupted, match="'chk-1/subtask-1' as the place of subtask 0"):
             OpenSnapshots(shared.folder, replace(checkpoint.metadata, snapshots=snapshots), {}).all()
+
+
+def test_a_snapshot_that_stands_elsewhere_than_its_metadata_says_is_refused(shared: JobWithState) -> None:
+    with opened(shared) as checkpoint:
+        first, second = checkpoint.subtasks
+        moved = replace(first, positions=(replace(first.positions[0], position=Position(7)),))
+        with pytest.raises(CheckpointCorrupted, match="does not belong to its checkpoint"):
+            OpenSnapshots(shared.folder, replace(checkpoint.metadata, snapshots=(moved, second)), {}).all()
