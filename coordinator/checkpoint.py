@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from coordinator.request_queue import Wanted
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, encode_fact
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.instant import Instant
-from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted
+from twopc.protocol.ledger_facts import CheckpointCompleted
 from twopc.protocol.messages import Ack
 
 
@@ -83,12 +83,11 @@ class PendingCheckpoint:
 
 def completion_record(metadata: CheckpointMetadata) -> CheckpointCompleted:
     """The fact that completes the checkpoint with this metadata."""
-    stored = encode_fact(METADATA_KIND, metadata.to_json())
     return CheckpointCompleted(
         checkpoint_id=metadata.checkpoint_id,
         attempt=metadata.attempt,
         kind=metadata.kind,
-        metadata_sha256=hashlib.sha256(stored).hexdigest(),
+        metadata_sha256=hashlib.sha256(metadata.stored).hexdigest(),
         committables=tuple(
             tuple(committable.name for committable in snapshot.committables) for snapshot in metadata.snapshots
         ),

@@ -15,7 +15,7 @@ import logging
 from coordinator.storage import Storage
 from twopc.checkpoints import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
 from twopc.errors import CheckpointCorrupted, Fenced
-from twopc.protocol.facts import CheckpointMetadata, encode_fact
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
     LEDGER,
@@ -27,7 +27,7 @@ from twopc.protocol.layout import (
     lost_entries,
     metadata_path,
 )
-from twopc.protocol.ledger_facts import METADATA_KIND, AttemptStarted, Entry, Fact
+from twopc.protocol.ledger_facts import AttemptStarted, Entry, Fact
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place, digest_of_entry
 from twopc.protocol.ledger_state import LedgerState, encode_entry, replay
 
@@ -100,9 +100,7 @@ class Ledger:
 
     def _store_metadata(self, metadata: CheckpointMetadata) -> None:
         try:
-            self._storage.create_once(
-                metadata_path(metadata.checkpoint_id), encode_fact(METADATA_KIND, metadata.to_json())
-            )
+            self._storage.create_once(metadata_path(metadata.checkpoint_id), metadata.stored)
         except FileExistsError as error:
             raise self._fenced(f"metadata of checkpoint {metadata.checkpoint_id}") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -110,3 +111,13 @@ def test_metadata_of_another_job_is_refused_by_name() -> None:
     data = encode_fact(METADATA_KIND, stored.to_json())
     with pytest.raises(CheckpointCorrupted, match=r"orders/chk-1/metadata\.json is checkpoint 1 of job 'trains'"):
         check_metadata("orders", record(data), data)
+
+
+def test_metadata_is_encoded_once_and_a_changed_copy_anew() -> None:
+    metadata = CheckpointMetadata("trains", CheckpointId(1), AttemptId(1), 1, CheckpointKind.PERIODIC, 0, 0, ())
+    assert metadata.stored is metadata.stored
+    assert metadata.stored == encode_fact(METADATA_KIND, metadata.to_json())
+    assert replace(metadata, label="named").stored == encode_fact(
+        METADATA_KIND, metadata.to_json() | {"label": "named"}
+    )
+    assert replace(metadata) == metadata

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from twopc.errors import CheckpointCorrupted, ForeignFile, NewerFormat
 from twopc.protocol.checkpoints import CheckpointKind
@@ -142,6 +142,8 @@ class CheckpointMetadata:
     `label` is what whoever asked for it called it.
     """
 
+    KIND: ClassVar[str] = "checkpoint-metadata"
+
     job: str
     checkpoint_id: CheckpointId
     attempt: AttemptId
@@ -151,6 +153,14 @@ class CheckpointMetadata:
     acknowledged_ms: int
     snapshots: tuple[SubtaskSnapshot, ...]
     label: str = ""
+    _stored: bytes = field(default=b"", init=False, repr=False, compare=False)
+
+    @property
+    def stored(self) -> bytes:
+        """Its stored form, made once: of many subtasks it is megabytes, and both the digest and the file need it."""
+        if not self._stored:
+            object.__setattr__(self, "_stored", encode_fact(self.KIND, self.to_json()))
+        return self._stored
 
     @property
     def committables(self) -> tuple[Committable, ...]:

@@ -11,7 +11,7 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 
-METADATA_KIND = "checkpoint-metadata"
+METADATA_KIND = CheckpointMetadata.KIND
 
 
 @dataclass(frozen=True, slots=True)
