@@ -26,7 +26,7 @@ from twopc.testing.proxy import Direction, Proxy
 _NUMBERS = {Signal.KILL: signal.SIGKILL, Signal.STOP: signal.SIGSTOP, Signal.TERM: signal.SIGTERM}
 _MARKERS_LATE_SECONDS = 0.5
 _MARKERS_LATE = 30
-"""More than the worker's own: other jobs commit on the same broker meanwhile."""
+"""More than one commit needs, asked for again included."""
 
 
 def lose_end_txn(drill: Drill, cell: Cell, proxy: KafkaProxy) -> None:
