@@ -168,6 +168,27 @@ def test_a_key_from_several_input_partitions_keeps_the_order_of_each() -> None:
     assert verdict_on(expected, found(1, 3, 0, 5, 2, 4, 7, 99)).counts == {Kind.LOST: 1, Kind.UNEXPECTED: 1}
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "found"), [(b"ab", b"ba", b"baab"), (b"ab", b"ac", b"acab"), (b"aab", b"ba", b"baaba")]
+)
+def test_values_that_several_input_partitions_make_are_nobodys_in_particular(
+    first: bytes, second: bytes, found: bytes
+) -> None:
+    expected = [
+        made(partition, n, b"k", bytes([letter]))
+        for partition, letters in enumerate((first, second))
+        for n, letter in enumerate(letters)
+    ]
+    assert verdict_on(expected, [Found(Place(TARGETS[0], n), b"k", bytes([each])) for n, each in enumerate(found)]).held
+
+
+def test_a_transaction_reaches_from_its_least_to_its_greatest_input_in_whatever_order_it_is_seen() -> None:
+    expected = [made(0, n, key, b"%d" % n) for n, key in enumerate((b"a", b"c", b"e"))]
+    transaction = Transaction(1, 0, TARGETS[0], 0, Outcome.COMMITTED)
+    found = [Found(Place(TARGETS[0], n), (b"a", b"c", b"e")[n], b"%d" % n, (), transaction) for n in (2, 0)]
+    assert kinds(tuple(expected), tuple(found)) == {Kind.TORN: 1}
+
+
 def test_records_without_a_key_are_only_counted() -> None:
     expected = [made(0, n, None, b"%d" % (n % 3)) for n in range(6)]
     found = [Found(Place(TARGETS[n % 2], n), None, b"%d" % (n % 3)) for n in (5, 1, 0, 4, 2, 3)]
