@@ -19,6 +19,8 @@ from confluent_kafka.admin import AdminClient
 from tests.jobs.cli import Finished, twopc
 from twopc.cli import main
 from twopc.crashpoints import VARIABLE, CrashPoint
+from twopc.kafka.wire import LATEST, ControlClient
+from twopc.protocol.ids import TopicPartition as Partition
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 from twopc.verify.load import load_value, read_load
@@ -188,14 +190,18 @@ def test_a_load_is_written_at_a_rate_and_can_be_held_against_its_plan(broker: Br
 def test_an_interrupted_load_says_how_far_it_went(broker: Broker, topic: Callable[[], str]) -> None:
     name, servers = topic(), broker.bootstrap_servers
     create_topic(servers, name)
-    command = [sys.executable, "-m", "twopc", "produce", "--topic", name, "--rate", "500", "-b", servers, "-o", "json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    partition = Partition(name, 0)
+    command = f"-m twopc produce --topic {name} -n 5000 --rate 500 -b {servers} -o json".split()
     deadline = time.monotonic() + 60
-    while not read_topic(servers, name):
-        assert time.monotonic() < deadline, "nothing was written"
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    with (
+        subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE) as process,
+        ControlClient(servers, {}) as client,
+    ):
+        while not client.offsets({partition: LATEST})[partition]:
+            assert time.monotonic() < deadline, "nothing was written"
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
     told = json.loads(out)
     assert (process.returncode, told["interrupted"], told["failed"]) == (130, True, 0)
     assert told["acknowledged"] == len(read_topic(servers, name))
