@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from twopc.checkpoints import CheckpointEntry
 from twopc.cli.tables import moment, size_text, table
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
+
+if TYPE_CHECKING:
+    from twopc.kafka.standing import Standing
 
 _FROM_METADATA = (
     *("kind", "triggered_ms", "completed_ms", "duration_ms", "parallelism"),
@@ -123,6 +126,36 @@ def loss_table(losses: Iterable[dict[str, Any]]) -> Iterable[Table]:
     ]
     if rows:
         yield table("Losses", ("transactions", "written again by", "why"), rows)
+
+
+def stood(standings: Iterable[Standing]) -> list[dict[str, Any]]:
+    """How positions stand against the brokers, as plain values."""
+    return [
+        {
+            "topic": each.partition.topic,
+            "partition": each.partition.partition,
+            "verdict": each.verdict,
+            "first": each.first,
+            "end": each.end,
+            "behind": each.behind,
+        }
+        for each in standings
+    ]
+
+
+def standing_table(standings: Iterable[dict[str, Any]]) -> Iterable[Table]:
+    """How positions stand against the brokers; nothing where nobody was asked."""
+    rows = [
+        (
+            each["topic"],
+            str(each["partition"]),
+            each["verdict"],
+            *("-" if each[name] is None else f"{each[name]:,}" for name in ("first", "end", "behind")),
+        )
+        for each in standings
+    ]
+    if rows:
+        yield table("Input now", ("topic", "partition", "position is", "first offset", "end", "behind"), rows)
 
 
 def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:

@@ -11,7 +11,15 @@ import typer
 from twopc.checkpoint_archive import opened
 from twopc.checkpoints import jobs, read_job
 from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName, Output, OutputFormat
-from twopc.cli.checkpoint_report import describe, detail_tables, loss_table, summarise, summary_table
+from twopc.cli.checkpoint_report import (
+    describe,
+    detail_tables,
+    loss_table,
+    standing_table,
+    stood,
+    summarise,
+    summary_table,
+)
 from twopc.cli.disposing import dispose
 from twopc.cli.keeping import copy, verify
 from twopc.cli.tables import print_tables
@@ -53,16 +61,31 @@ def show(
     checkpoint: Checkpoint,
     checkpoint_dir: CheckpointDir = Path("checkpoints"),
     job: JobName = None,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-servers", "-b", help="Kafka, HOST:PORT[,...]: compare the positions with what is there."
+        ),
+    ] = None,
     output: OutputFormat = Output.TABLE,
 ) -> None:
-    """Show one completed checkpoint: positions, transactions and state of every subtask.
+    """Show one completed checkpoint: times, positions, transactions and state of every subtask.
 
-    Example: twopc checkpoints show latest --checkpoint-dir checkpoints
+    With --bootstrap-servers it says of each position how far behind the end it is, and whether it can still be read
+    from: retention may have deleted what comes next, the topic may be another of the same name.
+
+    \b
+    Examples: twopc checkpoints show latest --checkpoint-dir checkpoints
+              twopc checkpoints show before-1.2 --bootstrap-servers 127.0.0.1:9092 -o json
     """
     with opened(checkpoint, checkpoint_dir, job) as located:
         if located.entry.metadata is None:
             raise CheckpointCorrupted(located.entry.damage)
         description = describe(located.job, located.entry, located.entry.metadata)
+        if bootstrap_servers:
+            from twopc.kafka.standing import ask_standings
+
+            description["standings"] = stood(ask_standings(bootstrap_servers, located.entry.metadata.positions))
     if output is Output.JSON:
         typer.echo(json.dumps(description))
     else:
@@ -71,6 +94,7 @@ def show(
                 summary_table([description]),
                 *detail_tables(description["snapshots"]),
                 *loss_table(description["losses"]),
+                *standing_table(description.get("standings", ())),
             ]
         )
 
