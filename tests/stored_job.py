@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -25,6 +26,10 @@ from twopc.protocol.ledger_facts import (
 )
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import encode_entry
+from twopc.state.backend import Family
+from twopc.state.layout import state_prefix
+from twopc.state.positions import write_positions
+from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.storage import CheckpointStorage
 
 JOB = "flights"
@@ -35,7 +40,9 @@ SHARED = b"an SST file that every snapshot holds" * 20
 class StoredJob:
     """Two subtasks, one input partition and one transaction each; `checkpoint` completes the next checkpoint."""
 
-    def __init__(self, root: Path, job: str = JOB) -> None:
+    def __init__(self, root: Path, job: str = JOB, *, keyed: Mapping[str, Mapping[bytes, bytes]] | None = None) -> None:
+        """With `keyed`, each snapshot is RocksDB's, with this state in the subtask's partition."""
+        self._keyed = keyed
         self.root = root
         self.job = job
         self.folder = root / job
@@ -103,20 +110,38 @@ class StoredJob:
 
     def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
         index, local = SubtaskIndex(subtask), self._local / f"{number}-{subtask}"
-        local.mkdir(parents=True)
-        shared = self._local / "shared"
-        if not shared.exists():
-            shared.write_bytes(SHARED)
-        (local / "000001.sst").hardlink_to(shared)
-        (local / "000002.sst").write_bytes(f"{number}-{subtask}".encode() * 50)
-        (local / "MANIFEST-000003").write_bytes(f"manifest of {number}-{subtask}".encode() * 5)
         position = PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(100 * number + subtask))
+        if self._keyed is None:
+            self._write_files(local, f"{number}-{subtask}")
+        else:
+            self._write_state(local, position, self._keyed)
         return SubtaskSnapshot(
             subtask=index,
             positions=(position,),
             state=self._storage.put(number, index, local, key_count=10),
             committables=(Committable(name_of(subtask, number), number, index, {"producer_id": 7}),),
         )
+
+    def _write_files(self, local: Path, text: str) -> None:
+        local.mkdir(parents=True)
+        shared = self._local / "shared"
+        if not shared.exists():
+            shared.write_bytes(SHARED)
+        (local / "000001.sst").hardlink_to(shared)
+        (local / "000002.sst").write_bytes(text.encode() * 50)
+        (local / "MANIFEST-000003").write_bytes(f"manifest of {text}".encode() * 5)
+
+    def _write_state(
+        self, local: Path, position: PartitionPosition, keyed: Mapping[str, Mapping[bytes, bytes]]
+    ) -> None:
+        self._local.mkdir(parents=True, exist_ok=True)
+        backend = RocksDBBackend.open_fresh(local.with_name(f"{local.name}-open"))
+        write_positions(backend, [position])
+        for name, values in keyed.items():
+            prefix = state_prefix(position.partition, name)
+            backend.put_many(Family.KEYED, [(prefix + key, value) for key, value in values.items()])
+        backend.snapshot(local)
+        backend.close()
 
 
 def name_of(subtask: int, number: int) -> str:

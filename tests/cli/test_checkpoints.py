@@ -15,6 +15,8 @@ from coordinator.storage import FolderStorage
 from tests.stored_job import JOB, StoredJob
 from twopc.cli.checkpoints import app
 from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.kafka import standing
+from twopc.kafka.standing import Standing, Verdict
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import (
@@ -267,3 +269,27 @@ def test_copy_tells_people_of_transactions_that_are_open_still(whole: StoredJob,
     result = run("copy", "latest", tmp_path / "copy", "--checkpoint-dir", whole.root)
     assert "2 of its transactions are not confirmed" in result.stdout
     assert "transactions" not in run("copy", "1", tmp_path / "copy-1", "--checkpoint-dir", whole.root).stdout
+
+
+def test_show_compares_positions_with_the_brokers(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = TopicPartition("in", 0), TopicPartition("in", 1)
+    found = (Standing(first, Verdict.DELETED, Position(400), Position(1_300), 1_000), Standing(second, Verdict.GONE))
+    monkeypatch.setattr(standing, "ask_standings", lambda servers, positions: found)
+    shown = answer("show", "latest", "--checkpoint-dir", root, "-b", "broker:9092")["standings"]
+    assert [(each["partition"], each["verdict"], each["behind"]) for each in shown] == [
+        (0, "deleted by retention", 1_000),
+        (1, "topic or partition is gone", None),
+    ]
+    table = run("show", "latest", "--checkpoint-dir", root, "-b", "broker:9092").stdout
+    for text in ("deleted by retention", "1,000", "topic or partition is gone"):
+        assert text in table
+
+
+def test_show_counts_each_state_when_asked(tmp_path: Path) -> None:
+    job = StoredJob(tmp_path / "checkpoints", keyed={"seen": {b"k1": b"12", b"k2": b"3"}, "total": {b"k1": b"1"}})
+    job.checkpoint()
+    where = ("--checkpoint-dir", job.root)
+    shown = answer("show", "latest", "--states", *where)["states"]
+    assert [(each["name"], each["keys"]) for each in shown] == [("seen", 4), ("total", 2)]
+    assert "seen" in run("show", "latest", "--states", *where).stdout
+    assert "states" not in answer("show", "latest", *where)

@@ -143,6 +143,13 @@ def stood(standings: Iterable[Standing]) -> list[dict[str, Any]]:
     ]
 
 
+def state_table(states: Iterable[dict[str, Any]]) -> Iterable[Table]:
+    """What states there are; nothing where nobody counted."""
+    rows = [(each["name"], f"{each['keys']:,}", size_text(each["size_bytes"])) for each in states]
+    if rows:
+        yield table("States", ("name", "keys", "keys and values"), rows)
+
+
 def standing_table(standings: Iterable[dict[str, Any]]) -> Iterable[Table]:
     """How positions stand against the brokers; nothing where nobody was asked."""
     rows = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from twopc.cli.checkpoint_report import (
     detail_tables,
     loss_table,
     standing_table,
+    state_table,
     stood,
     summarise,
     summary_table,
@@ -67,16 +69,20 @@ def show(
             "--bootstrap-servers", "-b", help="Kafka, HOST:PORT[,...]: compare the positions with what is there."
         ),
     ] = None,
+    states: Annotated[
+        bool, typer.Option("--states", help="Count keys and bytes of each state too: reads all of it.")
+    ] = False,
     output: OutputFormat = Output.TABLE,
 ) -> None:
     """Show one completed checkpoint: times, positions, transactions and state of every subtask.
 
     With --bootstrap-servers it says of each position how far behind the end it is, and whether it can still be read
-    from: retention may have deleted what comes next, the topic may be another of the same name.
+    from: retention may have deleted what comes next, the topic may be another of the same name. What a state holds, key
+    by key, is shown by `twopc state`.
 
     \b
     Examples: twopc checkpoints show latest --checkpoint-dir checkpoints
-              twopc checkpoints show before-1.2 --bootstrap-servers 127.0.0.1:9092 -o json
+              twopc checkpoints show before-1.2 --states --bootstrap-servers 127.0.0.1:9092 -o json
     """
     with opened(checkpoint, checkpoint_dir, job) as located:
         if located.entry.metadata is None:
@@ -86,6 +92,11 @@ def show(
             from twopc.kafka.standing import ask_standings
 
             description["standings"] = stood(ask_standings(bootstrap_servers, located.entry.metadata.positions))
+    if states:
+        from twopc.inspect import open_checkpoint
+
+        with open_checkpoint(checkpoint, checkpoint_dir=checkpoint_dir, job=job) as held:
+            description["states"] = [{"name": name, **asdict(held.state(name).size())} for name in held.states]
     if output is Output.JSON:
         typer.echo(json.dumps(description))
     else:
@@ -94,6 +105,7 @@ def show(
                 summary_table([description]),
                 *detail_tables(description["snapshots"]),
                 *loss_table(description["losses"]),
+                *state_table(description.get("states", ())),
                 *standing_table(description.get("standings", ())),
             ]
         )
