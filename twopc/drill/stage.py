@@ -21,7 +21,7 @@ from twopc.crashpoints import VARIABLE
 from twopc.drill.driver import decode
 from twopc.protocol.job_events import JobEvent
 from twopc.testing.drill.arm import Arm
-from twopc.testing.drill.process import Started, await_true
+from twopc.testing.drill.process import PATIENCE_SECONDS, Started, await_true
 from twopc.testing.ports import free_port
 from twopc.testing.proxy import Proxy
 
@@ -132,4 +132,5 @@ class Stage:
         }
         if kind == "driver":
             environment["TWOPC_COORDINATOR"] = f"127.0.0.1:{self.control.port}"
-        return self._running.enter_context(Started(command, environment, self.folder / f"{kind}-{number}.log"))
+        log = self.folder / f"{kind}-{number}.log"
+        return self._running.enter_context(Started(command, environment, log, PATIENCE_SECONDS))
