@@ -15,22 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from peers.case import Case
-from peers.flink import Flink
-from peers.kafka_streams import KafkaStreams
 from peers.measure import Bench, Run
-from peers.ours import Bare, Twopc, TwopcProcess
-from peers.pyflink import PyFlink
-from peers.quix import Quix
 from peers.report import ratio, save, table
-from peers.spark_sql import SparkSql
 from peers.suites import SUITES
-from peers.system import Missing, System
+from peers.system import Missing
+from peers.systems import SYSTEMS
 
 from twopc.testing.local_broker import LocalBroker
 
 RESULTS = Path(__file__).with_name("results")
-ALL: tuple[System, ...] = (Bare(), Twopc(), TwopcProcess(), KafkaStreams(), Flink(), Quix(), PyFlink(), SparkSql())
-SYSTEMS = {system.name: system for system in ALL}
 
 
 def prepared(names: set[str]) -> dict[str, str]:

@@ -109,7 +109,7 @@ class Bench:
             largest_python_series=tuple(largest[:: max(1, len(largest) // SERIES_POINTS)]),
             broker_cpu_s=broker_cpu,
             failure=failure or judge.complaint(),
-            **_figures(stamps, samples, case.records, began),
+            **figures_of(stamps, samples, case.records, began),
         )
 
     def _play(self, launch: Launch, case: Case, place: Place, log: Path) -> str | None:
@@ -183,7 +183,7 @@ def _tail(log: Path) -> str:
     return log.read_bytes()[-COMPLAINT_BYTES:].decode(errors="replace").strip()
 
 
-def _figures(stamps: Counter[int], samples: list[Usage], records: int, began: float) -> dict[str, float | None]:
+def figures_of(stamps: Counter[int], samples: list[Usage], records: int, began: float) -> dict[str, float | None]:
     """Work out rates and CPU. Rates are of input records: an output may have fewer."""
     total = stamps.total()
     if not total:

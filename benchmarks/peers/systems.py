@@ -1,0 +1,15 @@
+"""Every system that can be compared, by name."""
+
+from __future__ import annotations
+
+from peers.flink import Flink
+from peers.kafka_streams import KafkaStreams
+from peers.ours import Bare, Twopc, TwopcProcess
+from peers.pyflink import PyFlink
+from peers.quix import Quix
+from peers.spark_sql import SparkSql
+from peers.system import System
+
+_ALL: tuple[System, ...] = (Bare(), Twopc(), TwopcProcess(), Flink(), KafkaStreams(), SparkSql(), Quix(), PyFlink())
+
+SYSTEMS = {system.name: system for system in _ALL}
