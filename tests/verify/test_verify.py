@@ -138,6 +138,16 @@ def test_a_running_job_is_judged_as_far_as_its_group_has_committed(setting: Sett
     assert counts(setting.verify(code=1)) == {"lost": 10}
 
 
+def test_a_transaction_whose_end_stands_beyond_an_open_one_is_known_as_committed(setting: Setting) -> None:
+    setting.fill(setting.input, *(Write(b"%d" % n, key=b"k") for n in range(2)))
+    first = _open(setting.servers, setting.output, b"k", b"0:1", "first")
+    second = _open(setting.servers, setting.output, b"k", b"1:2", "second")
+    first.commit_transaction(30)
+    [topic] = setting.verify("--running", code=0)["topics"]
+    assert (topic["found"], topic["matched"], topic["pending"]) == (1, 1, 1)
+    second.abort_transaction(30)
+
+
 def test_what_can_not_be_judged_is_said(setting: Setting) -> None:
     setting.fill(setting.input, *(Write(b"%d" % n, key=b"k") for n in range(10)))
     assert "there is no output topic 'nowhere'" in setting.refused("--output", "nowhere")
@@ -149,9 +159,9 @@ def test_what_can_not_be_judged_is_said(setting: Setting) -> None:
     assert "the beginning of the input is gone" in setting.refused()
 
 
-def _open(servers: str, topic: str, key: bytes, value: bytes) -> Producer:
+def _open(servers: str, topic: str, key: bytes, value: bytes, name: str = "forged") -> Producer:
     """A producer with an open transaction that holds one record."""
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"{topic}-forged"})
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"{topic}-{name}"})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, value, key)

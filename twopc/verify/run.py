@@ -102,11 +102,11 @@ class _Verification:
                 complete = {each: committed[each].position if each in committed else Position(0) for each in partitions}
                 self._await_markers()
             written = extent(outputs, plan.outputs, "output")
-            highs = high_watermarks(self._output, written)
+            written = replace(written, log_ends=high_watermarks(self._output, written))
             if not plan.committed:
-                written = replace(written, ends=highs)
+                written = replace(written, ends=written.log_ends)
             elif not plan.running:
-                _refuse_hidden(written, highs)
+                _refuse_hidden(written)
             return complete, written, extent(inputs, plan.inputs, "input")
 
     def _await_markers(self) -> None:
@@ -138,7 +138,7 @@ class _Verification:
         """Look up whose each output record is."""
         found = {}
         with self._output.client() as client:
-            for partition, end in outputs.ends.items():
+            for partition, end in outputs.log_ends.items():
                 log = scan(partial(client.fetch, partition), outputs.firsts[partition], end)
                 found[partition] = Transactions(partition, log)
         for transactions in found.values():
@@ -158,8 +158,9 @@ class _Verification:
             self._watch("output", done, outputs.offsets)
 
 
-def _refuse_hidden(written: Extent, highs: Mapping[TopicPartition, Position]) -> None:
-    hidden = {partition: highs[partition] - end for partition, end in written.ends.items() if highs[partition] > end}
+def _refuse_hidden(written: Extent) -> None:
+    behind = {partition: written.log_ends[partition] - end for partition, end in written.ends.items()}
+    hidden = {partition: count for partition, count in behind.items() if count > 0}
     if hidden:
         which = ", ".join(f"{count} offsets of {partition}" for partition, count in sorted(hidden.items()))
         raise Unavailable(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
@@ -41,10 +41,15 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where the records of topics begin and end, as a read_committed reader sees it, per partition."""
+    """Where the records of topics begin and end, as a reader sees it, per partition.
+
+    `log_ends` is where the log itself ended a moment later: what became of a record's transaction may stand beyond the
+    last record that a read_committed reader sees.
+    """
 
     firsts: Mapping[TopicPartition, Position]
     ends: Mapping[TopicPartition, Position]
+    log_ends: Mapping[TopicPartition, Position] = field(default_factory=dict)
 
     @property
     def offsets(self) -> int:
