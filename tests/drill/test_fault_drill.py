@@ -19,6 +19,7 @@ pytestmark = pytest.mark.broker
 
 JOB_FILE = str(Path(__file__).with_name("drilled_job.py"))
 SEED = 2
+"""The coordinator is killed, a transaction is aborted by the broker, a disk is full."""
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from twopc.drill import paced
@@ -43,16 +45,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_no_more_records_come_than_the_pace_allows(clock: Clock) -> None:
-    reader, seen = PacedReader(Endless(), rate=100.0), 0
+def test_no_more_records_come_than_the_pace_allows(clock: Clock, tmp_path: Path) -> None:
+    reader, seen = PacedReader(Endless(), 100.0, tmp_path / "finish"), 0
     while clock.now < 10.0:
         batch = reader.poll(0.02, 2_000)
         seen += 0 if batch is None else len(batch)
     assert 1_000 - POLL_RECORDS <= seen <= 1_000 + POLL_RECORDS
 
 
-def test_who_polls_early_waits_no_longer_than_it_asked_for(clock: Clock) -> None:
-    reader = PacedReader(Endless(), rate=1.0)
+def test_who_polls_early_waits_no_longer_than_it_asked_for(clock: Clock, tmp_path: Path) -> None:
+    reader = PacedReader(Endless(), 1.0, tmp_path / "finish")
     assert reader.poll(0.02, 10) is not None
     assert reader.poll(0.02, 10) is None
     assert clock.now == pytest.approx(0.02)
+
+
+def test_told_to_finish_it_reads_as_fast_as_it_can(clock: Clock, tmp_path: Path) -> None:
+    reader = PacedReader(Endless(), 1.0, tmp_path / "finish")
+    (tmp_path / "finish").touch()
+    assert [len(batch) for _ in range(3) if (batch := reader.poll(0.02, 2_000))] == [2_000, 2_000, 2_000]

@@ -1,4 +1,4 @@
-"""A job that reads no faster than it is told, so that checkpoints and faults fall into a small load."""
+"""A job that reads slowly until it is told to finish, so that checkpoints and faults fall into a small load."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from twopc.record import Batch
 from twopc.sink import JobContext, SubtaskContext
 from twopc.source import Source, SourceReader, Split
 
-POLL_RECORDS = 50
+POLL_RECORDS = 10
 
 _FILE = '''"""Written by a drill, for one run."""
 
 from twopc.drill.paced import paced_job
 
-job = paced_job({spec!r}, name={name!r}, source={source!r}, target={target!r}, rate={rate!r})
+job = paced_job({spec!r}, name={name!r}, source={source!r}, target={target!r}, rate={rate!r}, finish={finish!r})
 '''
 
 
 class PacedReader(SourceReader):
-    """Hands over at most so many records a second, a few at a time."""
+    """Hands over at most so many records a second, a few at a time; as many as it can once `finish` is there."""
 
-    def __init__(self, reader: SourceReader, rate: float) -> None:
+    def __init__(self, reader: SourceReader, rate: float, finish: Path) -> None:
         self._reader = reader
         self._rate = rate
+        self._finish = finish
         self._due = time.monotonic()
 
     def poll(self, timeout: float, most: int) -> Batch | None:
+        if self._finish.exists():
+            return self._reader.poll(timeout, most)
         early = self._due - time.monotonic()
         if early > 0:
             time.sleep(min(early, timeout))
@@ -59,9 +62,10 @@ class PacedReader(SourceReader):
 class PacedSource(Source):
     """A source whose readers are paced; `rate` is that of one subtask."""
 
-    def __init__(self, source: KafkaSource, rate: float) -> None:
+    def __init__(self, source: KafkaSource, rate: float, finish: str) -> None:
         self.source = source
         self.rate = rate
+        self.finish = finish
 
     def plan(
         self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
@@ -69,7 +73,7 @@ class PacedSource(Source):
         return self.source.plan(context, restored, bounded)
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
-        return PacedReader(self.source.open(context, splits), self.rate)
+        return PacedReader(self.source.open(context, splits), self.rate, Path(self.finish))
 
     def group(self, context: JobContext) -> str | None:
         return self.source.group(context)
@@ -78,19 +82,21 @@ class PacedSource(Source):
         return self.source.describe()
 
 
-def paced_job(spec: str, *, name: str, source: str, target: str, rate: float) -> Job:
+def paced_job(spec: str, *, name: str, source: str, target: str, rate: float, finish: str) -> Job:
     """Return the job of a job file on other topics, under another name, at a pace."""
     definition = rebound(spec, name=name, source=source, target=target).definition()
     assert isinstance(definition.source, KafkaSource), "only such a job is rebound"
-    paced = PacedSource(definition.source, rate)
+    paced = PacedSource(definition.source, rate, finish)
     return Job.of(JobDefinition(name, paced, definition.steps, definition.sink))
 
 
-def write_paced_file(folder: Path, spec: str, *, name: str, source: str, target: str, rate: float) -> str:
+def write_paced_file(folder: Path, spec: str, *, name: str, source: str, target: str, rate: float, finish: Path) -> str:
     """Write a job file that defines `paced_job(...)`; return its path."""
     file, colon, variable = spec.rpartition(":")
     path, suffix = (file, f":{variable}") if colon and file.endswith(".py") else (spec, "")
     absolute = f"{Path(path).resolve()}{suffix}"
     written = folder / "paced_job.py"
-    written.write_text(_FILE.format(spec=absolute, name=name, source=source, target=target, rate=rate))
+    written.write_text(
+        _FILE.format(spec=absolute, name=name, source=source, target=target, rate=rate, finish=str(finish))
+    )
     return str(written)
