@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 from twopc import cli
 from twopc.config import RunSettings
+from twopc.drill.fault_drill import FaultDrillPlan
+from twopc.drill.load import Load
 from twopc.drill.restore import RestorePlan
 from twopc.drill.verdict import Check, DrillResult, Verdict
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
@@ -59,6 +62,49 @@ def test_a_drill_that_could_not_run_is_told_from_a_broken_promise(drill_finds: O
     answer = invoke()
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert str(error) in answer.stderr
+
+
+def test_with_faults_the_seed_and_the_load_are_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[FaultDrillPlan] = []
+
+    def drilled(plan: FaultDrillPlan, settings: RunSettings, **_: Any) -> DrillResult:
+        asked.append(plan)
+        return DrillResult("fault", "orders", 0, 1.0, f"seed {plan.seed}", (HELD,))
+
+    monkeypatch.setattr("twopc.cli.drill.fault_drill", drilled)
+    answer = invoke("--faults", "3", "--seed", "7", "--records", "2000", "-p", "4")
+    assert (answer.exit_code, asked) == (0, [FaultDrillPlan("job.py", 3, 7, Load(records=2_000), 4)])
+
+
+def test_a_seed_that_nobody_chose_is_told_so_that_the_plan_can_be_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drilled(plan: FaultDrillPlan, settings: RunSettings, **_: Any) -> DrillResult:
+        return DrillResult("fault", "orders", 0, 1.0, f"seed {plan.seed}", (BROKEN,))
+
+    monkeypatch.setattr("twopc.cli.drill.fault_drill", drilled)
+    answer = invoke("--faults", "3")
+    (seed,) = re.findall(r"seed (\d+): the same", answer.stderr)
+    assert f"seed {seed}" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--faults", "-1"),
+        ("--faults", "1", "-p", "0"),
+        ("--faults", "1", "--copy"),
+        ("--faults", "1", "--copy", "--sample", "x"),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_meant_is_no_broken_promise(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    job = tmp_path / "job.py"
+    job.write_text(
+        "from twopc import Job, KafkaSink, KafkaSource\n"
+        "job = Job('j')\njob.source(KafkaSource('a')).sink(KafkaSink('b'))\n"
+    )
+    answer = CliRunner().invoke(cli.app, ["drill", str(job), *arguments])
+    assert answer.exit_code == 2
+    assert answer.stderr.splitlines()[-1].startswith("error: --")
 
 
 def test_json_and_the_reports_hold_the_same_checks(drill_finds: Outcome, tmp_path: Path) -> None:

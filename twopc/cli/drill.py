@@ -134,7 +134,9 @@ def _fault_drill(
     settings: RunSettings,
     told: _Told,
 ) -> DrillResult:
-    plan = FaultDrillPlan(job_file, faults, seed, load, parallelism or PARALLELISM, scratch_dir)
+    plan = FaultDrillPlan(
+        job_file, faults, seed, load, PARALLELISM if parallelism is None else parallelism, scratch_dir
+    )
     told.say(f"seed {seed}: the same --seed and --faults play this plan again")
     return fault_drill(plan, settings, say=told.say, on_event=told.on_event)
 

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as Xml
 
 from twopc.drill.verdict import Check, DrillResult, Verdict
 from twopc.report.chart import Line, line_chart
+from twopc.report.lanes import lanes
 from twopc.report.page import facts, heading, page, paragraph, table
 
 FINDINGS_SHOWN = 20
@@ -65,6 +66,9 @@ def html(result: DrillResult) -> str:
     parts += [heading("Figures"), facts({name: _number(value) for name, value in result.figures.items()})]
     parts += [
         heading("Timeline"),
+        lanes(
+            "What happened", [(each.kind, each.at, each.text) for each in result.timeline], "s since the drill began"
+        ),
         line_chart(
             "Records written a second", [Line("records/s", result.rates)], "s since the drill began", "records/s"
         ),

@@ -21,6 +21,8 @@ svg .title { fill: var(--ink); font-size: 13px; font-weight: 600; }
 svg .end { text-anchor: end; } svg .mid, svg .label { text-anchor: middle; }
 svg .grid { stroke: var(--rule); } svg .line { fill: none; stroke-width: 1.6; }
 svg .bar { fill: var(--c0); }
+svg .mark.c0 { fill: var(--c0); } svg .mark.c1 { fill: var(--c1); }
+svg .mark.c2 { fill: var(--c2); } svg .mark.c3 { fill: var(--c3); }
 svg .line.c0 { stroke: var(--c0); } svg .line.c1 { stroke: var(--c1); }
 svg .line.c2 { stroke: var(--c2); } svg .line.c3 { stroke: var(--c3); }
 svg .legend.c0 { fill: var(--c0); } svg .legend.c1 { fill: var(--c1); }
