@@ -11,11 +11,17 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from twopc.driver.announcement import FOLDER_VARIABLE
 from twopc.testing import ports
 from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker
+
+
+# How long an example takes says something of the machine, and nothing of the code.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("patient")
 
 
 def pytest_configure() -> None:

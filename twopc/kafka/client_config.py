@@ -50,7 +50,7 @@ _CONSUMER = _BOTH | {
     "fetch.min.bytes": 100_000,
     "fetch.wait.max.ms": 50,
     "fetch.message.max.bytes": 10_000_000,
-    "queued.max.messages.kbytes": 131_072,
+    "queued.max.messages.kbytes": 65_536,
 }
 _PRODUCER = _BOTH | {
     "linger.ms": 5,
