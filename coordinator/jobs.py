@@ -146,8 +146,8 @@ class Jobs:
                 self._drive(job, Tick())
 
     def _claim(self, name: str, request: AttemptRequested) -> StartedAttempt:
-        job = self._job(name)
         found = self._load(name)
+        job = self._jobs.setdefault(name, found)
         if job.core.phase is Phase.FENCED or job.core.state != found.core.state:
             if job.core.serves:
                 self._drive(job, LedgerLost(f"another coordinator has owned job {name!r} in between"))

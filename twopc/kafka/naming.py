@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 
@@ -33,7 +34,12 @@ def transactional_id(prefix: str, name: SlotName) -> str:
 
 def parse_transactional_id(prefix: str, text: str) -> SlotName | None:
     """Return what the id says if it is exactly one of this prefix; None for `<prefix>-x-1-0-0` and every other."""
-    match = re.fullmatch(rf"{re.escape(prefix)}-{_NUMBER}-{_NUMBER}-{_NUMBER}", text)
+    match = _form(prefix).fullmatch(text)
     if match is None:
         return None
     return SlotName(AttemptId(int(match[1])), SubtaskIndex(int(match[2])), int(match[3]))
+
+
+@lru_cache
+def _form(prefix: str) -> re.Pattern[str]:
+    return re.compile(rf"{re.escape(prefix)}-{_NUMBER}-{_NUMBER}-{_NUMBER}")

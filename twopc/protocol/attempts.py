@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from twopc.errors import ConfigurationError
@@ -47,7 +47,14 @@ class CheckpointSettings:
         return 1 if self.min_pause_ms else self.max_concurrent
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {
+            "interval_ms": self.interval_ms,
+            "timeout_ms": self.timeout_ms,
+            "min_pause_ms": self.min_pause_ms,
+            "max_concurrent": self.max_concurrent,
+            "tolerable_failures": self.tolerable_failures,
+            "retained": self.retained,
+        }
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CheckpointSettings:

@@ -221,14 +221,14 @@ def open_fact(data: bytes, source: str) -> tuple[str, dict[str, Any]]:
     """Return kind and body of a stored fact; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
     try:
         envelope = json.loads(data)
-        version, kind, digest, body = (envelope[name] for name in ("format", "kind", "sha256", "body"))
+        version, kind, digest, body = envelope["format"], envelope["kind"], envelope["sha256"], envelope["body"]
     except NOT_OF_THIS_SHAPE as error:
         raise CheckpointCorrupted(f"{source} is not a stored fact of this program, or it was damaged") from error
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise NewerFormat(f"{source} has format {version}; this version of twopc reads format {FORMAT_VERSION}")
     if version != FORMAT_VERSION:
         raise CheckpointCorrupted(f"{source} has format {version}; this version of twopc reads format {FORMAT_VERSION}")
-    if not (isinstance(body, dict) and all(isinstance(word, str) and word.isascii() for word in (kind, digest))):
+    if not (isinstance(body, dict) and _is_word(kind) and _is_word(digest)):
         raise CheckpointCorrupted(f"{source} is not a stored fact of this program, or it was damaged")
     tail = _tail(kind, digest)
     if not (data.startswith(_HEAD) and data.endswith(tail)):
@@ -236,6 +236,10 @@ def open_fact(data: bytes, source: str) -> tuple[str, dict[str, Any]]:
     if hashlib.sha256(data[len(_HEAD) : -len(tail)]).hexdigest() != digest:
         raise CheckpointCorrupted(f"{source} was damaged: its SHA-256 does not match its contents")
     return kind, body
+
+
+def _is_word(found: object) -> bool:
+    return isinstance(found, str) and found.isascii()
 
 
 def decode_fact(kind: str, data: bytes, source: str) -> dict[str, Any]:

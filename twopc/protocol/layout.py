@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
@@ -26,6 +27,7 @@ def entry_name(sequence: int) -> str:
     return f"{sequence:012d}.json"
 
 
+@lru_cache(2_048)
 def entry_sequence(name: str) -> int | None:
     """The number of the ledger entry with this file name; None if it is not one."""
     match = _ENTRY.fullmatch(name)

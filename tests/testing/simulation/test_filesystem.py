@@ -22,7 +22,7 @@ def write(disk: SimDisk, path: SimPath, data: bytes, *, sync: bool) -> None:
 
 
 def contents(fs: SimFileSystem, name: str) -> bytes | None:
-    return None if fs.find(name) is None else fs.file(name).data
+    return None if fs.find(name) is None else fs.path(name).read_bytes()
 
 
 def test_what_was_synced_with_its_name_outlives_a_power_failure() -> None:
@@ -111,5 +111,5 @@ def test_a_flipped_bit_changes_one_file_and_names_it() -> None:
     fs, disk = file_system()
     write(disk, fs.root / "a", b"whole", sync=True)
     assert fs.flip_a_bit(7) == "a"
-    damaged = fs.file("a").data
+    damaged = fs.path("a").read_bytes()
     assert sum((one ^ other).bit_count() for one, other in zip(damaged, b"whole", strict=True)) == 1

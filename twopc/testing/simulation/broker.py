@@ -15,7 +15,7 @@ from twopc.protocol.recovery import BrokerState
 from twopc.testing.simulation.broker_model import BrokerModel, GroupOffsets
 from twopc.testing.simulation.transaction_coordinator import Producer, TransactionalId
 from twopc.testing.simulation.transaction_tables import Code
-from twopc.testing.simulation.world import World
+from twopc.testing.simulation.world import EPOCH_MS, World
 
 #: What librdkafka speaks, whatever the broker's protocol.
 PRODUCE_VERSION, OFFSET_COMMIT_VERSION, END_TXN_VERSION = 10, 3, 1
@@ -139,7 +139,7 @@ class SimBroker:
         return self._model.logs[partition].read(committed=True)
 
     def _now(self) -> int:
-        return self.world.now().unix_ms
+        return EPOCH_MS + self.world.now_ms
 
     def _beginning(self, name: str, ask: Callable[[], Code]) -> Code:
         held = self.ids.get(name)

@@ -124,25 +124,25 @@ class SimCoordinator:
                 self.process.name, event.kind, event.checkpoint_id or f"attempt {event.attempt}", event.message
             )
 
-    def _arm(self) -> None:
-        """Have a tick when the jobs' deadline, a time of this process, has come."""
+    def _arm(self) -> int | None:
+        """Have a tick when the jobs' deadline, a time of this process, has come; return it."""
         deadline = self.jobs.deadline()
         if deadline is None:
-            return
+            return None
         delay = max(0, deadline - self._clock.now().monotonic_ms)
         at = self._world.now_ms + delay
         if self._tick_at is None or at < self._tick_at or self._tick_at <= self._world.now_ms:
             self._tick_at = at
             self._world.after(delay, self._tick, self.lane)
+        return deadline
 
     def _tick(self) -> None:
         self._tick_at = None
         began = self._clock.now().monotonic_ms
         self.jobs.tick()
-        deadline = self.jobs.deadline()
+        deadline = self._arm()
         if deadline is not None and deadline <= began:
             self._world.violated("a coordinator would spin", f"{self.process.name} is due at {deadline} after its tick")
-        self._arm()
 
 
 class SimJobClient:

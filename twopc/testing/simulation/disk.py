@@ -22,8 +22,9 @@ from twopc.testing.simulation.world import Crashed, World
 
 STATE_FILE = "state.json"
 _IN_LEDGER = f"{LEDGER}/"
-_COMPLETION = f'"kind":"{CheckpointCompleted.KIND}"'.encode()
-_FOLLOWED = (_COMPLETION, *(f'"kind":"{each.KIND}"'.encode() for each in (CommittablesConfirmed, LossSettled)))
+_COMPLETION, _CONFIRMATION, _LOSS = (
+    f'"kind":"{each.KIND}"'.encode() for each in (CheckpointCompleted, CommittablesConfirmed, LossSettled)
+)
 
 
 class CheckpointFolder(FolderStorage):
@@ -47,12 +48,12 @@ class CheckpointFolder(FolderStorage):
 
     def list(self, folder: str) -> list[str]:
         try:
-            return [name for name in self._disk.folder(folder).names if not name.startswith(".")]
+            return [name for name in (self.top / folder).folder().names if name[0] != "."]
         except FileNotFoundError:
             return []
 
     def read(self, name: str) -> bytes:
-        return self._disk.file(name).data
+        return (self.top / name).file().data
 
     def opened(self) -> None:
         """Another process opens it: one that knows nothing of what was made durable before."""
@@ -108,7 +109,9 @@ class CheckpointFolder(FolderStorage):
 
     def _named(self, path: str, data: bytes) -> None:
         """A file is there for all to see: who reads an entry of the ledger acts on it, durable or not."""
-        if not path.startswith(_IN_LEDGER) or "/." in path or not any(kind in data for kind in _FOLLOWED):
+        if not path.startswith(_IN_LEDGER) or "/." in path:
+            return
+        if _COMPLETION not in data and _CONFIRMATION not in data and _LOSS not in data:
             return
         _, entry = decode_entry(data, path)
         match entry:

@@ -139,4 +139,5 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         ids_forgotten_every_ms=every(1_000, 2_000) if timeouts else 0,
         topic_recreated_every_ms=500 if timeouts and rng.random() < 0.1 else 0,
     )
-    return replace(faults, **_BROUGHT_ABOUT.get(faults.aimed_at, {}))
+    brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
+    return replace(faults, **brought_about) if brought_about else faults

@@ -38,61 +38,27 @@ class SimFileSystem:
     def __init__(self, refuses: Callable[[str, str], None], named: Callable[[str, bytes], None]) -> None:
         self.refuses = refuses
         self.named = named
-        self.root = SimPath(self, "")
-        self._top = _Folder()
-        self._nodes: dict[str, _Node] = {"": self._top}
+        self._paths: dict[str, SimPath] = {}
+        self.root = self.path("")
+        self._top = self.root.node = _Folder()
 
-    def find(self, path: str) -> _Node | None:
-        return self._nodes.get(path)
+    def path(self, text: str) -> SimPath:
+        """The one path with this text, which knows what is there."""
+        found = self._paths.get(text)
+        if found is None:
+            found = self._paths[text] = SimPath(self, text)
+        return found
 
-    def folder(self, path: str) -> _Folder:
-        node = self._nodes.get(path)
-        if not isinstance(node, _Folder):
-            raise FileNotFoundError(errno.ENOENT, "No such folder", path)
-        return node
-
-    def file(self, path: str) -> _File:
-        node = self._nodes.get(path)
-        if not isinstance(node, _File):
-            raise FileNotFoundError(errno.ENOENT, "No such file", path)
-        return node
-
-    def add(self, path: str, node: _Node) -> None:
-        """Give a node a name that is free."""
-        parent, _, name = path.rpartition("/")
-        if path in self._nodes:
-            raise FileExistsError(errno.EEXIST, "File exists", path)
-        self.folder(parent).names[name] = node
-        self._nodes[path] = node
-        if isinstance(node, _File):
-            self.named(path, node.data)
-
-    def remove(self, path: str) -> _Node:
-        """Take a name away, and all below it."""
-        parent, _, name = path.rpartition("/")
-        node = self._nodes.pop(path)
-        del self.folder(parent).names[name]
-        if isinstance(node, _Folder):
-            for below in [each for each in self._nodes if each.startswith(f"{path}/")]:
-                del self._nodes[below]
-        return node
-
-    def move(self, path: str, target: str) -> None:
-        node = self._nodes.get(path)
-        if node is None:
-            raise FileNotFoundError(errno.ENOENT, "No such file or folder", path)
-        if target in self._nodes:
-            raise FileExistsError(errno.EEXIST, "File exists", target)
-        self.remove(path)
-        self.add(target, node)
-        self._index(target, node)
+    def find(self, text: str) -> _Node | None:
+        return self.path(text).node
 
     def lose_power(self, choice: int) -> None:
         """Keep what was synced; `choice` decides what else is kept."""
         rng = random.Random(choice)
         self._forget(self._top, rng)
-        self._nodes = {"": self._top}
-        self._index("", self._top)
+        for path in self._paths.values():
+            path.node = None
+        self.root.show(self._top)
 
     def _forget(self, folder: _Folder, rng: random.Random) -> None:
         names = dict(folder.synced)
@@ -111,80 +77,111 @@ class SimFileSystem:
                 node.data = node.data[: rng.randint(0, len(node.data))] if node.synced is None else node.synced
                 node.synced = node.data
 
-    def _index(self, path: str, node: _Node) -> None:
-        if isinstance(node, _Folder):
-            for name, below in node.names.items():
-                inside = f"{path}/{name}" if path else name
-                self._nodes[inside] = below
-                self._index(inside, below)
-
     def flip_a_bit(self, choice: int) -> str:
         """Damage a file that holds something; return its name, or nothing if there is none."""
-        held = sorted(path for path, node in self._nodes.items() if isinstance(node, _File) and node.data)
-        held = [path for path in held if not path.rpartition("/")[2].startswith(".")]
+        held = sorted(text for text, path in self._paths.items() if isinstance(path.node, _File) and path.node.data)
+        held = [text for text in held if not text.rpartition("/")[2].startswith(".")]
         if not held:
             return ""
-        path = held[choice % len(held)]
-        file = self.file(path)
+        path = self.path(held[choice % len(held)])
+        file = path.file()
         data = bytearray(file.data)
         bit = choice // len(held) % (8 * len(data))
         data[bit // 8] ^= 1 << bit % 8
         file.data = file.synced = bytes(data)
-        return path
+        return path.text
 
 
 class SimPath:
-    """As `pathlib.Path`, on a simulated file system."""
+    """As `pathlib.Path`, on a simulated file system, which makes all of them. `node` is what is there."""
 
-    __slots__ = ("fs", "text")
+    __slots__ = ("fs", "name", "node", "parent", "text")
 
     def __init__(self, fs: SimFileSystem, text: str) -> None:
         self.fs = fs
         self.text = text
+        above, _, self.name = text.rpartition("/")
+        self.parent: SimPath = fs.path(above) if text else self
+        self.node: _Node | None = None
 
     def __truediv__(self, name: str) -> SimPath:
-        return SimPath(self.fs, f"{self.text}/{name}" if self.text and name else self.text or name)
+        return self.fs.path(f"{self.text}/{name}" if self.text and name else self.text or name)
 
     def __str__(self) -> str:
         return self.text
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SimPath) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    @property
-    def name(self) -> str:
-        return self.text.rpartition("/")[2]
-
-    @property
-    def parent(self) -> SimPath:
-        return SimPath(self.fs, self.text.rpartition("/")[0])
 
     def with_name(self, name: str) -> SimPath:
         return self.parent / name
 
     def is_dir(self) -> bool:
-        return isinstance(self.fs.find(self.text), _Folder)
+        return isinstance(self.node, _Folder)
 
     def exists(self) -> bool:
-        return self.fs.find(self.text) is not None
+        return self.node is not None
+
+    def iterdir(self) -> Iterator[SimPath]:
+        return iter([self / name for name in self.folder().names])
+
+    def glob(self, pattern: str) -> Iterator[SimPath]:
+        prefix = pattern.removesuffix("*")
+        names = self.node.names if isinstance(self.node, _Folder) else ()
+        return iter([self / name for name in names if name.startswith(prefix)])
+
+    def read_bytes(self) -> bytes:
+        return self.file().data
 
     def remove_tree(self) -> None:
         if self.is_dir():
             self.fs.refuses("remove", self.text)
-            self.fs.remove(self.text)
+            self.remove()
 
-    def iterdir(self) -> Iterator[SimPath]:
-        return iter([self / name for name in self.fs.folder(self.text).names])
+    def folder(self) -> _Folder:
+        node = self.node
+        if type(node) is not _Folder:
+            raise FileNotFoundError(errno.ENOENT, "No such folder", self.text)
+        return node
 
-    def glob(self, pattern: str) -> Iterator[SimPath]:
-        prefix = pattern.removesuffix("*")
-        return iter([path for path in self.iterdir() if path.name.startswith(prefix)] if self.is_dir() else [])
+    def file(self) -> _File:
+        node = self.node
+        if type(node) is not _File:
+            raise FileNotFoundError(errno.ENOENT, "No such file", self.text)
+        return node
 
-    def read_bytes(self) -> bytes:
-        return self.fs.file(self.text).data
+    def add(self, node: _Node) -> None:
+        """Give a node this name, if it is free."""
+        if self.node is not None:
+            raise FileExistsError(errno.EEXIST, "File exists", self.text)
+        self.parent.folder().names[self.name] = self.node = node
+        if type(node) is _File:
+            self.fs.named(self.text, node.data)
+
+    def remove(self) -> None:
+        """Take this name away, and all below it."""
+        del self.parent.folder().names[self.name]
+        self._hide()
+
+    def move(self, target: SimPath) -> None:
+        node = self.node
+        if node is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file or folder", self.text)
+        if target.node is not None:
+            raise FileExistsError(errno.EEXIST, "File exists", target.text)
+        self.remove()
+        target.add(node)
+        target.show(node)
+
+    def show(self, node: _Node) -> None:
+        """Let this node be here, and all that it holds below."""
+        self.node = node
+        if type(node) is _Folder:
+            for name, below in node.names.items():
+                (self / name).show(below)
+
+    def _hide(self) -> None:
+        node, self.node = self.node, None
+        if type(node) is _Folder:
+            for name in node.names:
+                (self / name)._hide()
 
 
 class SimDisk(Disk):
@@ -197,7 +194,7 @@ class SimDisk(Disk):
     def create(self, path: Any) -> int:
         path.fs.refuses("name", path.text)
         file = _File()
-        path.fs.add(path.text, file)
+        path.add(file)
         self._last += 1
         self._open[self._last] = (path, file)
         return self._last
@@ -219,25 +216,25 @@ class SimDisk(Disk):
 
     def sync_folder(self, path: Any) -> None:
         path.fs.refuses("sync", path.text)
-        folder = path.fs.folder(path.text)
+        folder = path.folder()
         folder.synced = dict(folder.names)
 
     def link(self, source: Any, target: Any) -> None:
         target.fs.refuses("name", target.text)
-        target.fs.add(target.text, source.fs.file(source.text))
+        target.add(source.file())
 
     def rename(self, source: Any, target: Any) -> None:
         target.fs.refuses("name", target.text)
-        target.fs.move(source.text, target.text)
+        source.move(target)
 
     def make_folder(self, path: Any) -> None:
         path.fs.refuses("name", path.text)
-        path.fs.add(path.text, _Folder())
+        path.add(_Folder())
 
     def delete(self, path: Any) -> None:
         path.fs.refuses("remove", path.text)
-        path.fs.file(path.text)
-        path.fs.remove(path.text)
+        path.file()
+        path.remove()
 
     def close(self, descriptor: int) -> None:
         """As `os.close`."""

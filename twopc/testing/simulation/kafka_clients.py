@@ -29,6 +29,8 @@ T = TypeVar("T")
 def _lossy(broker: SimBroker, ask: Callable[[], T]) -> T:
     """Send a request: it may take its time, be lost, or be applied while its answer is lost."""
     world = broker.world
+    if world.calm and not broker.away:
+        return ask()
     slow = world.strikes("slow answer", 0.1)
     if slow:
         world.sleep(world.of(SLOW_SECONDS, slow))

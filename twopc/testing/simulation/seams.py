@@ -20,6 +20,7 @@ import twopc.kafka.lingering
 import twopc.kafka.patience
 import twopc.kafka.resume
 import twopc.kafka.transactional
+import twopc.protocol.ledger_state
 import twopc.runtime.state
 import twopc.runtime.subtask
 import twopc.state.restore
@@ -28,6 +29,9 @@ import twopc.testing.simulation.driver
 import twopc.testing.simulation.kafka_clients
 import twopc.testing.simulation.subtask
 from twopc.crashpoints import CrashPoint
+from twopc.protocol.ledger_facts import Entry
+from twopc.protocol.ledger_place import Place
+from twopc.protocol.ledger_state import LedgerState, decode_entry
 from twopc.state.memory import MemoryBackend
 from twopc.testing.simulation.filesystem import SimDisk, SimShutil, SimUuid, remove_tree
 from twopc.testing.simulation.sink import SimSlotPool
@@ -56,6 +60,11 @@ class _Present:
     def __init__(self) -> None:
         self.world: World | None = None
         self.is_in_force = False
+        self._entries: dict[bytes, tuple[Place, Entry | LedgerState]] = {}
+
+    def enter(self, world: World | None) -> None:
+        self.world = world
+        self._entries = {}
 
     def reached(self, point: CrashPoint, *, checkpoint: int = 0, subtask: int = -1) -> None:
         world = self.world
@@ -70,6 +79,13 @@ class _Present:
 
     def uniform(self, low: float, high: float) -> float:
         return self._now.rng.uniform(low, high)
+
+    def decode_entry(self, data: bytes, source: str) -> tuple[Place, Entry | LedgerState]:
+        """As production does, once for each entry of a run: every coordinator reads the same ones."""
+        found = self._entries.get(data)
+        if found is None:
+            found = self._entries[data] = decode_entry(data, source)
+        return found
 
     def slot_pool(self, *arguments: Any) -> SimSlotPool:
         return SimSlotPool(self._now, *arguments)
@@ -101,6 +117,8 @@ def replaced() -> Iterator[None]:
         disk = SimDisk()
         for name, stands_in in (("disk", disk), ("os", disk), ("uuid", SimUuid()), ("remove_tree", remove_tree)):
             stack.enter_context(patch.object(twopc.files, name, stands_in))
+        for module in (twopc.protocol.ledger_state, twopc.testing.simulation.disk):
+            stack.enter_context(patch.object(module, "decode_entry", _present.decode_entry))
         stack.enter_context(patch.object(twopc.kafka.patience, "time", _present))
         stack.enter_context(patch.object(twopc.kafka.patience, "random", _present))
         stack.enter_context(patch.object(twopc.state.restore, "RocksDBBackend", MemoryBackend))
@@ -112,8 +130,8 @@ def replaced() -> Iterator[None]:
 def playing(world: World) -> Iterator[None]:
     """Let this be the world that the production modules are in."""
     with replaced():
-        _present.world = world
+        _present.enter(world)
         try:
             yield
         finally:
-            _present.world = None
+            _present.enter(None)

@@ -38,6 +38,8 @@ IDLE_MS = 1_000
 SILENCE_SECONDS = 60.0
 LAST_WORDS_MS = 2_000
 
+_NOBODY_WAITS: Future[Any] = Future()
+
 
 class SimExecutor(Executor):
     """Runs one task at a time, in order, when its lane's turn comes."""
@@ -51,7 +53,7 @@ class SimExecutor(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         self._tasks.append(lambda: fn(*args, **kwargs))
         self._world.after(self._world.delay(20), self._run_one, self._lane)
-        return Future()
+        return _NOBODY_WAITS
 
     def _run_one(self) -> None:
         if self._tasks:

@@ -10,7 +10,6 @@ import heapq
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeVar
@@ -61,8 +60,6 @@ class Lane:
     waiting: list[Callable[[], None]] = field(default_factory=list)
 
 
-_ITS_DEATH = suppress(Crashed)
-
 RECOVERY = frozenset(point for point in CrashPoint if point.code.startswith("R"))
 """The places of a recovery: a run that crashes at them often crashes in one recovery after the other."""
 
@@ -74,10 +71,17 @@ class _Names(NamedTuple):
     crash: str
     pause: str
     company: str
+    in_recovery: bool
 
 
 _NAMES = {
-    point: _Names(f"reached {point.name}", f"crash {point.name}", f"pause {point.name}", f"stop another {point.name}")
+    point: _Names(
+        f"reached {point.name}",
+        f"crash {point.name}",
+        f"pause {point.name}",
+        f"stop another {point.name}",
+        point in RECOVERY,
+    )
     for point in CrashPoint
 }
 
@@ -197,8 +201,9 @@ class World:
             self.after(lane.process.paused_until - self.now_ms, do, lane)
         else:
             try:
-                with _ITS_DEATH:
-                    self.run_as(lane, do)
+                self.run_as(lane, do)
+            except Crashed:
+                return
             except Stuck:
                 raise
             except Exception as error:  # noqa: BLE001  whatever it is, the run's verdict names it
@@ -262,7 +267,7 @@ class World:
         aimed = point is faults.aimed_at and self.coverage[names.reached] == faults.aimed_occasion
         if throw(nth, names.company, process.name, 1.0 if aimed and faults.aimed_in_company else 0.0):
             self.stop_another(process)
-        crash_rate = faults.crash_in_recovery if point in RECOVERY else faults.crash_at_point
+        crash_rate = faults.crash_in_recovery if names.in_recovery else faults.crash_at_point
         if throw(nth, names.crash, process.name, self._rate(aimed and not faults.aimed_pauses, crash_rate)):
             self.coverage[names.crash] += 1
             self._cover(process, point)
