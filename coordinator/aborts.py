@@ -13,7 +13,7 @@ from coordinator.in_flight import InFlight
 from coordinator.membership import Membership
 from coordinator.outbox import Outbox
 from coordinator.request_queue import RequestQueue, Wanted
-from coordinator.schedule import Schedule
+from coordinator.schedule import Schedule, earliest
 from twopc.protocol.checkpoints import FailureReason
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import FailedCheckpoint
@@ -113,8 +113,10 @@ class Aborts:
 
     def next_expiry(self) -> int | None:
         """When `expire` has something to do."""
-        since = [self._in_flight.oldest_trigger, None if self._membership.all_attached else self._requests.oldest]
-        return min((self._schedule.expires(each) for each in since if each is not None), default=None)
+        since = earliest(
+            (self._in_flight.oldest_trigger, None if self._membership.all_attached else self._requests.oldest)
+        )
+        return None if since is None else self._schedule.expires(since)
 
     def _tell(
         self, wanted: Wanted, checkpoint_id: CheckpointId, reason: FailureReason, message: str, out: Outbox

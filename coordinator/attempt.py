@@ -18,7 +18,7 @@ from coordinator.in_flight import InFlight
 from coordinator.membership import Membership
 from coordinator.outbox import Outbox
 from coordinator.request_queue import RequestQueue, Wanted
-from coordinator.schedule import Schedule
+from coordinator.schedule import Schedule, earliest
 from coordinator.triggering import Triggering
 from twopc.protocol.checkpoints import FailureReason
 from twopc.protocol.facts import CheckpointMetadata
@@ -135,7 +135,7 @@ class RunningAttempt:
         """Take the next step that is possible now; it may be to ask for facts to be stored."""
         now = out.now.monotonic_ms
         may_store = self.confirmations.may_store(now)
-        if self.failed:
+        if self._aborts.failed:
             # What is said is not waited for any more: the next attempt may start at any moment.
             if may_store:
                 self.confirmations.settle(state, out)
@@ -149,7 +149,7 @@ class RunningAttempt:
         confirm_at = self.confirmations.due(state.newest_of_attempt)
         if may_store and confirm_at is not None and now >= confirm_at and self.confirmations.settle(state, out):
             return
-        if self.failed:
+        if self._aborts.failed:
             return
         if state.final_completed:
             if may_store and self.confirmations.everywhere >= state.final_completed:
@@ -161,11 +161,10 @@ class RunningAttempt:
 
     def deadline(self, state: LedgerState) -> int | None:
         """When `decide` has something to do again, if nothing arrives before."""
-        if self.failed:
+        if self._aborts.failed:
             return self.confirmations.due(state.newest_of_attempt)
         confirm_at = self.confirmations.due(state.newest_of_attempt)
-        times = (self._triggering.due(state), self._aborts.next_expiry(), confirm_at)
-        return min((time for time in times if time is not None), default=None)
+        return earliest((self._triggering.due(state), self._aborts.next_expiry(), confirm_at))
 
     def fence(self, reason: str, out: Outbox) -> None:
         """Another attempt, or another coordinator, owns the job now."""

@@ -33,11 +33,16 @@ class InFlight:
 
     def has_room(self, concurrent: int) -> bool:
         """Whether another may be triggered."""
-        return len(self._pending) < concurrent and not any(pending.exclusive for pending in self.all)
+        return not self._pending or (
+            len(self._pending) < concurrent and not any(pending.exclusive for pending in self._pending.values())
+        )
 
     def whole(self) -> PendingCheckpoint | None:
         """The oldest that all subtasks have acknowledged, if there is one."""
-        return next((pending for pending in self.all if pending.whole), None)
+        for pending in self._pending.values():
+            if pending.whole:
+                return pending
+        return None
 
     def before(self, checkpoint_id: CheckpointId) -> tuple[PendingCheckpoint, ...]:
         return tuple(pending for pending in self.all if pending.checkpoint_id < checkpoint_id)
@@ -53,7 +58,9 @@ class InFlight:
     @property
     def oldest_trigger(self) -> int | None:
         """When the one that has been in flight longest was triggered, in monotonic milliseconds."""
-        return min((pending.triggered.monotonic_ms for pending in self.all), default=None)
+        for oldest in self._pending.values():
+            return oldest.triggered.monotonic_ms
+        return None
 
     def __len__(self) -> int:
         return len(self._pending)

@@ -36,6 +36,7 @@ from coordinator.events import (
 from coordinator.ledger import Ledger
 from coordinator.phase import Phase
 from coordinator.reading_back import earlier_checkpoints, read_back
+from coordinator.schedule import earliest
 from coordinator.storage import Storage
 from coordinator.tidying import prune, tidy
 from twopc.clock import Clock
@@ -134,8 +135,7 @@ class Jobs:
 
     def deadline(self) -> int | None:
         """The monotonic time at which `tick` has something to do."""
-        deadlines = (job.core.deadline() for job in self._jobs.values())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return earliest([job.core.deadline() for job in self._jobs.values()])
 
     def tick(self) -> None:
         """Do what is due by now."""

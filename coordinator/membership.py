@@ -77,7 +77,7 @@ class Membership:
 
     @property
     def all_attached(self) -> bool:
-        return self.attached == self.parallelism
+        return len(self._sessions) == self.parallelism
 
     @property
     def all_at_end(self) -> bool:

@@ -51,7 +51,8 @@ class RequestQueue:
 
     @property
     def first(self) -> Wanted | None:
-        return next(iter(self.waiting), None)
+        waiting = self._savepoints or self._manual
+        return waiting[0] if waiting else None
 
     @property
     def waiting(self) -> tuple[Wanted, ...]:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from twopc.protocol.attempts import CheckpointSettings
 
 RETRY_FINAL_MS = 1_000
 """The longest wait before a final checkpoint that was aborted is tried again."""
+
+
+def earliest(times: Iterable[int | None]) -> int | None:
+    """The first of those that there are; None if there is none."""
+    found: int | None = None
+    for time in times:
+        if time is not None and (found is None or time < found):
+            found = time
+    return found
 
 
 @dataclass(slots=True)

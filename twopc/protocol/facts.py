@@ -208,7 +208,7 @@ _HEAD = b'{"body":'
 
 def _tail(kind: str, digest: str) -> bytes:
     """What follows the body's text in the stored form, which is canonical JSON too: its names are in order."""
-    return b',"format":%d,"kind":"%b","sha256":"%b"}\n' % (FORMAT_VERSION, kind.encode(), digest.encode())
+    return f',"format":{FORMAT_VERSION},"kind":"{kind}","sha256":"{digest}"}}\n'.encode()
 
 
 def encode_fact(kind: str, body: Mapping[str, Any]) -> bytes:

@@ -60,8 +60,10 @@ class LedgerState:
     @property
     def newest_of_attempt(self) -> CheckpointId:
         """The newest, if the current attempt took it, else 0: those of earlier attempts were settled by the driver."""
-        newest = self.newest
-        return newest.checkpoint_id if newest is not None and newest.record.attempt == self.current else NO_CHECKPOINT
+        if not self.completed or self.attempt is None:
+            return NO_CHECKPOINT
+        newest = self.completed[-1].record
+        return newest.checkpoint_id if newest.attempt == self.attempt.attempt else NO_CHECKPOINT
 
     @property
     def still_restored(self) -> CheckpointId:
@@ -71,8 +73,7 @@ class LedgerState:
     @property
     def final_completed(self) -> CheckpointId:
         """The final checkpoint of the current attempt, once it is completed; 0 before."""
-        newest = self.newest
-        final = newest is not None and newest.record.kind.ends_job
+        final = self.completed and self.completed[-1].record.kind.ends_job
         return self.newest_of_attempt if final else NO_CHECKPOINT
 
     def find(self, checkpoint_id: CheckpointId) -> CompletedCheckpoint | None:

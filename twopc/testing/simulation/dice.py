@@ -41,12 +41,17 @@ class Dice:
         self.applied: list[Strike] = []
         self._seed = seed
         self._random = random.Random(f"dice-{seed}").random
+        self._times = random.Random(f"times-{seed}").random
         self._only = None if only is None else frozenset(only)
         self._occasions: dict[tuple[str, str], int] = {}
 
     def throw(self, kind: str, where: str, rate: float) -> int:
         """Return 0, or for a strike a number that decides its details."""
-        return self.throw_at(self.occasion(kind, where), kind, where, rate)
+        key = (kind, where)
+        nth = self._occasions[key] = self._occasions.get(key, 0) + 1
+        if self._only is None:
+            return self._struck(Strike(kind, where, nth)) if rate > 0 and self._random() < rate else 0
+        return self.throw_at(nth, kind, where, rate)
 
     def occasion(self, kind: str, where: str) -> int:
         """Count one more occasion; return the how many-th it is."""
@@ -66,10 +71,9 @@ class Dice:
         plan: list[tuple[int, int]] = []
         if not every_ms:
             return plan
-        times = random.Random(f"{kind}-{self._seed}")
         at, nth = 0, 0
         while True:
-            at += times.randint(1, 2 * every_ms)
+            at += 1 + int(self._times() * 2 * every_ms)
             if at > until_ms:
                 break
             nth += 1

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from twopc.config import NO_TIMEOUT_MS
 from twopc.crashpoints import CrashPoint
 
-POINTS = tuple(CrashPoint)
+RARE = (
+    CrashPoint.AFTER_NEXT_WRITE,
+    CrashPoint.COORDINATOR_IN_PRUNE,
+    CrashPoint.IN_RESTORE_AFTER_MANIFEST,
+    CrashPoint.IN_RESTORE,
+    CrashPoint.DRIVER_IN_SETTLE,
+)
+AIMED_AT = (*CrashPoint, *RARE)
+"""Twice as often at the places that a run seldom comes to with the others in every state."""
+
+RECORDS = range(1, 9)
+PARTITIONS = (1, 1, 2, 3)
+T = TypeVar("T")
 _BROUGHT_ABOUT: dict[CrashPoint, dict[str, Any]] = {
     CrashPoint.END_TXN_REPLY_LOST: {"broker_reply_lost": 0.3},
     CrashPoint.END_TXN_NOT_APPLIED: {"end_txn_late": 0.3},
@@ -83,19 +96,22 @@ class Faults:
 
 def draw(seed: int, *, timeouts: bool = False) -> Faults:
     """Return the faults of a seed; with `timeouts`, transactions and idle ids expire, or the topic is recreated."""
-    rng = random.Random(f"faults-{seed}")
+    chance = random.Random(f"faults-{seed}").random
+
+    def pick(choices: Sequence[T]) -> T:
+        return choices[int(chance() * len(choices))]
 
     def rate(*choices: float) -> float:
-        return 0.0 if rng.random() < 0.4 else rng.choice(choices)
+        return 0.0 if chance() < 0.4 else pick(choices)
 
     def every(*choices: int) -> int:
-        return 0 if rng.random() < 0.4 else rng.choice(choices)
+        return 0 if chance() < 0.4 else pick(choices)
 
     faults = Faults(
-        aimed_at=rng.choice(POINTS),
-        aimed_occasion=rng.choice((1, 1, 2, 4)),
-        aimed_pauses=rng.random() < 0.5,
-        aimed_in_company=rng.random() < 0.3,
+        aimed_at=pick(AIMED_AT),
+        aimed_occasion=pick((1, 1, 2, 4)),
+        aimed_pauses=chance() < 0.5,
+        aimed_in_company=chance() < 0.3,
         crash_at_point=rate(0.003, 0.01, 0.03),
         crash_in_recovery=rate(0.01, 0.1, 0.4),
         pause_at_point=rate(0.003, 0.01, 0.03),
@@ -106,38 +122,38 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         second_coordinator_every_ms=every(1_000, 2_000),
         second_driver_every_ms=every(1_000, 2_000),
         clock_jumps_every_ms=every(500, 1_500),
-        clock_skew_ms=rng.choice((0, 5_000, 3_600_000)),
+        clock_skew_ms=pick((0, 5_000, 3_600_000)),
         stream_breaks=rate(0.01, 0.05, 0.2),
         duplicates=rate(0.02, 0.2),
         stalls=rate(0.005, 0.03),
-        network_delay_ms=rng.choice((0, 5, 50, 300)),
+        network_delay_ms=pick((0, 5, 50, 300)),
         broker_refuses=rate(0.01, 0.1),
         broker_reply_lost=rate(0.01, 0.1),
         end_txn_late=rate(0.05, 0.3),
-        prepare_ms=rng.choice((0, 0, 10, 300)),
+        prepare_ms=pick((0, 0, 10, 300)),
         disk_full=rate(0.003, 0.03),
         fsync_fails=rate(0.003, 0.03),
         crash_at_write=rate(0.001, 0.01),
-        power_fails=rng.random() < 0.5,
-        bit_rot_every_ms=rng.choice((300, 1_000)) if rng.random() < 0.05 else 0,
+        power_fails=chance() < 0.5,
+        bit_rot_every_ms=pick((300, 1_000)) if chance() < 0.05 else 0,
         snapshot_refused=rate(0.02, 0.2),
-        kill_delay_ms=rng.choice((0, 20, 1_000, 6_000, 20_000)),
-        last_producer_epoch=rng.choice((4, 32_766, 32_766)),
-        transaction_timeout_ms=rng.choice((1_000, 3_000)) if timeouts else NO_TIMEOUT_MS,
-        embedded=rng.random() < 0.5,
-        fault_phase_ms=rng.choice((250, 500, 500, 1_000, 2_000)),
-        sizes=tuple(rng.randint(1, 8) for _ in range(rng.randint(1, 3))),
-        most_subtasks=rng.choice((1, 2, 2, 3)),
-        interval_ms=rng.choice((100, 200)),
-        max_concurrent=rng.choice((1, 1, 2, 3)),
-        tolerable_failures=rng.choice((0, 1, 3, 3)),
-        retained=rng.choice((1, 3)),
-        min_pause_ms=rng.choice((0, 0, 0, 100)),
-        asked_every_ms=every(200, 500, 1_000),
-        broker_protocol=rng.choice((1, 2)),
+        kill_delay_ms=pick((0, 20, 1_000, 6_000, 20_000)),
+        last_producer_epoch=pick((4, 32_766, 32_766)),
+        transaction_timeout_ms=pick((1_000, 3_000)) if timeouts else NO_TIMEOUT_MS,
+        embedded=chance() < 0.5,
+        fault_phase_ms=pick((250, 500, 500, 1_000, 2_000)),
+        sizes=tuple(pick(RECORDS) for _ in range(pick(PARTITIONS))),
+        most_subtasks=pick((1, 2, 2, 3)),
+        interval_ms=pick((200, 400)),
+        max_concurrent=pick((1, 1, 2, 3)),
+        tolerable_failures=pick((0, 1, 3, 3)),
+        retained=pick((1, 3)),
+        min_pause_ms=pick((0, 0, 0, 100)),
+        asked_every_ms=every(400, 1_000, 2_000),
+        broker_protocol=pick((1, 2)),
         broker_away_every_ms=every(300, 1_000),
         ids_forgotten_every_ms=every(1_000, 2_000) if timeouts else 0,
-        topic_recreated_every_ms=500 if timeouts and rng.random() < 0.1 else 0,
+        topic_recreated_every_ms=500 if timeouts and chance() < 0.1 else 0,
     )
     brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
     return replace(faults, **brought_about) if brought_about else faults

@@ -38,16 +38,13 @@ class SimFileSystem:
     def __init__(self, refuses: Callable[[str, str], None], named: Callable[[str, bytes], None]) -> None:
         self.refuses = refuses
         self.named = named
-        self._paths: dict[str, SimPath] = {}
+        self.paths: dict[str, SimPath] = {}
         self.root = self.path("")
         self._top = self.root.node = _Folder()
 
     def path(self, text: str) -> SimPath:
         """The one path with this text, which knows what is there."""
-        found = self._paths.get(text)
-        if found is None:
-            found = self._paths[text] = SimPath(self, text)
-        return found
+        return self.paths.get(text) or SimPath(self, text)
 
     def find(self, text: str) -> _Node | None:
         return self.path(text).node
@@ -56,7 +53,7 @@ class SimFileSystem:
         """Keep what was synced; `choice` decides what else is kept."""
         rng = random.Random(choice)
         self._forget(self._top, rng)
-        for path in self._paths.values():
+        for path in self.paths.values():
             path.node = None
         self.root.show(self._top)
 
@@ -79,7 +76,7 @@ class SimFileSystem:
 
     def flip_a_bit(self, choice: int) -> str:
         """Damage a file that holds something; return its name, or nothing if there is none."""
-        held = sorted(text for text, path in self._paths.items() if isinstance(path.node, _File) and path.node.data)
+        held = sorted(text for text, path in self.paths.items() if isinstance(path.node, _File) and path.node.data)
         held = [text for text in held if not text.rpartition("/")[2].startswith(".")]
         if not held:
             return ""
@@ -103,9 +100,11 @@ class SimPath:
         above, _, self.name = text.rpartition("/")
         self.parent: SimPath = fs.path(above) if text else self
         self.node: _Node | None = None
+        fs.paths[text] = self
 
     def __truediv__(self, name: str) -> SimPath:
-        return self.fs.path(f"{self.text}/{name}" if self.text and name else self.text or name)
+        text = f"{self.text}/{name}" if self.text and name else self.text or name
+        return self.fs.paths.get(text) or SimPath(self.fs, text)
 
     def __str__(self) -> str:
         return self.text
@@ -152,7 +151,7 @@ class SimPath:
         if self.node is not None:
             raise FileExistsError(errno.EEXIST, "File exists", self.text)
         self.parent.folder().names[self.name] = self.node = node
-        if type(node) is _File:
+        if type(node) is _File and node.data:
             self.fs.named(self.text, node.data)
 
     def remove(self) -> None:

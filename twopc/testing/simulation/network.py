@@ -24,6 +24,9 @@ REPEAT_MS = (1, 50, 400)
 STALL_MS = (300, 2_500, 9_000)
 """How long one direction of a stream may stand still, while the other goes on."""
 
+CALM_DELAY_MS = 5
+"""The longest delay in the calm phase: a slow network would have more checkpoints taken there, and nothing else."""
+
 PROGRESS_SHARE = 0.1
 """How much of what decides nothing is sent: the rest would only cost time."""
 
@@ -89,7 +92,8 @@ class Stream:
 
     def _schedule(self, not_before: int, arrive: Callable[[], None], lane: Lane) -> int:
         world = self._world
-        at = max(not_before, world.now_ms + world.delay(world.faults.network_delay_ms))
+        most_ms = world.faults.network_delay_ms
+        at = max(not_before, world.now_ms + world.delay(min(most_ms, CALM_DELAY_MS) if world.calm else most_ms))
         stall = world.strikes("stalls", world.faults.stalls)
         if stall:
             at += world.of(STALL_MS, stall)

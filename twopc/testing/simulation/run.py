@@ -254,7 +254,7 @@ def simulate(
         tuple(world.violations),
         simulation.lost,
         tuple(world.trace()),
-        world.coverage,
+        Counter(world.coverage),
         faults,
         tuple(world.dice.applied),
     )

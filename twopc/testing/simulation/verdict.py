@@ -34,7 +34,7 @@ def judge_run(run: Simulation) -> None:
         if len(set(numbers)) != len(numbers):
             world.violated(f"a checkpoint id was {what} twice", numbers)
     run.people.judge()
-    if world.coverage[HEALED] and world.faults.transaction_timeout_ms == NO_TIMEOUT_MS:
+    if world.coverage.get(HEALED) and world.faults.transaction_timeout_ms == NO_TIMEOUT_MS:
         # Healing must not hide that something lost it.
         world.violated("output was lost, and written again, although no transaction expires")
     if run.lost:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -75,7 +75,7 @@ class _Names(NamedTuple):
 
 
 _NAMES = {
-    point: _Names(
+    point.code: _Names(
         f"reached {point.name}",
         f"crash {point.name}",
         f"pause {point.name}",
@@ -97,7 +97,7 @@ class World:
     calm: bool = False
     over: bool = False
     violations: list[str] = field(default_factory=list)
-    coverage: Counter[str] = field(default_factory=Counter)
+    coverage: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     keeps_trace: bool = True
     lane: Lane | None = None
     peers: Callable[[Process], Enum] | None = None
@@ -258,7 +258,7 @@ class World:
 
         The one strike that is aimed at a place comes in the calm phase too, if it was not reached before.
         """
-        names = _NAMES[point]
+        names = _NAMES[point._value_.code]  # by a string: the hash of a member of an enumeration is Python's
         self.coverage[names.reached] += 1
         faults, throw = self.faults, self.dice.throw_at
         if self.calm and point is not faults.aimed_at:
@@ -267,21 +267,19 @@ class World:
         aimed = point is faults.aimed_at and self.coverage[names.reached] == faults.aimed_occasion
         if throw(nth, names.company, process.name, 1.0 if aimed and faults.aimed_in_company else 0.0):
             self.stop_another(process)
-        crash_rate = faults.crash_in_recovery if names.in_recovery else faults.crash_at_point
-        if throw(nth, names.crash, process.name, self._rate(aimed and not faults.aimed_pauses, crash_rate)):
+        chance = 0.0 if self.calm else faults.crash_in_recovery if names.in_recovery else faults.crash_at_point
+        if throw(nth, names.crash, process.name, 1.0 if aimed and not faults.aimed_pauses else chance):
             self.coverage[names.crash] += 1
             self._cover(process, point)
             self.kill(process, f"at {point.name} of {checkpoint}")
             raise Crashed
-        strike = throw(nth, names.pause, process.name, self._rate(aimed, faults.pause_at_point))
+        chance = 0.0 if self.calm else faults.pause_at_point
+        strike = throw(nth, names.pause, process.name, 1.0 if aimed else chance)
         if strike:
             self.coverage[names.pause] += 1
             self._cover(process, point)
             self.pause(process, f"at {point.name} of {checkpoint}", strike)
             self.sleep(0.001)
-
-    def _rate(self, aimed: bool, rate: float) -> float:
-        return 1.0 if aimed else 0.0 if self.calm else rate
 
     def _cover(self, process: Process, point: CrashPoint) -> None:
         if self.peers is not None:
