@@ -38,6 +38,7 @@ from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_place import Place
 from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
+from twopc.runtime.storing import Storing
 from twopc.runtime.subtask import Subtask
 from twopc.sink import Outcome, Settled
 from twopc.testing.simulation.faults import draw
@@ -170,12 +171,12 @@ def _late_positions(original: Any, subtask: Any) -> Any:
     )
 
 
-def _ack_before_storing(original: Any, subtask: Any, taken: Any, snapshot_of: Any, pause_ms: float) -> None:
+def _ack_before_storing(original: Any, storing: Any, taken: Any, snapshot_of: Any, *times: float) -> None:
     from twopc.protocol.facts import StateHandle
 
-    handle = StateHandle(f"chk-{taken.checkpoint_id}/subtask-{subtask._index}", "0" * 64, 0, 0)
-    subtask._parts.link.send(Ack(taken.checkpoint_id, snapshot_of(handle)))
-    subtask._parts.store.put(taken)
+    handle = StateHandle(f"chk-{taken.checkpoint_id}/subtask-{storing._index}", "0" * 64, 0, 0)
+    storing._link.send(Ack(taken.checkpoint_id, snapshot_of(handle)))
+    storing._store.put(taken)
 
 
 def _say_committed_first(commit: Any, subtask: Any, work: Any) -> None:
@@ -343,7 +344,7 @@ MUTANTS = (
     Mutant("positions are read when the snapshot is stored", _around(Subtask, "_snapshot_maker", _late_positions)),
     Mutant(
         "acknowledged before the snapshot is stored",
-        _around(Subtask, "_store_and_acknowledge", _ack_before_storing),
+        _around(Storing, "_put", _ack_before_storing),
     ),
     Mutant("committed is said before it is", _around(Subtask, "_commit", _say_committed_first), KILLS),
     Mutant("one acknowledgement completes", instead(PendingCheckpoint, "whole", property(_one_acknowledgement))),

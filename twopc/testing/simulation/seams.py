@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import coordinator.crash_places
 import coordinator.jobs
+import coordinator.tidying
 import twopc.driver.recovery
 import twopc.files
 import twopc.kafka.committer
@@ -22,6 +23,7 @@ import twopc.kafka.resume
 import twopc.kafka.transactional
 import twopc.protocol.ledger_state
 import twopc.runtime.state
+import twopc.runtime.storing
 import twopc.runtime.subtask
 import twopc.state.restore
 import twopc.testing.simulation.disk
@@ -40,12 +42,14 @@ from twopc.testing.simulation.world import World
 CRASHING: tuple[Any, ...] = (
     coordinator.crash_places,
     coordinator.jobs,
+    coordinator.tidying,
     twopc.driver.recovery,
     twopc.files,
     twopc.kafka.committer,
     twopc.kafka.lingering,
     twopc.kafka.resume,
     twopc.kafka.transactional,
+    twopc.runtime.storing,
     twopc.runtime.subtask,
     twopc.testing.simulation.disk,
     twopc.testing.simulation.driver,
