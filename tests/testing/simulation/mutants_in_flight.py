@@ -58,7 +58,13 @@ def _earlier_completes_after_later() -> Iterator[None]:
         yield
 
 
-OVERLAPPING = {"max_concurrent": 3, "min_pause_ms": 0, "network_delay_ms": 300, "fault_phase_ms": 5_000}
+OVERLAPPING = {
+    "max_concurrent": 3,
+    "min_pause_ms": 0,
+    "interval_ms": 100,
+    "network_delay_ms": 300,
+    "fault_phase_ms": 5_000,
+}
 ASKING = {"asked_every_ms": 100, "retained": 1, "fault_phase_ms": 2_500}
 
 MUTANTS_IN_FLIGHT = (
