@@ -94,19 +94,26 @@ class Faults:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
 
 
+class _Draws:
+    """What chance has for one seed, one after the other."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(f"faults-{seed}").random
+
+    def pick(self, choices: Sequence[T]) -> T:
+        return choices[int(self.chance() * len(choices))]
+
+    def rate(self, *choices: float) -> float:
+        return 0.0 if self.chance() < 0.4 else self.pick(choices)
+
+    def every(self, *choices: int) -> int:
+        return 0 if self.chance() < 0.4 else self.pick(choices)
+
+
 def draw(seed: int, *, timeouts: bool = False) -> Faults:
     """Return the faults of a seed; with `timeouts`, transactions and idle ids expire, or the topic is recreated."""
-    chance = random.Random(f"faults-{seed}").random
-
-    def pick(choices: Sequence[T]) -> T:
-        return choices[int(chance() * len(choices))]
-
-    def rate(*choices: float) -> float:
-        return 0.0 if chance() < 0.4 else pick(choices)
-
-    def every(*choices: int) -> int:
-        return 0 if chance() < 0.4 else pick(choices)
-
+    draws = _Draws(seed)
+    chance, pick, rate, every = draws.chance, draws.pick, draws.rate, draws.every
     faults = Faults(
         aimed_at=pick(AIMED_AT),
         aimed_occasion=pick((1, 1, 2, 4)),
