@@ -43,6 +43,13 @@ def test_it_has_caught_up_when_its_last_subtask_has() -> None:
     assert (before, clock.caught_up) == (None, 4.0)
 
 
+def test_who_has_nothing_left_to_read_was_restored_before() -> None:
+    clock = RecoveryClock(BEGAN, 1)
+    clock.note(event("end-of-input", 3.0, 0))
+    clock.note(progress(3.1, 0, 0))
+    assert (clock.restored, clock.caught_up) == (3.0, 3.0)
+
+
 def test_the_timeline_tells_what_happened_in_order() -> None:
     timeline = Timeline(BEGAN)
     timeline.note(event("completed", 2.0, checkpoint_id=CheckpointId(7), duration_ms=12.4))

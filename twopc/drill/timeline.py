@@ -97,6 +97,8 @@ class RecoveryClock:
                 if event.progress.records_in and self._first is None:
                     self._first = at
             elif event.kind == JobEventKind.END_OF_INPUT:
+                # One that has nothing left to read says so before it first reports.
+                self._restored.setdefault(event.subtask, at)
                 self._caught_up.setdefault(event.subtask, at)
 
     @property
