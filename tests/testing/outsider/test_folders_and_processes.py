@@ -84,7 +84,7 @@ def test_a_place_that_says_nothing_more_than_a_job_has_nothing_to_look_at(tmp_pa
 
 
 def test_a_process_that_still_runs_is_found_until_it_has_ended(place: Place, start: Start) -> None:
-    process = start("import sys; print(); sys.stdin.read()")
+    process = start("import sys; print(flush=True); sys.stdin.read()")
     assert process.stdout is not None
     process.stdout.readline()
     found = only(look(place))
@@ -102,7 +102,7 @@ def test_a_process_that_ended_and_was_not_waited_for_is_no_leak(place: Place, st
 
 
 def test_a_process_of_another_run_is_not_found(place: Place, start: Start) -> None:
-    process = start("import sys; print(); sys.stdin.read()")
+    process = start("import sys; print(flush=True); sys.stdin.read()")
     assert process.stdout is not None
     process.stdout.readline()
     assert look(replace(place, marker=("OUTSIDER_TEST", "another"))) == []
