@@ -7,7 +7,6 @@ open; hold output, state and positions against what the input makes.
 from __future__ import annotations
 
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from twopc.config import RunSettings
 from twopc.drill.broker import Cluster
 from twopc.drill.comparing import Ends, check_of, found_in, judged
 from twopc.drill.expected import Reckoner
+from twopc.drill.fault_judging import STATE, TRANSACTIONS, judge_end, judge_faults, judge_state, judge_transactions
 from twopc.drill.faults import FaultPlan, choices, draw
 from twopc.drill.load import Load
 from twopc.drill.paced import write_paced_file
@@ -28,25 +28,19 @@ from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict
-from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
+from twopc.errors import ConfigurationError, Unavailable
 from twopc.loading import load_job
-from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent
-from twopc.protocol.recovery import BrokerState
-from twopc.state.backend import Family
 from twopc.testing.kafka_proxy import KafkaProxy
 from twopc.testing.local_broker import LocalBroker
 
-FINISHED, FAULTS, OUTPUT, STATE, TRANSACTIONS = "finished", "faults", "output", "state", "transactions"
+OUTPUT = "output"
 PARALLELISM = 2
 SECONDS_A_CHECKPOINT = 1.5
 """More than one takes on a busy machine: once all faults have happened, the rest is read as fast as it goes."""
 PATIENCE_SECONDS = 60.0
 PATIENCE_A_FAULT_SECONDS = 30.0
-SETTLE_SECONDS = 20.0
 _TURN_SECONDS = 0.02
-_EXPLAINED = (0, -signal.SIGKILL, Fenced.exit_code, Unavailable.exit_code, CheckpointCorrupted.exit_code)
-_OPEN = frozenset(BrokerState) - {BrokerState.EMPTY, BrokerState.COMPLETE_COMMIT, BrokerState.COMPLETE_ABORT}
 
 OnEvent = Callable[[JobEvent], None]
 
@@ -188,7 +182,8 @@ class _Drill:
             striker.undo(everything=True)
         self._take_events(stage)
         finished = any(driver.exit_code == 0 for driver in stage.drivers)
-        self._judge_run(stage, striker, finished=finished)
+        self._note(judge_end(stage, striker, finished=finished))
+        self._note(judge_faults(striker, planned=len(self._faults.faults)))
         return finished
 
     @property
@@ -202,32 +197,9 @@ class _Drill:
             if self._on_event is not None:
                 self._on_event(event)
 
-    def _judge_run(self, stage: Stage, striker: Striker, *, finished: bool) -> None:
-        words = [
-            f"ended with {driver.exit_code}: {driver.last_words(2)}"
-            for driver in stage.drivers
-            if driver.exit_code is not None and driver.exit_code not in _EXPLAINED
-        ]
-        if not finished:
-            words.append("stuck: the job did not come to the end of its input")
-        self._note(
-            Check.of(
-                FINISHED,
-                [*striker.findings, *words],
-                held=f"the job came to its end, with {len(stage.drivers)} drivers and {len(stage.coordinators)} "
-                "coordinators one after the other",
-                broken="the job did not live through the faults",
-            )
-        )
-        done, planned = len(striker.done), len(self._faults.faults)
-        if done < planned:
-            self._note(Check.not_judged(FAULTS, f"{done} of {planned} faults happened before the job had ended"))
-        else:
-            self._note(Check(FAULTS, Verdict.HELD, f"all {planned} faults happened", tuple(map(str, striker.done))))
-
     def _judge(self, stage: Stage, job: str) -> None:
         self._tell("judging what the job has left")
-        self._note(self._judge_transactions(job))
+        self._note(judge_transactions(self._cluster.control, job))
         control = self._cluster.control
         read = self._cluster.ranges(control.topics([self._input]))
         starts: Ends = {each: first for each, (first, _) in read.items()}
@@ -243,46 +215,13 @@ class _Drill:
             )
             verdict = judged(self._names.output, expected, found)
             self._note(check_of(OUTPUT, verdict, f"{verdict.matched:,} records, each exactly once and in order"))
-            self._note(self._judge_state(stage, job, reckoner, ends))
-
-    def _judge_transactions(self, job: str) -> Check:
-        """Nothing may be open in the end: it would hide what follows."""
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while True:
-            listed = self._cluster.control.list_transactions()
-            left = [
-                f"open: {name} is {state.value}"
-                for name, state in listed.items()
-                if name.startswith(job) and state in _OPEN
-            ]
-            if not left or time.monotonic() > deadline:
-                return Check.of(TRANSACTIONS, left, held="nothing is left open", broken=f"{len(left)} are left open")
-            time.sleep(0.2)
-
-    def _judge_state(self, stage: Stage, job: str, reckoner: Reckoner, ends: Ends) -> Check:
-        metadata = read_job(stage.checkpoint_dir, job).completed[-1].metadata
-        if metadata is None:
-            return Check(STATE, Verdict.BROKEN, "the last checkpoint can't be read", ("damaged",))
-        findings = [
-            f"position: {held.partition}@{held.position}, but the input ends at {ends[held.partition]}"
-            for held in metadata.positions
-            if held.position != ends[held.partition]
-        ]
-        findings += self._state_findings(metadata, stage.checkpoint_dir / job, reckoner)
-        return Check.of(
-            STATE,
-            findings,
-            held="state and positions of the last checkpoint are what the input makes",
-            broken="state or positions of the last checkpoint disagree with the output",
-        )
-
-    def _state_findings(self, metadata: CheckpointMetadata, job_folder: Path, reckoner: Reckoner) -> Iterator[str]:
-        mine = dict(reckoner.scan(Family.KEYED))
-        with Reckoner(self._definition, metadata, job_folder, self._folder / "restored") as restored:
-            theirs = dict(restored.scan(Family.KEYED))
-        for key in sorted(mine.keys() | theirs.keys()):
-            if mine.get(key) != theirs.get(key):
-                yield f"state: key {key[-40:]!r} holds {theirs.get(key)!r}, and the input makes it {mine.get(key)!r}"
+            metadata = read_job(stage.checkpoint_dir, job).completed[-1].metadata
+            if metadata is None:
+                self._note(Check(STATE, Verdict.BROKEN, "the last checkpoint can't be read", ("damaged",)))
+                return
+            restored = Reckoner(self._definition, metadata, stage.checkpoint_dir / job, self._folder / "restored")
+            with restored:
+                self._note(judge_state(metadata, ends, reckoner, restored))
 
     def _note(self, check: Check) -> None:
         self._checks.append(check)

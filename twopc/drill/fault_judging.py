@@ -1,0 +1,85 @@
+"""What a fault drill's run is judged by, besides its output: its end, its faults, its transactions and its state."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+
+from twopc.drill.comparing import Ends
+from twopc.drill.expected import Reckoner
+from twopc.drill.stage import Stage
+from twopc.drill.strikes import Striker
+from twopc.drill.verdict import Check, Verdict
+from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
+from twopc.kafka.wire import ControlClient
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.recovery import BrokerState
+from twopc.state.backend import Family
+
+FINISHED, FAULTS, STATE, TRANSACTIONS = "finished", "faults", "state", "transactions"
+SETTLE_SECONDS = 20.0
+_EXPLAINED = (0, -signal.SIGKILL, Fenced.exit_code, Unavailable.exit_code, CheckpointCorrupted.exit_code)
+_OPEN = frozenset(BrokerState) - {BrokerState.EMPTY, BrokerState.COMPLETE_COMMIT, BrokerState.COMPLETE_ABORT}
+
+
+def judge_end(stage: Stage, striker: Striker, *, finished: bool) -> Check:
+    """Whether the job lived through its faults, and every driver that ended said why."""
+    words = [
+        f"ended with {driver.exit_code}: {driver.last_words(2)}"
+        for driver in stage.drivers
+        if driver.exit_code is not None and driver.exit_code not in _EXPLAINED
+    ]
+    if not finished:
+        words.append("stuck: the job did not come to the end of its input")
+    return Check.of(
+        FINISHED,
+        [*striker.findings, *words],
+        held=f"the job came to its end, with {len(stage.drivers)} drivers and {len(stage.coordinators)} "
+        "coordinators one after the other",
+        broken="the job did not live through the faults",
+    )
+
+
+def judge_faults(striker: Striker, *, planned: int) -> Check:
+    """Whether everything that was planned happened: a drill without its faults proves nothing."""
+    done = len(striker.done)
+    if done < planned:
+        return Check.not_judged(FAULTS, f"{done} of {planned} faults happened before the job had ended")
+    return Check(FAULTS, Verdict.HELD, f"all {planned} faults happened", tuple(map(str, striker.done)))
+
+
+def judge_transactions(control: ControlClient, job: str) -> Check:
+    """Nothing may be open in the end: it would hide what follows."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while True:
+        left = [
+            f"open: {name} is {state.value}"
+            for name, state in control.list_transactions().items()
+            if name.startswith(job) and state in _OPEN
+        ]
+        if not left or time.monotonic() > deadline:
+            return Check.of(TRANSACTIONS, left, held="nothing is left open", broken=f"{len(left)} are left open")
+        time.sleep(0.2)
+
+
+def judge_state(metadata: CheckpointMetadata, ends: Ends, made: Reckoner, restored: Reckoner) -> Check:
+    """Hold the last checkpoint's positions and `restored` state against the input's ends and what it `made`."""
+    findings = [
+        f"position: {held.partition}@{held.position}, but the input ends at {ends[held.partition]}"
+        for held in metadata.positions
+        if held.position != ends[held.partition]
+    ]
+    return Check.of(
+        STATE,
+        [*findings, *_state_findings(made, restored)],
+        held="state and positions of the last checkpoint are what the input makes",
+        broken="state or positions of the last checkpoint disagree with the output",
+    )
+
+
+def _state_findings(made: Reckoner, restored: Reckoner) -> Iterator[str]:
+    mine, theirs = dict(made.scan(Family.KEYED)), dict(restored.scan(Family.KEYED))
+    for key in sorted(mine.keys() | theirs.keys()):
+        if mine.get(key) != theirs.get(key):
+            yield f"state: key {key[-40:]!r} holds {theirs.get(key)!r}, and the input makes it {mine.get(key)!r}"
