@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -93,6 +94,17 @@ class _Unsynced:
     undo: Callable[[Path], None]
 
 
+class _Contents:
+    """What a file holds, whatever its name is by now; the descriptor is closed when nobody can lose it any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        weakref.finalize(self, os.close, descriptor)
+
+    def lose(self, _: Path) -> None:
+        os.ftruncate(self._descriptor, 0)
+
+
 class StoppingDisk(SteppedDisk):
     """Ends before the step with this number, and knows what a loss of power may take then.
 
@@ -109,8 +121,7 @@ class StoppingDisk(SteppedDisk):
 
     def unsynced_file(self, path: Path) -> None:
         """Say that another program wrote this file, and never synced it."""
-        descriptor = os.open(path, os.O_RDWR)
-        self._note("write", path, lambda _: _empty(descriptor))
+        self._note("write", path, _Contents(os.open(path, os.O_RDWR)).lose)
 
     def before(self, call: str, *arguments: Any) -> None:
         if len(self.steps) >= self._at:
@@ -152,8 +163,8 @@ class StoppingDisk(SteppedDisk):
         self._note("create", path, lambda now: now.unlink(missing_ok=True))
 
     def _before_write(self, descriptor: int, data: memoryview) -> None:
-        path, kept = Path(os.readlink(f"/proc/self/fd/{descriptor}")), os.dup(descriptor)
-        self._note("write", path, lambda _: _empty(kept))
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        self._note("write", path, _Contents(os.dup(descriptor)).lose)
 
     def _before_sync(self, descriptor: int) -> None:
         synced = os.fstat(descriptor).st_ino
@@ -210,10 +221,6 @@ def _after(moved: list[tuple[Path, Path]], path: Path) -> Path:
         if path.is_relative_to(source):
             return target / path.relative_to(source)
     return path
-
-
-def _empty(descriptor: int) -> None:
-    os.ftruncate(descriptor, 0)
 
 
 @contextmanager
