@@ -59,7 +59,10 @@ def locate(reference: str, checkpoint_dir: Path, job: str | None = None) -> Loca
     number = checkpoint_of_folder(f"chk-{reference.removeprefix('chk-')}")
     if number is None and reference != LATEST and _is_path(reference, checkpoint_dir, job):
         return _at(Path(reference), job)
-    found = read_job(checkpoint_dir, job or _only_job(checkpoint_dir))
+    try:
+        found = read_job(checkpoint_dir, job or _only_job(checkpoint_dir))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"checkpoint {reference} can't be found: {error}") from error
     if reference == LATEST:
         return Located(checkpoint_dir, found, _newest(found, checkpoint_dir))
     if number is not None:
