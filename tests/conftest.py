@@ -19,7 +19,9 @@ from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker
 
 # How long an example takes says something of the machine, and nothing of the code.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile(
+    "patient", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
 settings.load_profile("patient")
 
 

@@ -25,6 +25,7 @@ def refused(subtask: Subtask, handle: StateHandle, into: Path) -> str:
     return str(caught.value)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("role", ROLES)
 def test_damage_to_any_file_is_refused_by_name(subtask: Subtask, tmp_path: Path, role: str, damage: Damage) -> None:
