@@ -9,6 +9,7 @@ stopped, the kernel sends SIGHUP to all of them.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -135,9 +136,18 @@ def wait_until_gone(process: psutil.Process, seconds: float = WAIT_SECONDS) -> N
 
 
 def _kill(processes: Sequence[psutil.Process]) -> None:
+    """Kill them, and wait until the last thread of each is gone: only then the kernel is done with their group."""
     for process in processes:
         process.kill()
-    _until(lambda: not any(map(_runs, processes)), "a killed process did not die")
+    _until(lambda: not any(map(_has_threads, processes)), "a killed process did not die", pause=0.001)
+
+
+def _has_threads(process: psutil.Process) -> bool:
+    try:
+        threads = os.listdir(f"/proc/{process.pid}/task")
+    except FileNotFoundError:
+        return False
+    return _runs(process) or len(threads) > 1
 
 
 def _runs(process: psutil.Process) -> bool:
@@ -159,8 +169,8 @@ def _environment_of_workers(session: SparkSession, environment: Mapping[str, str
             del known[name]
 
 
-def _until(condition: Callable[[], bool], complaint: str, seconds: float = WAIT_SECONDS) -> None:
+def _until(condition: Callable[[], bool], complaint: str, seconds: float = WAIT_SECONDS, pause: float = 0.01) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{complaint} within {seconds:.0f} s"
-        time.sleep(0.01)
+        time.sleep(pause)
