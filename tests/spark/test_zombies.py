@@ -33,7 +33,7 @@ class Woken(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Zombie:
-    """Where it sleeps, and when it wakes. One that wakes after the job's end has lost its parent too."""
+    """Where it sleeps, and when it wakes."""
 
     name: str
     crash: str
@@ -75,7 +75,7 @@ def job(broker: Broker, session: SparkSession, tmp_path: Path, topic: Callable[[
 def test_a_zombie_finds_itself_fenced(job: ZombieJob, monkeypatch: pytest.MonkeyPatch, zombie: Zombie) -> None:
     late = zombie.woken is Woken.AFTER_THE_JOB
     with job.running(monkeypatch, zombie.crash, checkpoint_interval=zombie.interval) as future:
-        sleeper = job.put_to_sleep(orphaned=late)
+        sleeper = job.put_to_sleep()
         if not late:
             job.wait_for_checkpoint_of_attempt(2)
             wake(sleeper)
@@ -95,7 +95,7 @@ def test_a_zombie_is_fenced_by_a_coordinator_that_was_restarted_meanwhile(
     crash = f"before_commit,{_AT}"
     start = partial(start_coordinator, job.checkpoint_dir, port, os.environ)
     with start(tmp_path / "first.log") as first, job.running(monkeypatch, crash, coordinator=address) as future:
-        sleeper = job.put_to_sleep(orphaned=False)
+        sleeper = job.put_to_sleep()
         first.kill()
         with start(tmp_path / "second.log"):
             job.wait_for_checkpoint_of_attempt(2)

@@ -1,18 +1,15 @@
 """Makes zombies on Spark: workers that sleep at a named place while their attempt ends and others go on without them.
 
 A worker is held at its crash point and put to sleep (SIGSTOP), and the other worker is killed: so the attempt fails.
-The session of these tests doesn't kill Python workers; Spark's own word for it is best effort. Where a zombie shall be
-an orphan too, the daemon that forked it and the other worker are killed before it sleeps: when a process group becomes
-an orphan, or (in the session of the first process) one of an orphaned group ends, while another of its processes is
-stopped, the kernel sends SIGHUP to all of them.
+The session of these tests doesn't kill Python workers; Spark's own word for it is best effort. The daemon that forked
+them lives on: without it the kernel may wake the sleeper with a SIGHUP, and a worker that is an orphan ends by itself.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,7 +73,7 @@ class ZombieJob:
             finally:
                 self._let_go()
 
-    def put_to_sleep(self, *, orphaned: bool) -> psutil.Process:
+    def put_to_sleep(self) -> psutil.Process:
         """Wait until a worker is held at its crash point, let it sleep there, and kill the other worker."""
         reached = self._folder / "reached"
         _until(lambda: reached.exists() and reached.read_text().endswith("\n"), "no worker came to the crash point")
@@ -84,13 +81,10 @@ class ZombieJob:
         daemon = sleeper.parent()
         assert daemon is not None
         assert "pyspark.daemon" in daemon.cmdline(), daemon.cmdline()
-        others = [child for child in daemon.children() if child != sleeper]
-        if orphaned:
-            _kill([daemon, *others])
-            sleeper.send_signal(signal.SIGSTOP)
-        else:
-            sleeper.send_signal(signal.SIGSTOP)
-            _kill(others)
+        sleeper.send_signal(signal.SIGSTOP)
+        for other in daemon.children():
+            if other != sleeper:
+                other.kill()
         self._let_go()
         return sleeper
 
@@ -135,21 +129,6 @@ def wait_until_gone(process: psutil.Process, seconds: float = WAIT_SECONDS) -> N
     _until(lambda: not _runs(process), f"process {process.pid} did not end by itself", seconds)
 
 
-def _kill(processes: Sequence[psutil.Process]) -> None:
-    """Kill them, and wait until the last thread of each is gone: only then the kernel is done with their group."""
-    for process in processes:
-        process.kill()
-    _until(lambda: not any(map(_has_threads, processes)), "a killed process did not die", pause=0.001)
-
-
-def _has_threads(process: psutil.Process) -> bool:
-    try:
-        threads = os.listdir(f"/proc/{process.pid}/task")
-    except FileNotFoundError:
-        return False
-    return _runs(process) or len(threads) > 1
-
-
 def _runs(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
@@ -173,4 +152,4 @@ def _until(condition: Callable[[], bool], complaint: str, seconds: float = WAIT_
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{complaint} within {seconds:.0f} s"
-        time.sleep(pause)
+        time.sleep(0.01)
