@@ -10,16 +10,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from twopc.column import ColumnError, user_code_error
 from twopc.drill.broker import READER_GROUP, batches
 from twopc.job import JobDefinition
 from twopc.kafka.client_config import consumer_config
+from twopc.kafka.output import serialized
 from twopc.kafka.reader import KafkaReader
 from twopc.operators import Chain
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import Position, SubtaskIndex, TopicPartition
 from twopc.record import Batch
-from twopc.serde import Serde
 from twopc.source import Split
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
@@ -70,20 +69,11 @@ class Reckoner:
         if not len(batch):
             return
         sink: Any = self._definition.sink
-        keys = _encoded(sink.key, batch.keys, batch, "encoding a key")
-        values = _encoded(sink.value, batch.values, batch, "encoding a value")
+        keys = serialized(sink.key, batch.keys, batch, "encoding a key")
+        values = serialized(sink.value, batch.values, batch, "encoding a value")
         for key, value, headers, row in zip(keys, values, batch.headers, batch.rows, strict=True):
             place = Place(TopicPartition(row.topic() or "", row.partition() or 0), row.offset() or 0)
             yield Expected(place, _bytes(key), _bytes(value), tuple(headers or ()))
-
-
-def _encoded(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[Any]:
-    if serde.is_identity:
-        return column
-    try:
-        return serde.serialize_all(column)
-    except ColumnError as error:
-        raise user_code_error(batch.rows[error.index], doing, error.cause) from error.cause
 
 
 def _bytes(data: Any) -> bytes | None:

@@ -137,8 +137,8 @@ class Output:
         self.learn(topic)
         channel.know(topic)
         channel.topics.add(topic)
-        values = _serialized(self._value, batch.values, batch, f"encoding a value for topic {topic}")
-        keys = _serialized(self._key, batch.keys, batch, f"encoding a key for topic {topic}")
+        values = serialized(self._value, batch.values, batch, f"encoding a value for topic {topic}")
+        keys = serialized(self._key, batch.keys, batch, f"encoding a key for topic {topic}")
         stamps = _timestamps(batch)
         headers = batch.headers
         rest = iter(values)
@@ -189,7 +189,8 @@ def _produce_when_there_is_room(channel: Channel, *record: Any) -> None:
         return
 
 
-def _serialized(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[Any]:
+def serialized(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[Any]:
+    """Return what goes to librdkafka for a column of the batch; raise UserCodeError for what can't be encoded."""
     if serde.is_identity:
         return column
     try:

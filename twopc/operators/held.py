@@ -39,7 +39,7 @@ class KeyedStateStore(Protocol):
 
 
 class HeldStates:
-    """States by partition and key: bytes as the store has them, None for no state, or an int that `encode` takes."""
+    """States by partition and key: bytes as the store has them, None for no state, or an int."""
 
     def __init__(self, name: str, store: KeyedStateStore) -> None:
         self._name = name
