@@ -274,7 +274,7 @@ def test_copy_tells_people_of_transactions_that_are_open_still(whole: StoredJob,
 def test_show_compares_positions_with_the_brokers(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = TopicPartition("in", 0), TopicPartition("in", 1)
     found = (Standing(first, Verdict.DELETED, Position(400), Position(1_300), 1_000), Standing(second, Verdict.GONE))
-    monkeypatch.setattr(standing, "ask_standings", lambda servers, positions: found)
+    monkeypatch.setattr(standing, "ask_standings", lambda servers, access, positions: found)
     shown = answer("show", "latest", "--checkpoint-dir", root, "-b", "broker:9092")["standings"]
     assert [(each["partition"], each["verdict"], each["behind"]) for each in shown] == [
         (0, "deleted by retention", 1_000),
@@ -283,6 +283,23 @@ def test_show_compares_positions_with_the_brokers(root: Path, monkeypatch: pytes
     table = run("show", "latest", "--checkpoint-dir", root, "-b", "broker:9092").stdout
     for text in ("deleted by retention", "1,000", "topic or partition is gone"):
         assert text in table
+
+
+def test_show_gets_at_the_brokers_with_a_file_of_settings(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def ask(_servers: str, access: Any, _positions: Any) -> tuple[Standing, ...]:
+        asked.append(access)
+        return ()
+
+    monkeypatch.setattr(standing, "ask_standings", ask)
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.username": "me", "sasl.password": "hunter2"}
+    (tmp_path / "client").write_text("".join(f"{name}={value}\n" for name, value in login.items()))
+    where = ("--checkpoint-dir", root, "-b", "broker:9092", "--kafka-config", tmp_path / "client", "-o", "json")
+    assert "hunter2" not in run("show", "latest", *where).output
+    assert asked == [login]
 
 
 def test_show_counts_each_state_when_asked(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_broker_is_asked(broker: Broker) -> None:
     try:
         produce(broker.bootstrap_servers, "standing", [b"a", b"b", b"c"])
         held = PartitionPosition(TopicPartition("standing", 0), "another-id", Position(1))
-        (found,) = ask_standings(broker.bootstrap_servers, [held])
+        (found,) = ask_standings(broker.bootstrap_servers, {}, [held])
         assert (found.verdict, found.first, found.end) == (Verdict.RECREATED, 0, 3)
     finally:
         delete_topic(broker.bootstrap_servers, "standing")

@@ -23,6 +23,7 @@ from twopc.cli.checkpoint_report import (
     summary_table,
 )
 from twopc.cli.disposing import dispose
+from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
 from twopc.cli.keeping import copy, verify
 from twopc.cli.tables import print_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
@@ -69,6 +70,7 @@ def show(
             "--bootstrap-servers", "-b", help="Kafka, HOST:PORT[,...]: compare the positions with what is there."
         ),
     ] = None,
+    kafka_config: KafkaConfig = None,
     states: Annotated[
         bool, typer.Option("--states", help="Count keys and bytes of each state too: reads all of it.")
     ] = False,
@@ -91,7 +93,8 @@ def show(
         if bootstrap_servers:
             from twopc.kafka.standing import ask_standings
 
-            description["standings"] = stood(ask_standings(bootstrap_servers, located.entry.metadata.positions))
+            access = read_kafka_config(kafka_config)
+            description["standings"] = stood(ask_standings(bootstrap_servers, access, located.entry.metadata.positions))
     if states:
         from twopc.inspect import open_checkpoint
 

@@ -84,6 +84,10 @@ _ADMIN_NAMES = {
     "ssl.key.password": "ssl_password",
     "ssl.crl.location": "ssl_crlfile",
 }
+_HOST_CHECK = "ssl.endpoint.identification.algorithm"
+
+CONNECTION_SETTINGS = frozenset((*_ADMIN_NAMES, _HOST_CHECK))
+"""What says how to get at brokers, as far as both clients know it."""
 
 
 def checked_consumer_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +145,7 @@ def admin_config(properties: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in properties.items():
         if name in _ADMIN_NAMES:
             config[_ADMIN_NAMES[name]] = value
-        elif name == "ssl.endpoint.identification.algorithm":
+        elif name == _HOST_CHECK:
             config["ssl_check_hostname"] = value != "none"
         elif name == "enable.ssl.certificate.verification" or name.startswith(("sasl.", "ssl.")):
             raise ConfigurationError(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
+from twopc.kafka.client_config import admin_config
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
@@ -41,9 +42,11 @@ class Offsets(Protocol):
     def offsets(self, at: dict[TopicPartition, int]) -> dict[TopicPartition, Position]: ...
 
 
-def ask_standings(bootstrap_servers: str, positions: Sequence[PartitionPosition]) -> tuple[Standing, ...]:
-    """Ask the brokers of a cluster; raise Unavailable if they don't answer."""
-    with ControlClient(bootstrap_servers, {}) as client:
+def ask_standings(
+    bootstrap_servers: str, properties: Mapping[str, Any], positions: Sequence[PartitionPosition]
+) -> tuple[Standing, ...]:
+    """Ask the brokers of a cluster, to which the properties give access; raise Unavailable if they don't answer."""
+    with ControlClient(bootstrap_servers, admin_config(properties)) as client:
         return standings(client, positions)
 
 
