@@ -6,7 +6,7 @@ Invariant: only names that begin with `scratch.PREFIX` are created or deleted.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from twopc.drill.judging import Ranges
 from twopc.drill.scratch import PREFIX
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.client_config import admin_config, consumer_config
@@ -25,6 +26,8 @@ from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Batch, Row
 from twopc.source import SourceReader, Split
+from twopc.verify.attribution import attributed, owners
+from twopc.verify.history import Found
 
 READER_GROUP = f"{PREFIX}reader"
 """No offset is ever committed to it, so it never exists."""
@@ -62,19 +65,15 @@ class Cluster:
         ends = self.control.offsets(dict.fromkeys(partitions, LATEST))
         return {partition: (firsts[partition], ends[partition]) for partition in partitions}
 
-    def is_settled(self, ends: Mapping[TopicPartition, Position]) -> bool:
-        """Whether no open transaction hides anything behind these ends."""
+    def log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
+        """Where the log of each partition ends, with what an open transaction hides."""
         consumer = Consumer({**self._config, "group.id": READER_GROUP, "isolation.level": "read_uncommitted"})
         try:
-            for partition, end in ends.items():
-                _, high = consumer.get_watermark_offsets(KafkaPartition(*partition), timeout=_TIMEOUT_SECONDS)
-                if high > end:
-                    return False
+            return {each: Position(self._log_end(consumer, each)) for each in partitions}
         except KafkaException as error:
             raise failure("asking for the end of a topic", error_of(error)) from error
         finally:
             consumer.close()
-        return True
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """Create a scratch topic, and return when every partition has a leader."""
@@ -109,6 +108,18 @@ class Cluster:
         splits = [Split(each, "", Position(starts[each]), Position(end)) for each, end in sorted(ends.items())]
         config = consumer_config(self._config["bootstrap.servers"], READER_GROUP, self._connection)
         yield from (row for batch in batches(KafkaReader(config, BYTES, BYTES, splits)) for row in batch.rows)
+
+    def see(self, ranges: Ranges) -> list[Found]:
+        """Return what a read_committed reader sees of these ranges, each record with its transaction."""
+        firsts = {each: first for each, (first, _) in ranges.items()}
+        rows = list(self.read(firsts, {each: end for each, (_, end) in ranges.items()}))
+        whose = owners(self.control, firsts, self.log_ends(ranges))
+        return [attributed(row, whose) for row in rows]
+
+    @staticmethod
+    def _log_end(consumer: Consumer, partition: TopicPartition) -> int:
+        _, high = consumer.get_watermark_offsets(KafkaPartition(*partition), timeout=_TIMEOUT_SECONDS)
+        return high
 
     def _leaders(self, admin: AdminClient, topic: str) -> int:
         known = admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from twopc.drill.tail import begins_at
 from twopc.drill.verdict import Check
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.record import Row
 from twopc.verify.findings import Verdict
-from twopc.verify.history import Expected, Found, Place, identity
+from twopc.verify.history import Expected, Found, Outcome, identity
 from twopc.verify.judge import Judge
 
 Ends = Mapping[TopicPartition, Position]
@@ -26,19 +25,6 @@ def judged(topic: str, expected: Iterable[Expected], found: Iterable[Found], com
     return judge.finish()
 
 
-def found_in(rows: Iterable[Row]) -> list[Found]:
-    """Return the records that a reader saw."""
-    return [
-        Found(
-            Place(TopicPartition(row.topic() or "", row.partition() or 0), row.offset() or 0),
-            row.key(),
-            row.value(),
-            tuple(row.headers() or ()),
-        )
-        for row in rows
-    ]
-
-
 def required_of(expected: Iterable[Expected], required: Ends) -> int:
     """Return how many of the records must be there."""
     return sum(_is_due(each, required) for each in expected)
@@ -48,7 +34,8 @@ def since_checkpoint(expected: Sequence[Expected], tail: Sequence[Found], requir
     """Leave out of the end of an output what stood there before the checkpoint, key by key.
 
     Records of a key that the input since the checkpoint doesn't make are all from before, as far as can be told. Of a
-    key whose records have no order of their own, those are taken that are expected.
+    key whose records have no order of their own, those are taken that are expected. What was not committed stays in,
+    wherever it stands: nobody should see it.
     """
     due, sources = Counter[bytes | None](), defaultdict[bytes | None, set[TopicPartition]](set)
     mine, theirs = defaultdict[bytes | None, list[int]](list), defaultdict[bytes | None, list[int]](list)
@@ -57,7 +44,8 @@ def since_checkpoint(expected: Sequence[Expected], tail: Sequence[Found], requir
         due[each.key] += _is_due(each, required)
         sources[each.key].add(each.source.partition)
     for found in tail:
-        theirs[found.key].append(identity(found.value, found.headers))
+        if not _is_aborted(found):
+            theirs[found.key].append(identity(found.value, found.headers))
     chosen = {
         key: iter(
             _matching(mine[key], theirs[key])
@@ -66,7 +54,11 @@ def since_checkpoint(expected: Sequence[Expected], tail: Sequence[Found], requir
         )
         for key in mine
     }
-    return [found for found in tail if found.key in chosen and next(chosen[found.key])]
+    return [found for found in tail if _is_aborted(found) or (found.key in chosen and next(chosen[found.key]))]
+
+
+def _is_aborted(found: Found) -> bool:
+    return found.transaction is not None and found.transaction.outcome is not Outcome.COMMITTED
 
 
 def _from(start: int, size: int) -> list[bool]:

@@ -15,16 +15,17 @@ from twopc.job import JobDefinition
 from twopc.kafka.client_config import consumer_config
 from twopc.kafka.output import serialized
 from twopc.kafka.reader import KafkaReader
-from twopc.operators import Chain
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import Position, SubtaskIndex, TopicPartition
 from twopc.record import Batch
+from twopc.serde import Serde
 from twopc.source import Split
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
 from twopc.state.restore import restore_state
 from twopc.state.storage import CheckpointStorage
-from twopc.verify.history import Expected, Place
+from twopc.verify.history import Expected
+from twopc.verify.replay import Replay
 
 
 class Reckoner:
@@ -49,9 +50,9 @@ class Reckoner:
     ) -> None:
         self._backend.close()
 
-    def scan(self, family: Family) -> Iterator[tuple[bytes, bytes]]:
-        """Yield what the state holds now."""
-        return self._backend.scan(family, b"")
+    def keyed(self) -> dict[bytes, bytes]:
+        """Return all keyed state as it is now, as it is stored."""
+        return dict(self._backend.scan(Family.KEYED, b""))
 
     def reckon(
         self, servers: str, starts: Mapping[TopicPartition, Position], ends: Mapping[TopicPartition, Position]
@@ -60,22 +61,13 @@ class Reckoner:
         source: Any = self._definition.source
         config = consumer_config(servers, READER_GROUP, source.properties)
         splits = [Split(each, "", starts[each], max(end, starts[each])) for each, end in sorted(ends.items())]
-        chain = Chain(self._definition.steps, KeyedState(self._backend))
+        replay = Replay(self._definition, KeyedState(self._backend), as_sent)
         for batch in batches(KafkaReader(config, source.key, source.value, splits)):
-            yield from self._written(chain.process(batch))
-        chain.write_back()
-
-    def _written(self, batch: Batch) -> Iterator[Expected]:
-        if not len(batch):
-            return
-        sink: Any = self._definition.sink
-        keys = serialized(sink.key, batch.keys, batch, "encoding a key")
-        values = serialized(sink.value, batch.values, batch, "encoding a value")
-        for key, value, headers, row in zip(keys, values, batch.headers, batch.rows, strict=True):
-            place = Place(TopicPartition(row.topic() or "", row.partition() or 0), row.offset() or 0)
-            yield Expected(place, _bytes(key), _bytes(value), tuple(headers or ()))
+            yield from (expected for _, expected in replay.make(batch))
+        replay.write_back()
 
 
-def _bytes(data: Any) -> bytes | None:
-    """As librdkafka takes it: text goes out as UTF-8."""
-    return data.encode() if isinstance(data, str) else data
+def as_sent(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[bytes | None]:
+    """Encode as the sink and its client do: text that passes for bytes goes out as UTF-8."""
+    sent = serialized(serde, column, batch, doing)
+    return [each.encode() if isinstance(each, str) else each for each in sent]

@@ -17,7 +17,7 @@ from pathlib import Path
 from twopc.checkpoints import read_job
 from twopc.config import RunSettings
 from twopc.drill.broker import Cluster
-from twopc.drill.comparing import Ends, check_of, found_in, judged
+from twopc.drill.comparing import Ends, check_of, judged
 from twopc.drill.expected import Reckoner
 from twopc.drill.fault_judging import STATE, TRANSACTIONS, judge_end, judge_faults, judge_state, judge_transactions
 from twopc.drill.faults import FaultPlan, choices, draw
@@ -207,13 +207,7 @@ class _Drill:
         written = self._cluster.ranges(control.topics([self._names.output]))
         with Reckoner(self._definition, None, stage.checkpoint_dir / job, self._folder / "reckoner") as reckoner:
             expected = list(reckoner.reckon(self._settings.bootstrap_servers, starts, ends))
-            found = found_in(
-                self._cluster.read(
-                    {each: first for each, (first, _) in written.items()},
-                    {each: end for each, (_, end) in written.items()},
-                )
-            )
-            verdict = judged(self._names.output, expected, found)
+            verdict = judged(self._names.output, expected, self._cluster.see(written))
             self._note(check_of(OUTPUT, verdict, f"{verdict.matched:,} records, each exactly once and in order"))
             metadata = read_job(stage.checkpoint_dir, job).completed[-1].metadata
             if metadata is None:
@@ -221,7 +215,7 @@ class _Drill:
                 return
             restored = Reckoner(self._definition, metadata, stage.checkpoint_dir / job, self._folder / "restored")
             with restored:
-                self._note(judge_state(metadata, ends, reckoner, restored))
+                self._note(judge_state(metadata, ends, reckoner.keyed(), restored.keyed()))
 
     def _note(self, check: Check) -> None:
         self._checks.append(check)

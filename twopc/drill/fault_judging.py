@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from twopc.drill.comparing import Ends
-from twopc.drill.expected import Reckoner
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
 from twopc.drill.verdict import Check, Verdict
@@ -15,10 +14,11 @@ from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.recovery import BrokerState
-from twopc.state.backend import Family
 
 FINISHED, FAULTS, STATE, TRANSACTIONS = "finished", "faults", "state", "transactions"
 SETTLE_SECONDS = 20.0
+KeyedStates = Mapping[bytes, bytes]
+
 _EXPLAINED = (0, -signal.SIGKILL, Fenced.exit_code, Unavailable.exit_code, CheckpointCorrupted.exit_code)
 _OPEN = frozenset(BrokerState) - {BrokerState.EMPTY, BrokerState.COMPLETE_COMMIT, BrokerState.COMPLETE_ABORT}
 
@@ -63,7 +63,7 @@ def judge_transactions(control: ControlClient, job: str) -> Check:
         time.sleep(0.2)
 
 
-def judge_state(metadata: CheckpointMetadata, ends: Ends, made: Reckoner, restored: Reckoner) -> Check:
+def judge_state(metadata: CheckpointMetadata, ends: Ends, made: KeyedStates, restored: KeyedStates) -> Check:
     """Hold the last checkpoint's positions and `restored` state against the input's ends and what it `made`."""
     findings = [
         f"position: {held.partition}@{held.position}, but the input ends at {ends[held.partition]}"
@@ -78,8 +78,7 @@ def judge_state(metadata: CheckpointMetadata, ends: Ends, made: Reckoner, restor
     )
 
 
-def _state_findings(made: Reckoner, restored: Reckoner) -> Iterator[str]:
-    mine, theirs = dict(made.scan(Family.KEYED)), dict(restored.scan(Family.KEYED))
-    for key in sorted(mine.keys() | theirs.keys()):
-        if mine.get(key) != theirs.get(key):
-            yield f"state: key {key[-40:]!r} holds {theirs.get(key)!r}, and the input makes it {mine.get(key)!r}"
+def _state_findings(made: KeyedStates, restored: KeyedStates) -> Iterator[str]:
+    for key in sorted(made.keys() | restored.keys()):
+        if made.get(key) != restored.get(key):
+            yield f"state: key {key[-40:]!r} holds {restored.get(key)!r}, and the input makes it {made.get(key)!r}"

@@ -44,7 +44,8 @@ class Reach:
         """Ask for the ends. The output's come first: what is visible by then, the replay must make."""
         topic = output if isinstance(output, str) else ""
         written = sink.ranges(sink.control.topics([topic])) if topic else {}
-        nothing_open = sink.is_settled({each: end for each, (_, end) in written.items()})
+        log_ends = sink.log_ends(written)
+        nothing_open = all(log_ends[each] <= end for each, (_, end) in written.items())
         read = source.ranges(source.control.topics(inputs))
         held = {each.partition: each.position for each in metadata.positions}
         starts = {each: held.get(each, first) for each, (first, _) in read.items()}

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from twopc.config import RunSettings
 from twopc.drill.broker import Cluster
-from twopc.drill.comparing import check_of, found_in, judged, required_of, since_checkpoint
+from twopc.drill.comparing import check_of, judged, required_of, since_checkpoint
 from twopc.drill.expected import Reckoner
-from twopc.drill.judging import Ranges
 from twopc.drill.reach import Reach
 from twopc.drill.scratch import Names, parts_of, write_job_file
 from twopc.drill.timeline import RecoveryClock, Timeline
@@ -26,7 +25,6 @@ from twopc.loading import load_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import Position
 from twopc.protocol.job_events import JobEvent
-from twopc.record import Row
 from twopc.verify.history import Expected, Found
 
 REPLAY, OUTPUT = "replay", "output"
@@ -115,7 +113,7 @@ class Replay:
     def _judge_replay(self, names: Names, expected: list[Expected], records: int) -> Check:
         """Hold what the restored run wrote against what the input makes."""
         ranges = self.sink.ranges(self.sink.control.topics([names.output]))
-        verdict = judged(names.output, expected, found_in(self._read(ranges)))
+        verdict = judged(names.output, expected, self.sink.see(ranges))
         return check_of(
             REPLAY, verdict, f"{records:,} records replayed, {verdict.matched:,} written, each exactly once"
         )
@@ -142,11 +140,7 @@ class Replay:
         span, enough = 2 * len(expected) + 1_000, required_of(expected, self.reach.required) + len(expected)
         while True:
             part = {each: (max(first, Position(end - span)), end) for each, (first, end) in written.items()}
-            found = found_in(self._read(part))
+            found = self.sink.see(part)
             if part == written or len(found) >= enough:
                 return found
             span *= 4
-
-    def _read(self, ranges: Ranges) -> Iterator[Row]:
-        starts = {each: first for each, (first, _) in ranges.items()}
-        return self.sink.read(starts, {each: end for each, (_, end) in ranges.items()})

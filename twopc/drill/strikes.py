@@ -13,9 +13,10 @@ from twopc.checkpoints import read_job
 from twopc.drill.faults import Fault, Kind
 from twopc.drill.stage import Stage
 from twopc.errors import CheckpointCorrupted
-from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.resume import Act, settle
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.sink import Outcome
 from twopc.testing.drill.process import is_stopped
 from twopc.testing.kafka_proxy import Api, Fate, KafkaProxy, Rule
 from twopc.testing.local_broker import LocalBroker
@@ -23,6 +24,7 @@ from twopc.testing.proxy import Direction
 
 _SLOW_SECONDS = 0.2
 _REFUSAL_SECONDS = 60.0
+_SETTLE_SECONDS = 10.0
 _SLOW = (Api.PRODUCE, Api.END_TXN, Api.ADD_PARTITIONS_TO_TXN, Api.DESCRIBE_TRANSACTIONS)
 
 
@@ -46,9 +48,9 @@ class Striker:
     def strike(self, fault: Fault) -> None:
         """Carry the fault out, and let the subtask go on."""
         self.tell(str(fault))
-        self.done.append(fault)
         try:
-            self._carry_out(fault)
+            if self._carry_out(fault):
+                self.done.append(fault)
         finally:
             once = fault.arm.once(self.stage.folder)
             once.with_name(f"{once.name}.release").touch()
@@ -64,10 +66,11 @@ class Striker:
     def _for(self, fault: Fault, action: Callable[[], None]) -> None:
         self._undo.append((time.monotonic() + fault.seconds, action))
 
-    def _carry_out(self, fault: Fault) -> None:
+    def _carry_out(self, fault: Fault) -> bool:
+        """Return whether there was anything to strike."""
         if fault.kind.needs_own_broker:
             self._strike_broker(fault)
-            return
+            return True
         match fault.kind:
             case Kind.KILL_DRIVER:
                 self.stage.kill(self.stage.driver)
@@ -81,11 +84,12 @@ class Striker:
                 self.stage.fill_disk(process, full=True)
                 self._for(fault, lambda: self.stage.fill_disk(process, full=False))
             case Kind.EXPIRE_TRANSACTION:
-                self._abort_pending()
+                return self._abort_pending()
             case Kind.CORRUPT_CHECKPOINT:
                 self._corrupt_newest()
             case _:
                 assert fault.kind is Kind.KILL_WORKER, "a worker ends itself at its step"
+        return True
 
     def _strike_broker(self, fault: Fault) -> None:
         match fault.kind:
@@ -120,16 +124,14 @@ class Striker:
         )
         self._for(fault, self.proxy.clear)
 
-    def _abort_pending(self) -> None:
-        """As the broker does to a transaction whose time is up."""
+    def _abort_pending(self) -> bool:
+        """As the broker does to a transaction whose time is up; return whether there was one to abort."""
         for item in self._newest_metadata().committables:
-            prepared = PreparedTransaction.from_committable(item)
-            found = self.client.describe_transaction(prepared.transactional_id)
-            if found is not None and found.described.start_ms == prepared.start_ms:
-                self.client.end_transaction(
-                    prepared.transactional_id, prepared.producer_id, prepared.producer_epoch, commit=False
-                )
-                return
+            settled = settle(self.client, item, confirmed=False, budget_seconds=_SETTLE_SECONDS, act=Act.ABORT)
+            if settled.outcome is Outcome.LOST:
+                self.tell(f"{item.name}: {settled.evidence}")
+                return True
+        return False
 
     def _corrupt_newest(self) -> None:
         """Damage a file, let everything fall, see that it is refused by name, and bring the file back."""

@@ -7,7 +7,7 @@ input partition and key, and the order within a partition is the only one there 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from twopc.column import ColumnError, user_code_error
@@ -23,6 +23,17 @@ from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
 from twopc.verify.history import Expected, Headers, Place
 
+Encode = Callable[[Serde, list[Any], Batch, str], list[bytes | None]]
+"""Encodes a column of a batch; the text says what for."""
+
+
+def encoded(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[bytes | None]:
+    """Encode strictly: what is not of the serde's type is an error, also where a client would have taken it."""
+    try:
+        return serde.serialize_all(column)
+    except ColumnError as error:
+        raise user_code_error(batch.rows[error.index], doing, error.cause) from error.cause
+
 
 class Replay:
     """Feed it the decoded input, each partition in its order; it says what has to be in the output, and in which topic.
@@ -30,10 +41,13 @@ class Replay:
     It starts without state, or with what is in `store`.
     """
 
-    def __init__(self, definition: JobDefinition, store: KeyedStateStore | None = None) -> None:
+    def __init__(
+        self, definition: JobDefinition, store: KeyedStateStore | None = None, encode: Encode = encoded
+    ) -> None:
         if not isinstance(definition.sink, KafkaSink):
             raise ConfigurationError(f"job {definition.name!r} can't be verified: it must write with KafkaSink")
         self._sink = definition.sink
+        self._encode = encode
         self._chain = Chain(definition.steps, KeyedState(MemoryBackend()) if store is None else store)
         self._partitions: dict[tuple[str | None, int | None], TopicPartition] = {}
 
@@ -43,11 +57,15 @@ class Replay:
         if len(produced) == 0:
             return
         topics = self._topics(produced)
-        keys = _encoded(self._sink.key, produced.keys, produced, "encoding a key")
-        values = _encoded(self._sink.value, produced.values, produced, "encoding a value")
+        keys = self._encode(self._sink.key, produced.keys, produced, "encoding a key")
+        values = self._encode(self._sink.value, produced.values, produced, "encoding a value")
         columns = zip(topics, produced.rows, keys, values, produced.headers, strict=True)
         for topic, row, key, value, headers in columns:
             yield topic, Expected(self._place(row), key, value, plain_headers(headers))
+
+    def write_back(self) -> None:
+        """Bring the store up to what was fed."""
+        self._chain.write_back()
 
     def _place(self, row: Row) -> Place:
         pair = (row.topic(), row.partition())
@@ -77,10 +95,3 @@ def plain_headers(headers: Any) -> Headers:
         return ()
     pairs = headers.items() if isinstance(headers, dict) else headers
     return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)
-
-
-def _encoded(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[bytes | None]:
-    try:
-        return serde.serialize_all(column)
-    except ColumnError as error:
-        raise user_code_error(batch.rows[error.index], doing, error.cause) from error.cause

@@ -10,19 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.protocol.recovery import BrokerState
+from twopc.verify.attribution import Owners, attributed, owners
 from twopc.verify.findings import Verdict
-from twopc.verify.history import Expected, Found, Outcome, Place
+from twopc.verify.history import Expected, Found, Outcome
 from twopc.verify.judge import Judge
 from twopc.verify.plan import VerifyPlan
 from twopc.verify.previews import Previews
-from twopc.verify.replay import Replay, plain_headers
+from twopc.verify.replay import Replay
 from twopc.verify.topics import Cluster, Extent, extent, high_watermarks, read
-from twopc.verify.transactions import Transactions, scan
 
 SETTLE_SECONDS = 30.0
 PAUSE_SECONDS = 0.1
@@ -134,26 +133,19 @@ class _Verification:
             for topic, expected in replay.make(batch):
                 yield renamed or topic, expected
 
-    def _scan(self, outputs: Extent) -> dict[TopicPartition, Transactions]:
+    def _owners(self, outputs: Extent) -> Owners:
         """Look up whose each output record is."""
-        found = {}
         with self._output.client() as client:
-            for partition, end in outputs.log_ends.items():
-                log = scan(partial(client.fetch, partition), outputs.firsts[partition], end)
-                found[partition] = Transactions(partition, log)
+            found = owners(client, outputs.firsts, outputs.log_ends)
         for transactions in found.values():
             self._transactions.update(transactions.outcomes())
         return found
 
     def _see(self, outputs: Extent) -> Iterator[Found]:
-        done = 0
-        partitions = {(each.topic, each.partition): each for each in outputs.ends}
-        transactions = self._scan(outputs)
+        done, whose = 0, self._owners(outputs)
         for batch in read(self._output, outputs, committed=self._plan.committed):
             for row in batch.rows:
-                place = Place(partitions[row.topic() or "", row.partition() or 0], row.offset() or 0)
-                transaction = transactions[place.partition].at(place.offset)
-                yield Found(place, row.key(), row.value(), plain_headers(row.headers()), transaction)
+                yield attributed(row, whose)
             done += len(batch)
             self._watch("output", done, outputs.offsets)
 

@@ -1,0 +1,126 @@
+"""Forged histories: what can be wrong with an output is named by the judge of drills, whichever drill asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.verify.forging import SOURCES, TARGETS, history_of, made
+from twopc.drill.comparing import check_of, judged, since_checkpoint
+from twopc.drill.fault_judging import judge_state
+from twopc.drill.verdict import Check, Verdict
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex
+from twopc.verify import Expected, Found, Outcome, Place
+
+RECORDS, IN_A_TRANSACTION, CHECKPOINT = 12, 3, 3
+MADE = [made(0, offset, b"a", b"%d" % offset) for offset in range(RECORDS)]
+RIGHT = list(history_of(MADE, [IN_A_TRANSACTION], [0]).found)
+
+Spoil = Callable[[list[Found]], list[Found]]
+Judged = Callable[[Sequence[Found]], Check]
+
+
+def whole(found: Sequence[Found]) -> Check:
+    """As a fault drill judges its output, and a restore drill that of its replay."""
+    return check_of("output", judged("out", MADE, found), "held")
+
+
+def since(found: Sequence[Found]) -> Check:
+    """As a restore drill judges the real output: what stood there before the checkpoint is none of its business."""
+    due: list[Expected] = MADE[CHECKPOINT:]
+    ends = {SOURCES[0]: Position(RECORDS)}
+    return check_of("output", judged("out", due, since_checkpoint(due, found, ends), ends), "held")
+
+
+def lose_a_transaction(found: list[Found]) -> list[Found]:
+    return found[:6] + found[9:]
+
+
+def lose_one_of_a_transaction(found: list[Found]) -> list[Found]:
+    return found[:7] + found[8:]
+
+
+def write_a_transaction_again(found: list[Found]) -> list[Found]:
+    again = found[6:9]
+    return [*found[:9], *_later(again, number=9), *found[9:]]
+
+
+def swap_two(found: list[Found]) -> list[Found]:
+    return [*found[:7], found[8], found[7], *found[9:]]
+
+
+def show_an_aborted_one(found: list[Found]) -> list[Found]:
+    [seen] = _later(found[6:7], number=9)
+    assert seen.transaction is not None
+    return [*found[:9], replace(seen, transaction=replace(seen.transaction, outcome=Outcome.ABORTED)), *found[9:]]
+
+
+def begin_counting_again(found: list[Found]) -> list[Found]:
+    return [*found[:7], replace(found[7], value=b"another"), *found[8:]]
+
+
+def _later(found: Sequence[Found], number: int) -> list[Found]:
+    """The same records, written again behind all others in a transaction of their own."""
+    return [
+        replace(each, place=Place(TARGETS[1], 100 + index), transaction=replace(each.transaction, number=number))
+        for index, each in enumerate(found)
+        if each.transaction is not None
+    ]
+
+
+@pytest.mark.parametrize("judge", [whole, since])
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (lose_a_transaction, "3 lost"),
+        (lose_one_of_a_transaction, "1 torn"),
+        (write_a_transaction_again, "3 duplicated"),
+        (swap_two, "1 reordered"),
+        (show_an_aborted_one, "1 aborted"),
+        (begin_counting_again, "1 disagrees"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_else(judge: Judged, spoil: Spoil, named: str) -> None:
+    assert judge(RIGHT).verdict is Verdict.HELD
+    check = judge(spoil(RIGHT))
+    assert (check.verdict, check.said) == (Verdict.BROKEN, f"of the output: {named}")
+
+
+def test_an_aborted_record_is_named_wherever_it_stands_before_the_checkpoint_too() -> None:
+    [seen] = _later(RIGHT[:1], number=9)
+    assert seen.transaction is not None
+    aborted = replace(seen, transaction=replace(seen.transaction, outcome=Outcome.ABORTED))
+    assert since([aborted, *RIGHT]).said == "of the output: 1 aborted"
+
+
+def test_a_finding_says_whose_transaction_it_is() -> None:
+    [finding] = whole(show_an_aborted_one(RIGHT)).findings
+    assert "aborted transaction 9 of producer 0/0" in finding
+
+
+def last_checkpoint(position: int) -> CheckpointMetadata:
+    held = (PartitionPosition(SOURCES[0], "id", Position(position)),)
+    snapshot = SubtaskSnapshot(SubtaskIndex(0), held, StateHandle("chk-1/subtask-0", "", 0, 0), ())
+    kind = CheckpointKind.PERIODIC
+    return CheckpointMetadata("job", CheckpointId(1), AttemptId(1), 1, kind, 0, 0, (snapshot,))
+
+
+@pytest.mark.parametrize(
+    ("position", "state", "named"),
+    [
+        pytest.param(12, {b"a": b"11"}, "state: key b'a' holds b'11', and the input makes it b'12'", id="behind"),
+        pytest.param(12, {}, "state: key b'a' holds None", id="missing"),
+        pytest.param(12, {b"a": b"12", b"b": b"1"}, "state: key b'b' holds b'1'", id="of nobody"),
+        pytest.param(11, {b"a": b"12"}, "position: in[0]@11, but the input ends at 12", id="position"),
+    ],
+)
+def test_state_that_disagrees_with_the_output_is_named(position: int, state: dict[bytes, bytes], named: str) -> None:
+    ends = {SOURCES[0]: Position(RECORDS)}
+    assert judge_state(last_checkpoint(12), ends, {b"a": b"12"}, {b"a": b"12"}).verdict is Verdict.HELD
+    check = judge_state(last_checkpoint(position), ends, {b"a": b"12"}, state)
+    assert check.verdict is Verdict.BROKEN
+    assert [finding.startswith(named) for finding in check.findings] == [True]
