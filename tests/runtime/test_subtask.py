@@ -139,6 +139,11 @@ class FakeStorage:
             raise CheckpointDeclined(self.refuse)
         return StateHandle(f"chk-{checkpoint_id}/subtask-{subtask}", "digest", 1, 1)
 
+    def put_changes(
+        self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, base: CheckpointId, written: bytes, key_count: int
+    ) -> StateHandle:
+        raise AssertionError("the state in memory gives no account of its changes")
+
 
 @dataclass
 class Stage:

@@ -5,58 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.disks import FAULTS, FailingDisk, Fault, PowerCut, SteppedDisk, StoppingDisk, count_steps, under_files
+from tests.state.faulty import Store, contents
 from twopc.errors import CheckpointDeclined, Unavailable
 from twopc.protocol.facts import StateHandle
-from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.state.storage import CheckpointStorage
 
-SUBTASK = SubtaskIndex(0)
 each_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-
-
-@dataclass
-class Store:
-    """A store of snapshots, and a worker's folder with files as RocksDB makes them: SSTs, which stay, and others."""
-
-    root: Path
-    local: Path
-
-    def __post_init__(self) -> None:
-        self.storage = CheckpointStorage(self.root)
-
-    def snapshot(self, number: int) -> Path:
-        """Take snapshot `number`: one new SST, those of the snapshots before, and files that are written anew."""
-        folder = self.local / str(number)
-        folder.mkdir(parents=True)
-        for each in range(1, number + 1):
-            sst = self.local / f"{each:06d}.sst"
-            if not sst.exists():
-                sst.write_bytes(b"%d" % each * 500)
-            (folder / sst.name).hardlink_to(sst)
-        (folder / "MANIFEST-1").write_bytes(b"manifest of %d" % number)
-        (folder / "CURRENT").write_bytes(b"MANIFEST-1\n")
-        return folder
-
-    def put(self, number: int, folder: Path) -> StateHandle:
-        return self.storage.put(CheckpointId(number), SUBTASK, folder, number)
-
-    def fetched(self, handle: StateHandle, name: str) -> dict[str, bytes]:
-        into = self.local / name
-        CheckpointStorage(self.root).fetch(handle, into)
-        return contents(into)
-
-    def names(self) -> list[str]:
-        return sorted(path.relative_to(self.root).as_posix() for path in self.root.glob("chk-*/*"))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from typing import Protocol
 
 from twopc.errors import CheckpointDeclined
 from twopc.protocol.facts import PartitionPosition, StateHandle
-from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.state.backend import Frozen, StateBackend
+from twopc.state.changes import Changes
 from twopc.state.positions import write_positions
 
 
@@ -21,19 +22,30 @@ class SnapshotStorage(Protocol):
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
     ) -> StateHandle: ...
 
+    def put_changes(
+        self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, base: CheckpointId, written: bytes, key_count: int
+    ) -> StateHandle: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a snapshot will hold, fixed and not yet written; `key_count` is an estimate, for people."""
+    """What a snapshot will hold, fixed and not yet written; `key_count` is an estimate, for people.
+
+    `state` is whole, or what was written since the whole one that was taken for the checkpoint `base`.
+    """
 
     checkpoint_id: CheckpointId
-    state: Frozen
+    state: Frozen | Changes
+    base: CheckpointId
     folder: Path
     key_count: int
 
 
 class SubtaskStore:
-    """Takes snapshots of one subtask's state. `take` is the loop's; other threads `write` and `put`."""
+    """Takes snapshots of one subtask's state. `take` is the loop's; other threads `write` and `put`.
+
+    The first snapshot is whole, and so is each that follows a failure: changes may only stand on what was stored.
+    """
 
     def __init__(
         self, subtask: SubtaskIndex, backend: StateBackend, storage: SnapshotStorage, work_folder: Path
@@ -42,6 +54,8 @@ class SubtaskStore:
         self._backend = backend
         self._storage = storage
         self._work_folder = work_folder
+        self._base = NO_CHECKPOINT
+        self._whole_next = True
 
     def take(self, checkpoint_id: CheckpointId, positions: tuple[PartitionPosition, ...]) -> Taken:
         """Fix positions and state; raise CheckpointDeclined if the disk refuses."""
@@ -50,18 +64,38 @@ class SubtaskStore:
             write_positions(self._backend, positions)
         except OSError as error:
             raise CheckpointDeclined(f"no snapshot could be taken in {folder.parent}: {error}") from error
-        return Taken(checkpoint_id, self._backend.freeze(), folder, self._backend.key_count())
+        state: Frozen | Changes | None = None
+        if self._whole_next:
+            self._whole_next = False
+        else:
+            state = self._backend.changes()
+        if state is None:
+            state, self._base = self._backend.freeze(), checkpoint_id
+        return Taken(checkpoint_id, state, self._base, folder, self._backend.key_count())
 
     def write(self, taken: Taken) -> None:
         """Write what was taken into a local folder of its own; raises CheckpointDeclined."""
+        if isinstance(taken.state, Changes):
+            return
         try:
             taken.state.write(taken.folder)
         except CheckpointDeclined:
+            self._whole_next = True
             shutil.rmtree(taken.folder, ignore_errors=True)
             raise
 
     def put(self, taken: Taken) -> StateHandle:
         """Store a snapshot that was written, and let go of the local folder; raises CheckpointDeclined."""
+        try:
+            return self._put(taken)
+        except CheckpointDeclined:
+            self._whole_next = True
+            raise
+
+    def _put(self, taken: Taken) -> StateHandle:
+        if isinstance(taken.state, Changes):
+            written = taken.state.encode()
+            return self._storage.put_changes(taken.checkpoint_id, self._subtask, taken.base, written, taken.key_count)
         try:
             return self._storage.put(taken.checkpoint_id, self._subtask, taken.folder, taken.key_count)
         finally:

@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from twopc.state.changes import Changes
 
 
 class Family(Enum):
@@ -63,6 +66,10 @@ class StateBackend(ABC):
 
         Reads go on meanwhile; the next write may wait until the snapshot is written.
         """
+
+    def changes(self) -> Changes | None:
+        """Return what was written since the last `freeze`; None if that is unknown, or too much to store by itself."""
+        return None
 
     def snapshot(self, folder: Path) -> None:
         """Write a snapshot of the whole state into `folder` at once."""

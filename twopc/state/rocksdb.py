@@ -9,6 +9,7 @@ Invariants:
 - An iterator that meets a damaged block ends as if there were no more keys: its status is asked after every scan.
 - The write-ahead log is off: a snapshot is the durability.
 - From `freeze` until its snapshot is written, nothing is: writers wait, readers don't.
+- A snapshot that holds changes (`twopc.state.changes`) is opened with them written to it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from rocksdict import (
 
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.state.backend import Family, StateBackend
+from twopc.state.changes import ChangeLog, Changes, changes_in
 from twopc.state.layout import after_prefix
 
 MIB = 1024 * 1024
@@ -92,6 +94,7 @@ class RocksDBBackend(StateBackend):
         self._handles = {family: self._db.get_column_family_handle(family.value) for family in Family}
         self._write_options = _without_log()
         self._not_frozen = threading.Lock()
+        self._log = ChangeLog()
 
     @classmethod
     def open_fresh(cls, folder: Path) -> RocksDBBackend:
@@ -107,14 +110,28 @@ class RocksDBBackend(StateBackend):
     @classmethod
     def open_restored(cls, folder: Path) -> RocksDBBackend:
         """Open what a snapshot holds, in place; raise CheckpointCorrupted if it can't be what was written."""
-        return cls._opened(folder, AccessType.read_write())
+        written = changes_in(folder)
+        backend = cls._opened(folder, AccessType.read_write())
+        try:
+            for family, items in written.families.items() if written is not None else ():
+                backend.put_many(family, list(items.items()))
+        except BaseException:
+            backend.close()
+            raise
+        return backend
 
     @classmethod
     def open_read_only(cls, folder: Path) -> RocksDBBackend:
-        """Open what a snapshot holds as it is, to look at: nothing can be written, nothing is compacted.
+        """Open what a snapshot holds as it is, to look at: nothing can be written.
 
-        RocksDB still writes a log of its own into `folder`: it must be a private one.
+        RocksDB still writes files of its own into `folder`: it must be a private one.
         """
+        if changes_in(folder) is not None:
+            backend = cls.open_restored(folder)
+            try:
+                backend._flush()
+            finally:
+                backend.close()
         return cls._opened(folder, AccessType.read_only())
 
     @classmethod
@@ -160,6 +177,7 @@ class RocksDBBackend(StateBackend):
             else:
                 put(key, value, handle)
         self._write(batch)
+        self._log.note(family, items)
 
     def scan(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         try:
@@ -194,13 +212,18 @@ class RocksDBBackend(StateBackend):
         batch = WriteBatch(raw_mode=True)
         batch.delete_range(prefix, end, self._handles[family])
         self._write(batch)
+        self._log.give_up()
 
     def key_count(self) -> int:
         return self._families[Family.KEYED].property_int_value("rocksdb.estimate-num-keys") or 0
 
     def freeze(self) -> FrozenDatabase:
         self._not_frozen.acquire()
+        self._log.restart()
         return FrozenDatabase(self._db, self._not_frozen, self._write_options)
+
+    def changes(self) -> Changes | None:
+        return self._log.since_base()
 
     def close(self) -> None:
         self._handles.clear()
@@ -208,6 +231,13 @@ class RocksDBBackend(StateBackend):
         for family in self._families.values():
             family.close()
         self._db.close()
+
+    def _flush(self) -> None:
+        try:
+            for family in self._families.values():
+                family.flush()
+        except Exception as error:
+            raise OSError(errno.EIO, f"RocksDB can't write: {error}", str(self._folder)) from error
 
     def _write(self, batch: WriteBatch) -> None:
         try:

@@ -8,6 +8,8 @@ Invariants:
   again, because a second fsync may succeed over lost pages: its bytes are copied to a new file instead.
 - SST files never change, so they are hard-linked: from the subtask's folder, or from its snapshot before, or else
   copied. All other files are copied, in both directions: a running RocksDB writes to its own.
+- Where a snapshot is the whole one before and what was written since, it has all files of that one, linked: in the
+  checkpoint folder nothing changes.
 - What is fetched is verified where it will be opened, before it is opened: names, types, sizes and digests.
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +27,7 @@ from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolat
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import subtask_folder
-from twopc.state import layout, manifest
+from twopc.state import changes, layout, manifest
 from twopc.state.filecopy import FileIdentity, copy_file, digest_of, link_file, seal_file
 from twopc.state.manifest import Manifest, StoredFile
 from twopc.stored import read_fact
@@ -34,10 +37,14 @@ _IMMUTABLE_SUFFIX = ".sst"
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """A snapshot that this process put, from which the next may link."""
+    """A snapshot that this process put, from which the next may link; `base` is the whole one that it stands on."""
 
     folder: Path
-    digests: dict[str, str]
+    base: CheckpointId
+    files: tuple[StoredFile, ...]
+
+    def digest_of(self, name: str) -> str | None:
+        return next((file.sha256 for file in self.files if file.name == name), None)
 
 
 class CheckpointStorage:
@@ -53,6 +60,42 @@ class CheckpointStorage:
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
     ) -> StateHandle:
         """Store the files of `local_folder`, incrementally; raise CheckpointDeclined if the disk refuses."""
+        return self._put(
+            checkpoint_id,
+            subtask,
+            checkpoint_id,
+            key_count,
+            lambda unfinished: self._fill(unfinished, checkpoint_id, subtask, local_folder),
+        )
+
+    def put_changes(
+        self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, base: CheckpointId, written: bytes, key_count: int
+    ) -> StateHandle:
+        """Store what `base`, a snapshot that was put whole, has, and what was written since.
+
+        Raises CheckpointDeclined if the disk refuses, or the snapshot that was put last doesn't stand on `base`.
+        """
+        previous = self._previous.get(subtask)
+        if previous is None or previous.base != base:
+            raise CheckpointDeclined(
+                f"the snapshot of subtask {subtask} is what was written since checkpoint {base}, which was not stored"
+            )
+        return self._put(
+            checkpoint_id,
+            subtask,
+            base,
+            key_count,
+            lambda unfinished: _fill_from(previous, unfinished, checkpoint_id, subtask, written),
+        )
+
+    def _put(
+        self,
+        checkpoint_id: CheckpointId,
+        subtask: SubtaskIndex,
+        base: CheckpointId,
+        key_count: int,
+        fill: Callable[[Path], list[StoredFile]],
+    ) -> StateHandle:
         path = subtask_folder(checkpoint_id, subtask)
         target = self._root / path
         parent = target.parent
@@ -62,7 +105,9 @@ class CheckpointStorage:
         try:
             files.make_folder(parent)
             files.disk.make_folder(unfinished)
-            contents = self._fill(unfinished, checkpoint_id, subtask, local_folder, key_count)
+            contents = Manifest.of(fill(unfinished), key_count)
+            encoded = contents.encode()
+            files.write_new(unfinished / manifest.FILE_NAME, encoded)
             reached(CrashPoint.BEFORE_SEAL, checkpoint=checkpoint_id, subtask=subtask)
             files.publish_folder(unfinished, target)
         except OSError as error:
@@ -75,10 +120,10 @@ class CheckpointStorage:
         except BaseException:
             files.discard(unfinished)
             raise
-        self._previous[subtask] = _Stored(target, {file.name: file.sha256 for file in contents.files})
+        self._previous[subtask] = _Stored(target, base, contents.files)
         return StateHandle(
             path=path,
-            manifest_sha256=hashlib.sha256(contents.encode()).hexdigest(),
+            manifest_sha256=hashlib.sha256(encoded).hexdigest(),
             size_bytes=contents.size_bytes,
             key_count=key_count,
         )
@@ -99,13 +144,8 @@ class CheckpointStorage:
             ) from error
 
     def _fill(
-        self,
-        unfinished: Path,
-        checkpoint_id: CheckpointId,
-        subtask: SubtaskIndex,
-        local_folder: Path,
-        key_count: int,
-    ) -> Manifest:
+        self, unfinished: Path, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path
+    ) -> list[StoredFile]:
         known = self._digests.get(subtask, {})
         digests: dict[FileIdentity, str] = {}
         stored = []
@@ -120,10 +160,8 @@ class CheckpointStorage:
             else:
                 stored.append(StoredFile(source.name, *copy_file(source, target)))
             reached(CrashPoint.IN_STORE, checkpoint=checkpoint_id, subtask=subtask)
-        contents = Manifest.of(stored, key_count)
-        files.write_new(unfinished / manifest.FILE_NAME, contents.encode())
         self._digests[subtask] = digests
-        return contents
+        return stored
 
     def _place(self, source: Path, target: Path, subtask: SubtaskIndex, identity: FileIdentity, digest: str) -> None:
         """Have the immutable `source` at `target`: linked from itself, else from the snapshot before, else copied."""
@@ -132,7 +170,7 @@ class CheckpointStorage:
                 self._seal(target, identity, digest)
             return
         previous = self._previous.get(subtask)
-        same = previous is not None and previous.digests.get(source.name) == digest
+        same = previous is not None and previous.digest_of(source.name) == digest
         if previous is not None and same and link_file(previous.folder / source.name, target):
             return
         _, copied = copy_file(source, target)
@@ -146,6 +184,20 @@ class CheckpointStorage:
             # What is read of it from now on may be less than was written: a copy must still have this digest.
             self._unsynced[identity] = digest
             raise
+
+
+def _fill_from(
+    previous: _Stored, unfinished: Path, checkpoint_id: CheckpointId, subtask: SubtaskIndex, written: bytes
+) -> list[StoredFile]:
+    """Link what the snapshot before has of the whole one that it stands on, and write the changes beside it."""
+    base = [file for file in previous.files if file.name != changes.FILE_NAME]
+    for file in base:
+        source, target = previous.folder / file.name, unfinished / file.name
+        if not link_file(source, target) and StoredFile(file.name, *copy_file(source, target)) != file:
+            raise OSError(f"{source} is no longer what was stored, or the disk returned other bytes")
+        reached(CrashPoint.IN_STORE, checkpoint=checkpoint_id, subtask=subtask)
+    files.write_new(unfinished / changes.FILE_NAME, written)
+    return [*base, StoredFile(changes.FILE_NAME, len(written), hashlib.sha256(written).hexdigest())]
 
 
 def _verified_manifest(root: Path, handle: StateHandle) -> Manifest:

@@ -222,6 +222,11 @@ class SimSnapshots:
             raise CheckpointDeclined(f"simulated: {error}") from error
         return StateHandle(path, hashlib.sha256(data).hexdigest(), len(data), key_count)
 
+    def put_changes(
+        self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, base: CheckpointId, written: bytes, key_count: int
+    ) -> StateHandle:
+        raise ProtocolViolation("the state in memory gives no account of its changes")
+
     def fetch(self, handle: StateHandle, into: Path) -> None:
         try:
             data = (self._folder.top / handle.path / STATE_FILE).read_bytes()
