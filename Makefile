@@ -42,7 +42,7 @@ generate: setup  ## Make the code of the wire from proto/, and the tables of doc
 
 test-quick: setup  ## Tests that need no JVM
 	@echo "== test-quick"
-	$(PYTEST) -q
+	$(PYTEST) -q -n 2
 
 test-simulation: setup  ## 20,000 simulated runs, from the seed FIRST (0), and every mutant; no JVM
 	@echo "== test-simulation"

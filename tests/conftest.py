@@ -5,10 +5,11 @@ Where a run is spread over several processes, each has a broker of its own, and 
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -40,6 +41,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_seconds_allowed, reverse=True)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what lives until the end, thousands of tests and their modules, out of every search for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def _seconds_allowed(item: pytest.Item) -> float:
     own = item.get_closest_marker("timeout")
     return float(own.args[0] if own is not None else item.config.getini("timeout"))
@@ -51,6 +63,14 @@ def _announcements(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if FOLDER_VARIABLE not in os.environ:
             patch.setenv(FOLDER_VARIABLE, str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unsynced() -> Iterator[None]:
+    """Wait for no disk in the tests' own process: those about a loss of power bring disks that forget (`disks.py`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
 

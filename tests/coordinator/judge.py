@@ -26,14 +26,22 @@ class Judge(Recorder):
         self.answers: Counter[str] = Counter()
         self._disk = disk
         self._settings = settings
+        self._ledger: tuple[frozenset[str], Ledger] | None = None
         self._in_flight: dict[int, CheckpointKind | None] = {}
         self.triggered: set[int] = history.triggered if history else set()
         self.completed: set[int] = history.completed if history else set()
         self.aborted: set[int] = history.aborted if history else set()
         self.savepoints: set[int] = history.savepoints if history else set()
 
+    def _durable(self) -> Ledger:
+        """What is on the disk now, read again when there are other files: none of them ever changes."""
+        names = frozenset(self._disk.files)
+        if self._ledger is None or self._ledger[0] != names:
+            self._ledger = names, Ledger(JOB, self._disk)
+        return self._ledger[1]
+
     def send(self, session: SessionId, message: ToSubtask) -> None:
-        ledger = Ledger(JOB, self._disk)
+        ledger = self._durable()
         match message:
             case Trigger(number):
                 assert ledger.state.last_reserved >= number, "triggered before the id was durable"
@@ -64,7 +72,7 @@ class Judge(Recorder):
             case "completed" | "aborted":
                 self._ended(event)
             case "confirmed":
-                completed = Ledger(JOB, self._disk).state.find(event.checkpoint_id)
+                completed = self._durable().state.find(event.checkpoint_id)
                 assert completed is not None
                 assert not completed.outstanding, "confirmed before the confirmations were durable"
         super().publish(event)

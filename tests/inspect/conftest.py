@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
-from twopc import files
-from twopc.disk import Disk
-
-
-class Unsynced(Disk):
-    """A disk that takes no time to be sure: none of these tests is about a crash."""
-
-    def sync(self, descriptor: int) -> None:
-        pass
-
-    def sync_folder(self, path: Path) -> None:
-        pass
-
-
-@pytest.fixture(autouse=True, scope="module")
-def unsynced() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "disk", Unsynced())
-        yield
 
 
 def stored(root: Path) -> JobWithState:

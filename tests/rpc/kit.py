@@ -52,7 +52,7 @@ class ScriptedSubtask:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            for message in self.link.receive(timeout=0.05):
+            for message in self.link.receive(timeout=0.01):
                 self.heard.append(message)
                 if not isinstance(message, Welcome):
                     self.answer(message)

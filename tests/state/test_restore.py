@@ -60,7 +60,7 @@ class Job:
     def run(
         self, snapshots: Sequence[SubtaskSnapshot], parallelism: int, *, write: bool = False
     ) -> list[SubtaskSnapshot]:
-        """Restore all subtasks, write all keys if asked to, and take the next checkpoint."""
+        """Restore all subtasks, write all keys or expect them, and take the next checkpoint."""
         self.checkpoint += 1
         taken = []
         for subtask in range(parallelism):
@@ -70,6 +70,8 @@ class Job:
                 if write:
                     KeyedState(backend).put_many("count", [(p, key, value(p, key)) for p in mine for key in KEYS])
                     OperatorState(backend).put("own", b"of %d" % subtask)
+                else:
+                    self._expect_state_of(backend, mine)
                 taken.append(self.store(backend, subtask, mine))
             finally:
                 backend.close()
@@ -82,12 +84,15 @@ class Job:
             mine = share(subtask, parallelism)
             backend = self.restore(snapshots, subtask, mine)
             try:
-                keys = [(partition, key) for partition in mine for key in KEYS]
-                assert KeyedState(backend).get_many("count", keys) == [value(*address) for address in keys]
-                assert len(list(backend.scan(Family.KEYED))) == len(keys)
-                assert {position.partition for position in read_positions(backend)} == set(mine)
+                self._expect_state_of(backend, mine)
             finally:
                 backend.close()
+
+    def _expect_state_of(self, backend: RocksDBBackend, mine: list[TopicPartition]) -> None:
+        keys = [(partition, key) for partition in mine for key in KEYS]
+        assert KeyedState(backend).get_many("count", keys) == [value(*address) for address in keys]
+        assert len(list(backend.scan(Family.KEYED))) == len(keys)
+        assert {position.partition for position in read_positions(backend)} == set(mine)
 
 
 @pytest.fixture
@@ -108,8 +113,8 @@ def test_rescaling_keeps_every_key_with_its_partition(job: Job, parallelisms: tu
     first, *rest = parallelisms
     snapshots = job.run([], first, write=True)
     for parallelism in rest:
-        job.expect_everything(snapshots, parallelism)
         snapshots = job.run(snapshots, parallelism)
+    job.expect_everything(snapshots, 1)
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
