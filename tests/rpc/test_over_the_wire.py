@@ -45,7 +45,6 @@ def serve(tmp_path: Path, closing: Closing) -> Callable[..., tuple[CoordinatorSe
         client = JobClient(bound, token=token, patience_seconds=10)
         closing(server.stop)
         closing(client.close)
-        client.wait_ready(timeout=10)
         return server, bound, client
 
     return start
