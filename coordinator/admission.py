@@ -1,12 +1,13 @@
 """What a subtask says, before anybody acts on it, keeps it or passes it on.
 
 Invariants: no text goes further than `twopc.rpc.wording` lets it; a state handle names its own place in the job's
-checkpoint folder, and nothing else.
+checkpoint folder, and nothing else; a duration is a number, which JSON can hold.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
 
 from twopc.errors import ProtocolViolation
 from twopc.protocol.layout import subtask_folder
@@ -24,6 +25,8 @@ def admitted(message: ToCoordinator) -> ToCoordinator:
             expected = subtask_folder(message.checkpoint_id, message.snapshot.subtask)
             if message.snapshot.state.path != expected:
                 raise ProtocolViolation(f"an acknowledgement names state elsewhere than in {expected}")
+            if not all(isfinite(each) and each >= 0 for each in message.durations):
+                raise ProtocolViolation("an acknowledgement tells of a duration that is none")
             return message
         case Decline():
             return replace(message, reason=outward(message.reason))

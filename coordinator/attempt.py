@@ -234,7 +234,7 @@ class RunningAttempt:
         elif ack.snapshot.subtask != member.subtask:
             message = f"subtask {member.subtask} acknowledged with a snapshot of subtask {ack.snapshot.subtask}"
             self._aborts.abort(pending, FailureReason.CHECKPOINT_DECLINED, message, out)
-        elif pending.acknowledge(ack):
+        elif pending.acknowledge(ack, out.now):
             out.publish(
                 JobEventKind.ACKNOWLEDGED,
                 checkpoint_id=ack.checkpoint_id,

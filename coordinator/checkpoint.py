@@ -15,6 +15,10 @@ from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import CheckpointCompleted
 from twopc.protocol.messages import Ack
+from twopc.protocol.times import SubtaskTimes
+
+_DIGITS = 2
+"""Of milliseconds: what a person can make something of."""
 
 
 @dataclass(slots=True)
@@ -27,6 +31,7 @@ class PendingCheckpoint:
     parallelism: int
     triggered: Instant
     _acks: dict[SubtaskIndex, Ack] = field(default_factory=dict)
+    _times: dict[SubtaskIndex, SubtaskTimes] = field(default_factory=dict)
 
     @property
     def kind(self) -> CheckpointKind:
@@ -41,12 +46,15 @@ class PendingCheckpoint:
         """Whether nothing else may be triggered before it has ended."""
         return self.kind.ends_job or self.kind.is_savepoint
 
-    def acknowledge(self, ack: Ack) -> bool:
+    def acknowledge(self, ack: Ack, now: Instant) -> bool:
         """Enter an acknowledgement; return False for a repeated one."""
         subtask = ack.snapshot.subtask
         if subtask in self._acks:
             return False
         self._acks[subtask] = ack
+        pre_commit, pause, write, store = (round(each, _DIGITS) for each in ack.durations)
+        since_trigger = now.monotonic_ms - self.triggered.monotonic_ms
+        self._times[subtask] = SubtaskTimes(pre_commit, pause, write, store, since_trigger)
         return True
 
     @property
@@ -78,6 +86,7 @@ class PendingCheckpoint:
             acknowledged_ms=now.unix_ms,
             snapshots=tuple(self._acks[subtask].snapshot for subtask in sorted(self._acks)),
             label=self.wanted.label,
+            times=tuple(self._times[subtask] for subtask in sorted(self._times)),
         )
 
 

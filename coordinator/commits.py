@@ -92,6 +92,10 @@ class Commits:
         """The greatest checkpoint of which all commits are stored; 0 for none."""
         return self._stored.everywhere
 
+    def completed_at(self, checkpoint_id: CheckpointId) -> Instant | None:
+        """When this checkpoint completed; None if that was before this attempt, or all have committed it."""
+        return self._completed_at.get(checkpoint_id)
+
     def pop_completed_at(self, checkpoint_id: CheckpointId) -> Instant | None:
         """When this checkpoint completed; that, and when earlier ones did, no longer matters after this."""
         at = self._completed_at.get(checkpoint_id)

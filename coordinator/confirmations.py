@@ -75,7 +75,10 @@ class Confirmations:
         names = claimed_names(self._commits.claims, state.completed)
         if names:
             self._storing = True
-            out.store(CommittablesConfirmed(max(names.values()), tuple(sorted(names))))
+            newest = max(names.values())
+            completed = self._commits.completed_at(newest)
+            completed_ms = 0 if completed is None else completed.unix_ms
+            out.store(CommittablesConfirmed(newest, tuple(sorted(names)), completed_ms, out.now.unix_ms))
         else:
             self._enter(out)
         return bool(names)

@@ -42,7 +42,7 @@ def fact_of_request(
         case AttemptRequested():
             return attempt_to_start(state, request, now)
         case ConfirmRequested():
-            return confirmation(state, request)
+            return confirmation(state, request, now)
         case LossDecided():
             return loss_settlement(state, request, now)
         case StopAsked():
@@ -123,14 +123,14 @@ def disposal(state: LedgerState, request: DisposeAsked) -> CheckpointsDisposed:
     return CheckpointsDisposed((request.checkpoint_id,))
 
 
-def confirmation(state: LedgerState, request: ConfirmRequested) -> CommittablesConfirmed | None:
+def confirmation(state: LedgerState, request: ConfirmRequested, now: Instant) -> CommittablesConfirmed | None:
     """The confirmations that are news; None if all of them are stored already."""
     check_attempt(state, request.attempt)
     completed = state.find(request.checkpoint_id)
     if completed is None:
         raise ConfigurationError(f"checkpoint {request.checkpoint_id} can't be confirmed: it is not a completed one")
     names = tuple(sorted(completed.outstanding & frozenset(request.names)))
-    return CommittablesConfirmed(request.checkpoint_id, names) if names else None
+    return CommittablesConfirmed(request.checkpoint_id, names, confirmed_ms=now.unix_ms) if names else None
 
 
 def loss_settlement(state: LedgerState, request: LossDecided, now: Instant) -> LossSettled | None:

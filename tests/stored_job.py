@@ -26,6 +26,7 @@ from twopc.protocol.ledger_facts import (
 )
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import encode_entry
+from twopc.protocol.times import SubtaskTimes
 from twopc.state.backend import Family
 from twopc.state.layout import state_prefix
 from twopc.state.positions import write_positions
@@ -38,7 +39,15 @@ SHARED = b"an SST file that every snapshot holds" * 20
 
 
 class StoredJob:
-    """Two subtasks, one input partition and one transaction each; `checkpoint` completes the next checkpoint."""
+    """Two subtasks, one input partition and one transaction each; `checkpoint` completes the next checkpoint.
+
+    `times` are what its subtasks say of their parts; without any it is as an earlier version left it.
+    """
+
+    times: tuple[SubtaskTimes, ...] = (
+        SubtaskTimes(8.5, 12.0, 20.0, 200.0, 215),
+        SubtaskTimes(7.5, 11.0, 21.0, 230.0, 250),
+    )
 
     def __init__(self, root: Path, job: str = JOB, *, keyed: Mapping[str, Mapping[bytes, bytes]] | None = None) -> None:
         """With `keyed`, each snapshot is RocksDB's, with this state in the subtask's partition."""
@@ -81,11 +90,13 @@ class StoredJob:
             acknowledged_ms=TRIGGERED_MS + 250,
             snapshots=(self._snapshot(0, number), self._snapshot(1, number)),
             label=label,
+            times=self.times,
         )
         self.ledger.store(metadata)
         self.ledger.store(completion_record(metadata))
         if confirmed:
-            self.ledger.store(CommittablesConfirmed(number, tuple(item.name for item in metadata.committables)))
+            names = tuple(item.name for item in metadata.committables)
+            self.ledger.store(CommittablesConfirmed(number, names, TRIGGERED_MS + 253, TRIGGERED_MS + 270))
         return number
 
     def forget(self, *numbers: CheckpointId) -> None:

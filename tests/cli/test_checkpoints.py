@@ -148,6 +148,31 @@ def test_show_latest_tells_which_transactions_are_outstanding(root: Path) -> Non
     assert states == {"txn-0-3": "confirmed", "txn-1-3": "outstanding"}
 
 
+def test_show_tells_when_the_checkpoint_went_through_which_phase(tmp_path: Path) -> None:
+    job = StoredJob(tmp_path / "checkpoints")
+    job.checkpoint()
+    where = ("show", "latest", "--checkpoint-dir", job.root)
+    times = answer(*where)["times"]
+    assert [times[name] - TRIGGERED_MS for name in ("acknowledged_ms", "completed_ms", "confirmed_ms")] == [
+        250,
+        253,
+        270,
+    ]
+    first = {"subtask": 0, "pre_commit_ms": 8.5, "pause_ms": 12, "write_ms": 20, "store_ms": 200}
+    assert times["subtasks"][0] == first | {"waited_ms": 3, "acknowledged_ms": 215}
+    shown = run(*where).stdout
+    for text in ("pre-commit", "8.5", "snapshot written", "253 ms", "all transactions confirmed", "270 ms"):
+        assert text in shown
+
+
+def test_show_has_a_dash_for_times_that_an_earlier_version_did_not_store(root: Path) -> None:
+    times = answer("show", "latest", "--checkpoint-dir", root)["times"]
+    assert (times["completed_ms"], times["confirmed_ms"], times["subtasks"]) == (None, None, [])
+    lines = run("show", "latest", "--checkpoint-dir", root).stdout.splitlines()
+    (confirmed,) = [line for line in lines if "all transactions confirmed" in line]
+    assert confirmed.count(" - ") == 2
+
+
 def test_show_takes_the_path_of_a_checkpoint(root: Path) -> None:
     assert answer("show", root / "flights" / "chk-1")["checkpoint_id"] == 1
 

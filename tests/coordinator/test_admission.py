@@ -39,6 +39,13 @@ def test_state_that_is_not_in_its_own_place_is_refused_without_naming_the_other(
         admitted(replace(HONEST, snapshot=replace(HONEST.snapshot, state=handle)))
 
 
+@pytest.mark.parametrize("duration", [float("nan"), float("inf"), -1.0])
+@pytest.mark.parametrize("name", ["pause_ms", "store_ms", "pre_commit_ms", "write_ms"])
+def test_a_duration_that_is_none_is_refused(name: str, duration: float) -> None:
+    with pytest.raises(ProtocolViolation, match="duration"):
+        admitted(Ack(HONEST.checkpoint_id, HONEST.snapshot, **{name: duration}))
+
+
 def test_text_is_bounded_and_names_no_place_of_a_machine() -> None:
     long = "x" * 10 * TEXT_MAX
     declined = admitted(Decline(checkpoint(7), "no room in /mnt/deep/folder"))

@@ -11,11 +11,12 @@ import pytest
 from coordinator.confirmations import WAIT_MS
 from coordinator.ledger import Ledger
 from coordinator.storage import MemoryStorage, Storage
-from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint
+from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint, snapshot
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ledger_facts import CommittablesConfirmed
-from twopc.protocol.ledger_state import decode_entry
-from twopc.protocol.messages import Committed, Complete, Failed, FencedOff
+from twopc.protocol.ledger_state import LedgerState, decode_entry
+from twopc.protocol.messages import Ack, Committed, Complete, Failed, FencedOff
+from twopc.protocol.times import SubtaskTimes
 
 
 def on_disk(scene: Scene) -> Ledger:
@@ -193,3 +194,32 @@ def calls_of_a_checkpoint(parallelism: int) -> int:
         sys.setprofile(None)
     assert "confirmed 2" in scene.told()
     return count
+
+
+def test_times_of_every_phase_are_stored_with_the_checkpoint_and_its_confirmation() -> None:
+    scene = Scene()
+    scene.run()
+    scene.wait(INTERVAL)
+    triggered = scene.clock.now().unix_ms
+    for subtask in range(2):
+        scene.clock.advance(30)
+        stored = snapshot(subtask, f"t{subtask}")
+        scene.say(subtask, Ack(checkpoint(1), stored, pause_ms=12.3456, store_ms=9, pre_commit_ms=10, write_ms=4))
+    for subtask in range(2):
+        scene.clock.advance(5)
+        scene.committed(subtask, 1)
+    ledger = on_disk(scene)
+    metadata, (completed,) = ledger.metadata(checkpoint(1)), ledger.state.completed
+    assert metadata.times == (SubtaskTimes(10, 12.35, 4, 9, 30), SubtaskTimes(10, 12.35, 4, 9, 60))
+    assert (metadata.triggered_ms, metadata.acknowledged_ms) == (triggered, triggered + 60)
+    assert (completed.completed_ms, completed.confirmed_ms) == (triggered + 60, triggered + 70)
+
+
+def test_a_summary_keeps_the_times_of_a_confirmation() -> None:
+    scene = waiting()
+    for subtask in range(2):
+        scene.committed(subtask, 1)
+    before = on_disk(scene).state.completed
+    scene.start()
+    assert before[0].confirmed_ms > 0
+    assert LedgerState.from_json(on_disk(scene).state.to_json()).completed == before

@@ -33,7 +33,7 @@ def started(attempt: int) -> AttemptStarted:
 
 def metadata(number: int, attempt: int = 1) -> CheckpointMetadata:
     pending = PendingCheckpoint(checkpoint(number), AttemptId(attempt), Wanted(CheckpointKind.PERIODIC, NOW), 1, NOW)
-    pending.acknowledge(Ack(checkpoint(number), snapshot(0, f"t{number}")))
+    pending.acknowledge(Ack(checkpoint(number), snapshot(0, f"t{number}")), NOW)
     return pending.metadata(JOB, NOW)
 
 

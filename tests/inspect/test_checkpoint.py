@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
-from tests.stored_job import JOB, tree
+from tests.stored_job import JOB, TRIGGERED_MS, StoredJob, tree
 from twopc.checkpoint_archive import pack
 from twopc.checkpoint_copy import copy_checkpoint
 from twopc.checkpoint_reference import locate
 from twopc.errors import CheckpointCorrupted, ConfigurationError, UserCodeError
 from twopc.inspect import Checkpoint, StateSize, open_checkpoint
 from twopc.inspect.snapshots import OpenSnapshots
-from twopc.protocol.ids import Position, TopicPartition
+from twopc.protocol.ids import Position, SubtaskIndex, TopicPartition
 from twopc.serde import Avro, Bytes, Json, Serde, String
 
 
@@ -34,6 +34,19 @@ def test_a_checkpoint_tells_positions_and_what_became_of_its_transactions(shared
         ]
         assert [each.subtask for each in checkpoint.subtasks] == [0, 1]
         assert checkpoint.folder == shared.folder / "chk-1"
+
+
+def test_a_checkpoint_tells_when_it_went_through_which_phase(tmp_path: Path) -> None:
+    job = StoredJob(tmp_path / "checkpoints")
+    job.checkpoint()
+    job.checkpoint(confirmed=False)
+    with open_checkpoint(1, checkpoint_dir=job.root) as first, open_checkpoint(2, checkpoint_dir=job.root) as second:
+        told = first.times
+        since = (told.acknowledged_ms, told.completed_ms, told.confirmed_ms)
+        assert [each and each - TRIGGERED_MS for each in since] == [250, 253, 270]
+        assert dict(told.subtasks) == {SubtaskIndex(index): each for index, each in enumerate(job.times)}
+        assert told.subtasks[SubtaskIndex(0)].waited_ms == 215 - 12 - 200
+        assert (second.times.completed_ms, second.times.confirmed_ms) == (None, None)
 
 
 def test_a_transaction_that_nobody_confirmed_is_outstanding_and_one_given_up_is_lost(job: JobWithState) -> None:

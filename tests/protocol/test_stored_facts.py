@@ -18,7 +18,13 @@ from twopc.protocol import facts
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, encode_fact, open_fact
 from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.ledger_facts import ENTRY_TYPES, METADATA_KIND, AttemptEnded, CheckpointCompleted
+from twopc.protocol.ledger_facts import (
+    ENTRY_TYPES,
+    METADATA_KIND,
+    AttemptEnded,
+    CheckpointCompleted,
+    CommittablesConfirmed,
+)
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import SUMMARY_KIND, decode_entry, encode_entry
 from twopc.state.manifest import Manifest
@@ -111,6 +117,14 @@ def test_metadata_of_another_job_is_refused_by_name() -> None:
     data = encode_fact(METADATA_KIND, stored.to_json())
     with pytest.raises(CheckpointCorrupted, match=r"orders/chk-1/metadata\.json is checkpoint 1 of job 'trains'"):
         check_metadata("orders", record(data), data)
+
+
+def test_what_an_earlier_version_stored_without_times_is_read() -> None:
+    metadata = CheckpointMetadata("trains", CheckpointId(1), AttemptId(1), 1, CheckpointKind.PERIODIC, 0, 0, ())
+    earlier = {name: value for name, value in metadata.to_json().items() if name != "times"}
+    assert CheckpointMetadata.from_json(earlier) == metadata
+    confirmed = CommittablesConfirmed.from_json({"checkpoint_id": 1, "names": ["t"]})
+    assert (confirmed.completed_ms, confirmed.confirmed_ms) == (0, 0)
 
 
 def test_metadata_is_encoded_once_and_a_changed_copy_anew() -> None:

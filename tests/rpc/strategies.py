@@ -30,6 +30,7 @@ from twopc.protocol.messages import (
     Trigger,
     Welcome,
 )
+from twopc.protocol.times import SubtaskTimes
 from twopc.rpc.codec import Attach
 
 checkpoints = st.integers(0, 2**63).map(CheckpointId)
@@ -66,6 +67,9 @@ metadata = st.builds(
     triggered_ms=st.integers(0, 2**53),
     acknowledged_ms=st.integers(0, 2**53),
     snapshots=st.lists(snapshots, max_size=3).map(tuple),
+    times=st.lists(
+        st.builds(SubtaskTimes, durations, durations, durations, durations, st.integers(0, 2**53)), max_size=3
+    ).map(tuple),
 )
 progress = st.builds(
     Progress,
@@ -77,7 +81,7 @@ progress = st.builds(
 )
 from_subtask: st.SearchStrategy[ToCoordinator | Attach] = st.one_of(
     st.builds(Attach, text, attempts, subtasks, st.integers(0, 2**31), text, checkpoints, st.booleans()),
-    st.builds(Ack, checkpoints, snapshots, durations, durations),
+    st.builds(Ack, checkpoints, snapshots, durations, durations, durations, durations),
     st.builds(Decline, checkpoints, text),
     st.builds(Committed, checkpoints),
     st.builds(EndOfInput),

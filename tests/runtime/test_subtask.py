@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from twopc.clock import SystemClock
+from twopc.clock import Clock, ManualClock, SystemClock
 from twopc.errors import CheckpointDeclined, ConfigurationError, Fenced, TransactionLost
 from twopc.operators import Chain
 from twopc.protocol.facts import Committable, PartitionPosition, StateHandle
@@ -165,7 +165,13 @@ class Stage:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., Stage]:
-    def build(batches: list[list[bytes]], *, endless: bool = True, sink: RecordingSink | None = None) -> Stage:
+    def build(
+        batches: list[list[bytes]],
+        *,
+        endless: bool = True,
+        sink: RecordingSink | None = None,
+        clock: Clock | None = None,
+    ) -> Stage:
         reader = ScriptedReader(batches, endless)
         sink = sink or RecordingSink()
         storage = FakeStorage()
@@ -176,7 +182,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
             sink=sink,
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path),
             link=link,
-            clock=SystemClock(),
+            clock=clock or SystemClock(),
             snapshot_executor=Inline(),
             store_executor=Inline(),
             commit_executor=Inline(),
@@ -395,3 +401,39 @@ def test_progress_names_the_open_and_the_pending_transactions(make: Callable[...
     progress = stage.sent(Progress)[0]
     assert progress.records_in == 1
     assert progress.pending_transactions == ()
+
+
+class SlowSink(RecordingSink):
+    """Takes 7 ms to pre-commit."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def pre_commit(self, txn: list[bytes], request: PreCommit) -> Committable | None:
+        self._clock.advance(7)
+        return super().pre_commit(txn, request)
+
+
+def test_an_acknowledgement_tells_how_long_each_phase_took(make: Callable[..., Stage]) -> None:
+    clock = ManualClock()
+    stage = make([[b"a"]], sink=SlowSink(clock), clock=clock)
+    store: Any = SubtaskStore
+
+    def slow(method: Any, milliseconds: int) -> Any:
+        def run(*arguments: Any) -> Any:
+            clock.advance(milliseconds)
+            return method(*arguments)
+
+        return run
+
+    trigger(stage, 1)
+    with (
+        patch.object(store, "take", slow(store.take, 5)),
+        patch.object(store, "write", slow(store.write, 20)),
+        patch.object(store, "put", slow(store.put, 30)),
+    ):
+        stage.steps(1)
+    (ack,) = stage.sent(Ack)
+    told = (ack.pre_commit_ms, ack.pause_ms, ack.write_ms, ack.store_ms)
+    assert [round(each, 3) for each in told] == [7, 12, 20, 50]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from twopc.checkpoint_times import times_of
 from twopc.checkpoints import CheckpointEntry
 from twopc.cli.tables import moment, size_text, table
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
@@ -50,7 +51,11 @@ def summarise(job: str, entry: CheckpointEntry) -> dict[str, Any]:
 def describe(job: str, entry: CheckpointEntry, metadata: CheckpointMetadata) -> dict[str, Any]:
     """Return one checkpoint with all that it holds of each subtask."""
     snapshots = [_snapshot(snapshot, entry) for snapshot in metadata.snapshots]
-    return summarise(job, entry) | {"snapshots": snapshots, "losses": [loss.to_json() for loss in entry.losses]}
+    return summarise(job, entry) | {
+        "times": times_of(metadata, entry.completed).to_json(),
+        "snapshots": snapshots,
+        "losses": [loss.to_json() for loss in entry.losses],
+    }
 
 
 def _lost(entry: CheckpointEntry) -> frozenset[str]:

@@ -26,6 +26,7 @@ from twopc.cli.disposing import dispose
 from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
 from twopc.cli.keeping import copy, verify
 from twopc.cli.tables import print_tables
+from twopc.cli.times_report import time_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 
 app = typer.Typer(help="List, show, verify, copy and dispose of completed checkpoints.", no_args_is_help=True)
@@ -76,7 +77,10 @@ def show(
     ] = False,
     output: OutputFormat = Output.TABLE,
 ) -> None:
-    """Show one completed checkpoint: times, positions, transactions and state of every subtask.
+    """Show one completed checkpoint: times of each phase, positions, transactions and state of every subtask.
+
+    Of a subtask's times, "waited" is from the trigger to when its loop took it up, with the way of both messages; the
+    pre-commit is part of how long the loop stood still, and writing part of storing, which goes on beside the loop.
 
     With --bootstrap-servers it says of each position how far behind the end it is, and whether it can still be read
     from: retention may have deleted what comes next, the topic may be another of the same name. What a state holds, key
@@ -106,6 +110,7 @@ def show(
         print_tables(
             [
                 summary_table([description]),
+                *time_tables(description["times"], [each["subtask"] for each in description["snapshots"]]),
                 *detail_tables(description["snapshots"]),
                 *loss_table(description["losses"]),
                 *state_table(description.get("states", ())),

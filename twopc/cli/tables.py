@@ -22,8 +22,11 @@ def table(title: str | None, heads: Iterable[str], rows: Iterable[Iterable[str]]
 
 
 def moment(unix_ms: int) -> str:
-    """A time as it was here, to the millisecond."""
-    return datetime.fromtimestamp(unix_ms / 1000).astimezone().isoformat(" ", "milliseconds")
+    """A time as it was here, to the millisecond; what no calendar holds stays a number."""
+    try:
+        return datetime.fromtimestamp(unix_ms / 1000).astimezone().isoformat(" ", "milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{unix_ms} ms"
 
 
 def size_text(size_bytes: int) -> str:

@@ -1,7 +1,7 @@
 """Look into completed checkpoints from Python: read only, without a job, a coordinator or a broker.
 
 with open_checkpoint("latest", checkpoint_dir="checkpoints", job="flights") as checkpoint:
-    checkpoint.positions, checkpoint.transactions
+    checkpoint.positions, checkpoint.transactions, checkpoint.times
     counts = checkpoint.state("count")
     counts.get("LGA")
     for entry in counts.scan("L"):
@@ -11,19 +11,23 @@ with open_checkpoint(7) as old, open_checkpoint(8) as new:
     changes = list(diff(old, new))
 """
 
+from twopc.checkpoint_times import CheckpointTimes
 from twopc.inspect.checkpoint import Checkpoint, Transaction, open_checkpoint
 from twopc.inspect.difference import Change, ChangeKind, Difference, diff
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.state import State, StateSize
+from twopc.protocol.times import SubtaskTimes
 
 __all__ = [
     "Change",
     "ChangeKind",
     "Checkpoint",
+    "CheckpointTimes",
     "Difference",
     "State",
     "StateEntry",
     "StateSize",
+    "SubtaskTimes",
     "Transaction",
     "diff",
     "open_checkpoint",

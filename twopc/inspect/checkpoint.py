@@ -13,6 +13,7 @@ from typing import Any
 
 from twopc.checkpoint_archive import opened
 from twopc.checkpoint_reference import Located
+from twopc.checkpoint_times import CheckpointTimes, times_of
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.snapshots import OpenSnapshots, all_that_is_wrong
@@ -87,6 +88,11 @@ class Checkpoint:
     def positions(self) -> tuple[PartitionPosition, ...]:
         """The next offset to read, of each input partition."""
         return tuple(sorted(self.metadata.positions, key=lambda position: position.partition))
+
+    @property
+    def times(self) -> CheckpointTimes:
+        """When it went through which phase, and how long each subtask's part took."""
+        return times_of(self.metadata, self._located.entry.completed)
 
     @property
     def transactions(self) -> tuple[Transaction, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.ledger_facts import CheckpointCompleted, LossSettled
+from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed, LossSettled
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +18,15 @@ class CompletedCheckpoint:
     """A completion record, which of its committables are confirmed, and what was decided about those that are lost.
 
     `outstanding` are the names of the committables whose commit nobody has confirmed yet, and about which nothing else
-    is decided.
+    is decided. Of the times, Unix milliseconds, `completed_ms` is known from the first confirmation of its own on, and
+    `confirmed_ms` is of the last so far; 0 before, and where they never will be.
     """
 
     record: CheckpointCompleted
     confirmed: frozenset[str] = frozenset()
     losses: tuple[LossSettled, ...] = ()
+    completed_ms: int = 0
+    confirmed_ms: int = 0
     outstanding: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -48,9 +51,18 @@ class CompletedCheckpoint:
         names = self.record.committables[subtask] if subtask < len(self.record.committables) else ()
         return self.outstanding.intersection(names)
 
-    def confirm(self, names: AbstractSet[str]) -> CompletedCheckpoint:
+    def confirm(self, names: AbstractSet[str], fact: CommittablesConfirmed) -> CompletedCheckpoint:
+        """Enter what this fact says, its names as a set."""
         news = self.outstanding & names
-        return replace(self, confirmed=self.confirmed | news) if news else self
+        if not news:
+            return self
+        completed_ms = fact.completed_ms if fact.checkpoint_id == self.checkpoint_id else 0
+        return replace(
+            self,
+            confirmed=self.confirmed | news,
+            completed_ms=completed_ms or self.completed_ms,
+            confirmed_ms=fact.confirmed_ms,
+        )
 
     def settle(self, loss: LossSettled) -> CompletedCheckpoint:
         return replace(self, losses=(*self.losses, loss))

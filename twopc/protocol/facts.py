@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from twopc.errors import CheckpointCorrupted, ForeignFile, NewerFormat
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.times import SubtaskTimes
 
 FORMAT_VERSION = 1
 
@@ -139,7 +140,8 @@ class SubtaskSnapshot:
 class CheckpointMetadata:
     """All that a restore of one checkpoint needs: one snapshot per subtask. Times are Unix milliseconds.
 
-    `label` is what whoever asked for it called it.
+    `label` is what whoever asked for it called it. `times` has one for each snapshot; none where an earlier version of
+    this program took the checkpoint.
     """
 
     KIND: ClassVar[str] = "checkpoint-metadata"
@@ -153,6 +155,7 @@ class CheckpointMetadata:
     acknowledged_ms: int
     snapshots: tuple[SubtaskSnapshot, ...]
     label: str = ""
+    times: tuple[SubtaskTimes, ...] = ()
     _stored: bytes = field(default=b"", init=False, repr=False, compare=False)
 
     @property
@@ -183,6 +186,7 @@ class CheckpointMetadata:
             "acknowledged_ms": self.acknowledged_ms,
             "snapshots": [snapshot.to_json() for snapshot in self.snapshots],
             "label": self.label,
+            "times": [each.to_json() for each in self.times],
         }
 
     @classmethod
@@ -197,6 +201,7 @@ class CheckpointMetadata:
             acknowledged_ms=int(body["acknowledged_ms"]),
             snapshots=tuple(SubtaskSnapshot.from_json(item) for item in body["snapshots"]),
             label=str(body.get("label", "")),
+            times=tuple(SubtaskTimes.from_json(item) for item in body.get("times", ())),
         )
 
 

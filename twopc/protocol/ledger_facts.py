@@ -124,19 +124,35 @@ class CheckpointCompleted:
 
 @dataclass(frozen=True, slots=True)
 class CommittablesConfirmed:
-    """The transactions with these names, of this checkpoint or of earlier ones, are committed."""
+    """The transactions with these names, of this checkpoint or of earlier ones, are committed.
+
+    Times are Unix milliseconds, for people, and 0 where they are not known: when this checkpoint was completed, so that
+    subtasks were told to commit, and when the coordinator had heard that they have.
+    """
 
     KIND: ClassVar[str] = "committables-confirmed"
 
     checkpoint_id: CheckpointId
     names: tuple[str, ...]
+    completed_ms: int = 0
+    confirmed_ms: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        return {"checkpoint_id": self.checkpoint_id, "names": list(self.names)}
+        return {
+            "checkpoint_id": self.checkpoint_id,
+            "names": list(self.names),
+            "completed_ms": self.completed_ms,
+            "confirmed_ms": self.confirmed_ms,
+        }
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CommittablesConfirmed:
-        return cls(CheckpointId(int(body["checkpoint_id"])), tuple(str(name) for name in body["names"]))
+        return cls(
+            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
+            names=tuple(str(name) for name in body["names"]),
+            completed_ms=int(body.get("completed_ms", 0)),
+            confirmed_ms=int(body.get("confirmed_ms", 0)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class LedgerState:
                     f"checkpoint {fact.checkpoint_id} is confirmed and not completed",
                 )
                 names = frozenset(fact.names)
-                return replace(self, completed=tuple(each.confirm(names) for each in self.completed))
+                return replace(self, completed=tuple(each.confirm(names, fact) for each in self.completed))
             case LossSettled():
                 self._check_loss(fact)
                 settled = (
@@ -147,6 +147,8 @@ class LedgerState:
                     "record": each.record.to_json(),
                     "confirmed": sorted(each.confirmed),
                     "losses": [loss.to_json() for loss in each.losses],
+                    "completed_ms": each.completed_ms,
+                    "confirmed_ms": each.confirmed_ms,
                 }
                 for each in self.completed
             ],
@@ -164,6 +166,8 @@ class LedgerState:
                     CheckpointCompleted.from_json(each["record"]),
                     frozenset(str(name) for name in each["confirmed"]),
                     tuple(LossSettled.from_json(loss) for loss in each.get("losses", ())),
+                    int(each.get("completed_ms", 0)),
+                    int(each.get("confirmed_ms", 0)),
                 )
                 for each in body["completed"]
             ),

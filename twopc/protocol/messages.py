@@ -67,12 +67,18 @@ ToSubtask = Welcome | Trigger | Complete | Abort | Finish | FencedOff | Drain
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """This subtask's part of a checkpoint is stored and pre-committed. Durations are milliseconds."""
+    """This subtask's part of a checkpoint is stored and pre-committed. Durations are those of `SubtaskTimes`."""
 
     checkpoint_id: CheckpointId
     snapshot: SubtaskSnapshot
     pause_ms: float = 0.0
     store_ms: float = 0.0
+    pre_commit_ms: float = 0.0
+    write_ms: float = 0.0
+
+    @property
+    def durations(self) -> tuple[float, ...]:
+        return (self.pre_commit_ms, self.pause_ms, self.write_ms, self.store_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,8 @@ def encode_from_subtask(message: ToCoordinator | Attach) -> pb.FromSubtask:
                     snapshot_json=json.dumps(message.snapshot.to_json()).encode(),
                     pause_ms=message.pause_ms,
                     store_ms=message.store_ms,
+                    pre_commit_ms=message.pre_commit_ms,
+                    write_ms=message.write_ms,
                 )
             )
         case Decline():
@@ -105,7 +107,8 @@ def decode_from_subtask(wire: pb.FromSubtask) -> ToCoordinator | Attach:
         case "ack":
             ack = wire.ack
             snapshot = _decode_snapshot(ack.snapshot_json)
-            return Ack(CheckpointId(ack.checkpoint_id), snapshot, ack.pause_ms, ack.store_ms)
+            durations = (ack.pause_ms, ack.store_ms, ack.pre_commit_ms, ack.write_ms)
+            return Ack(CheckpointId(ack.checkpoint_id), snapshot, *durations)
         case "decline":
             return Decline(CheckpointId(wire.decline.checkpoint_id), wire.decline.reason)
         case "committed":

@@ -25,16 +25,20 @@ class Attach(_message.Message):
     def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., subtask: _Optional[int] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., last_checkpoint_id: _Optional[int] = ..., end_of_input: _Optional[bool] = ...) -> None: ...
 
 class Ack(_message.Message):
-    __slots__ = ("checkpoint_id", "snapshot_json", "pause_ms", "store_ms")
+    __slots__ = ("checkpoint_id", "snapshot_json", "pause_ms", "store_ms", "pre_commit_ms", "write_ms")
     CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_JSON_FIELD_NUMBER: _ClassVar[int]
     PAUSE_MS_FIELD_NUMBER: _ClassVar[int]
     STORE_MS_FIELD_NUMBER: _ClassVar[int]
+    PRE_COMMIT_MS_FIELD_NUMBER: _ClassVar[int]
+    WRITE_MS_FIELD_NUMBER: _ClassVar[int]
     checkpoint_id: int
     snapshot_json: bytes
     pause_ms: float
     store_ms: float
-    def __init__(self, checkpoint_id: _Optional[int] = ..., snapshot_json: _Optional[bytes] = ..., pause_ms: _Optional[float] = ..., store_ms: _Optional[float] = ...) -> None: ...
+    pre_commit_ms: float
+    write_ms: float
+    def __init__(self, checkpoint_id: _Optional[int] = ..., snapshot_json: _Optional[bytes] = ..., pause_ms: _Optional[float] = ..., store_ms: _Optional[float] = ..., pre_commit_ms: _Optional[float] = ..., write_ms: _Optional[float] = ...) -> None: ...
 
 class Decline(_message.Message):
     __slots__ = ("checkpoint_id", "reason")

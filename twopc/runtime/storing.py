@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import dataclass
 
 from twopc.clock import Clock
 from twopc.crashpoints import CrashPoint, reached
@@ -24,6 +25,15 @@ from twopc.runtime.state import SubtaskStore, Taken
 log = logging.getLogger(__name__)
 
 SnapshotOf = Callable[[StateHandle], SubtaskSnapshot]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """How long the data loop stood still for a checkpoint, of that until its pre-commit returned, and until when."""
+
+    ms: float
+    pre_commit_ms: float
+    ended_at: float
 
 
 class Storing:
@@ -48,26 +58,27 @@ class Storing:
         self._guarded = guarded
         self.acknowledged = NO_CHECKPOINT
 
-    def begin(self, taken: Taken, snapshot_of: SnapshotOf, paused_at: float) -> None:
+    def begin(self, taken: Taken, snapshot_of: SnapshotOf, paused_at: float, pre_committed_at: float) -> None:
         """Begin to bring it into storage; the loop has stood still since `paused_at`, and goes on now."""
         now = self._clock.monotonic()
-        pause_ms = (now - paused_at) * 1000
-        self._snapshot_executor.submit(self._guarded, lambda: self._write(taken, snapshot_of, pause_ms, now))
+        pause = Pause((now - paused_at) * 1000, (pre_committed_at - paused_at) * 1000, now)
+        self._snapshot_executor.submit(self._guarded, lambda: self._write(taken, snapshot_of, pause))
 
     def decline(self, checkpoint_id: CheckpointId, error: CheckpointDeclined) -> None:
         """Say that this subtask can't take the checkpoint."""
         log.warning("checkpoint %d declined by subtask %d: %s", checkpoint_id, self._index, error)
         self._link.send(Decline(checkpoint_id, str(error)))
 
-    def _write(self, taken: Taken, snapshot_of: SnapshotOf, pause_ms: float, begun_at: float) -> None:
+    def _write(self, taken: Taken, snapshot_of: SnapshotOf, pause: Pause) -> None:
         try:
             self._store.write(taken)
         except CheckpointDeclined as error:
             self.decline(taken.checkpoint_id, error)
             return
-        self._store_executor.submit(self._guarded, lambda: self._put(taken, snapshot_of, pause_ms, begun_at))
+        write_ms = (self._clock.monotonic() - pause.ended_at) * 1000
+        self._store_executor.submit(self._guarded, lambda: self._put(taken, snapshot_of, pause, write_ms))
 
-    def _put(self, taken: Taken, snapshot_of: SnapshotOf, pause_ms: float, begun_at: float) -> None:
+    def _put(self, taken: Taken, snapshot_of: SnapshotOf, pause: Pause, write_ms: float) -> None:
         checkpoint_id = taken.checkpoint_id
         try:
             handle = self._store.put(taken)
@@ -75,7 +86,7 @@ class Storing:
             self.decline(checkpoint_id, error)
             return
         reached(CrashPoint.AFTER_STORE, checkpoint=checkpoint_id, subtask=self._index)
-        store_ms = (self._clock.monotonic() - begun_at) * 1000
-        self._link.send(Ack(checkpoint_id, snapshot_of(handle), pause_ms, store_ms))
+        store_ms = (self._clock.monotonic() - pause.ended_at) * 1000
+        self._link.send(Ack(checkpoint_id, snapshot_of(handle), pause.ms, store_ms, pause.pre_commit_ms, write_ms))
         reached(CrashPoint.AFTER_ACK, checkpoint=checkpoint_id, subtask=self._index)
         self.acknowledged = checkpoint_id

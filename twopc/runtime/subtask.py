@@ -171,12 +171,13 @@ class Subtask:
             positions = self._parts.reader.positions()
             self._write_back()
             self._pre_commit(checkpoint_id, positions)
+            pre_committed = self._parts.clock.monotonic()
             reached(CrashPoint.BEFORE_SNAPSHOT, checkpoint=checkpoint_id, subtask=self._index)
             taken = self._parts.store.take(checkpoint_id, positions)
         except CheckpointDeclined as error:
             self._storing.decline(checkpoint_id, error)
             return
-        self._storing.begin(taken, self._snapshot_maker(positions), started)
+        self._storing.begin(taken, self._snapshot_maker(positions), started, pre_committed)
 
     def _write_back(self) -> None:
         """Before the flush of the transaction, because the producer sends by itself meanwhile."""

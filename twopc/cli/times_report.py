@@ -1,0 +1,50 @@
+"""When a checkpoint went through which phase, as tables for people; a dash stands for what nobody has written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.table import Table
+
+from twopc.cli.tables import moment, table
+
+UNKNOWN = "-"
+
+_STEPS = {
+    "triggered_ms": "triggered",
+    "acknowledged_ms": "acknowledged by all subtasks",
+    "completed_ms": "completed: durable, and subtasks told to commit",
+    "confirmed_ms": "all transactions confirmed",
+}
+_PHASES = {
+    "waited_ms": "waited",
+    "pre_commit_ms": "pre-commit",
+    "pause_ms": "loop stood still",
+    "write_ms": "snapshot written",
+    "store_ms": "stored",
+    "acknowledged_ms": "acknowledged after",
+}
+
+
+def time_tables(times: Mapping[str, Any], subtasks: Iterable[int]) -> Iterable[Table]:
+    """The times of the whole checkpoint, then those of each subtask's part."""
+    triggered = times["triggered_ms"]
+    yield table("Times", ("step", "at", "after the trigger"), [_step(times, name, triggered) for name in _STEPS])
+    measured = {each["subtask"]: each for each in times["subtasks"]}
+    yield table(
+        "Times of each subtask, ms",
+        ("subtask", *_PHASES.values()),
+        [(str(subtask), *(_figure(measured.get(subtask), name) for name in _PHASES)) for subtask in subtasks],
+    )
+
+
+def _step(times: Mapping[str, Any], name: str, triggered: int) -> tuple[str, ...]:
+    at = times[name]
+    if at is None:
+        return (_STEPS[name], UNKNOWN, UNKNOWN)
+    return (_STEPS[name], moment(at), f"{at - triggered:,} ms")
+
+
+def _figure(measured: Mapping[str, Any] | None, name: str) -> str:
+    return UNKNOWN if measured is None else f"{measured[name]:,.1f}"

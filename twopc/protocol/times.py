@@ -1,0 +1,37 @@
+"""How long the phases of a checkpoint took, as frozen values. Pure; for people, never for a decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskTimes:
+    """One subtask's part, in milliseconds: all but the last on its own clock, which never jumps.
+
+    pre_commit_ms: from when it took the trigger up to when its transaction was flushed and pre-committed.
+    pause_ms: how long its data loop stood still, the pre-commit included.
+    write_ms: from then, beside the loop, to when the snapshot was written into a local folder.
+    store_ms: from then too, to when the snapshot was in checkpoint storage and was acknowledged.
+    acknowledged_ms: from the trigger to the acknowledgement, on the coordinator's clock.
+    """
+
+    pre_commit_ms: float
+    pause_ms: float
+    write_ms: float
+    store_ms: float
+    acknowledged_ms: int
+
+    @property
+    def waited_ms(self) -> float:
+        """What of it was spent on the wire, and waiting until the data loop had put its batch through."""
+        return max(0.0, self.acknowledged_ms - self.pause_ms - self.store_ms)
+
+    def to_json(self) -> list[float]:
+        return [self.pre_commit_ms, self.pause_ms, self.write_ms, self.store_ms, self.acknowledged_ms]
+
+    @classmethod
+    def from_json(cls, body: list[Any]) -> SubtaskTimes:
+        pre_commit, pause, write, store, acknowledged = body
+        return cls(float(pre_commit), float(pause), float(write), float(store), int(acknowledged))
