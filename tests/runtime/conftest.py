@@ -1,0 +1,49 @@
+"""A subtask on its stage; a test plays the coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.kit import FakeStorage, Inline, RecordingSink, ScriptedReader, Stage
+from twopc.clock import Clock, SystemClock
+from twopc.operators import Chain
+from twopc.protocol.ids import SubtaskIndex
+from twopc.runtime.link import MemoryLink
+from twopc.runtime.state import SubtaskStore
+from twopc.runtime.subtask import Parts, Subtask
+from twopc.state.keyed import KeyedState
+from twopc.state.memory import MemoryBackend
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Stage]:
+    def build(
+        batches: list[list[bytes]],
+        *,
+        endless: bool = True,
+        sink: RecordingSink | None = None,
+        clock: Clock | None = None,
+    ) -> Stage:
+        reader = ScriptedReader(batches, endless)
+        sink = sink or RecordingSink()
+        storage = FakeStorage()
+        link, backend = MemoryLink(), MemoryBackend()
+        parts = Parts(
+            reader=reader,
+            chain=Chain((), KeyedState(backend)),
+            sink=sink,
+            store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path),
+            link=link,
+            clock=clock or SystemClock(),
+            snapshot_executor=Inline(),
+            store_executor=Inline(),
+            commit_executor=Inline(),
+        )
+        subtask = Subtask(SubtaskIndex(0), parts, group="g", silence_limit_seconds=60)
+        subtask.begin()
+        return Stage(reader, sink, storage, link, subtask)
+
+    return build

@@ -1,0 +1,156 @@
+"""A scripted source, a recording sink and a storage that can refuse, around one subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from twopc.errors import CheckpointDeclined
+from twopc.protocol.facts import Committable, PartitionPosition, StateHandle
+from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.messages import (
+    Complete,
+    Trigger,
+)
+from twopc.record import Batch
+from twopc.runtime.link import MemoryLink
+from twopc.runtime.subtask import Subtask
+from twopc.sink import JobContext, PreCommit, Settled, TwoPhaseCommitSink
+from twopc.source import SourceReader
+
+PARTITION = TopicPartition("in", 0)
+
+
+class Inline(Executor):
+    """Runs a task at once, on the caller's thread."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@dataclass
+class ScriptedReader(SourceReader):
+    """Gives one batch per poll, then nothing."""
+
+    batches: list[list[bytes]]
+    endless: bool = False
+    read: int = 0
+    committed: list[tuple[int, int]] = field(default_factory=list)
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        if not self.batches:
+            return None
+        values = self.batches.pop(0)
+        self.read += len(values)
+        return Batch([], list(values), keys=list(values))
+
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        return (PartitionPosition(PARTITION, "topic-id", Position(self.read)),)
+
+    def finished(self) -> bool:
+        return not self.endless and not self.batches
+
+    def bound(self) -> None:
+        self.endless = False
+
+    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
+        self.committed.append((checkpoint_id, positions[0].position))
+
+
+@dataclass
+class RecordingSink(TwoPhaseCommitSink[list[bytes]]):
+    """Keeps transactions as lists; says what was done, in order."""
+
+    log: list[str] = field(default_factory=list)
+    fail_pre_commit: Exception | None = None
+    fail_commit: Exception | None = None
+
+    def begin(self) -> list[bytes]:
+        self.log.append("begin")
+        return []
+
+    def write(self, txn: list[bytes], batch: Batch) -> int:
+        txn.extend(batch.values)
+        return len(batch)
+
+    def pre_commit(self, txn: list[bytes], request: PreCommit) -> Committable | None:
+        if self.fail_pre_commit is not None:
+            raise self.fail_pre_commit
+        if not txn:
+            return None
+        self.log.append(f"pre-commit {request.checkpoint_id} {b''.join(txn).decode()}")
+        return Committable(f"t@{request.checkpoint_id}", request.checkpoint_id, SubtaskIndex(0), {})
+
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        if self.fail_commit is not None:
+            raise self.fail_commit
+        self.log.append(f"commit {committable.name} by {proof.checkpoint_id}")
+
+    def release(self, completed: CheckpointId) -> None:
+        self.log.append(f"release {completed}")
+
+    def abort(self, txn: list[bytes]) -> None:
+        self.log.append("abort open")
+
+    def recover(
+        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
+    ) -> list[Settled]:
+        raise NotImplementedError
+
+
+class WitnessingSink(RecordingSink):
+    """Says that its transactions carry the positions."""
+
+    @property
+    def commits_positions(self) -> bool:
+        return True
+
+
+class FakeStorage:
+    """Stores nothing; can refuse."""
+
+    def __init__(self) -> None:
+        self.refuse: str | None = None
+
+    def put(
+        self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
+    ) -> StateHandle:
+        if self.refuse is not None:
+            raise CheckpointDeclined(self.refuse)
+        return StateHandle(f"chk-{checkpoint_id}/subtask-{subtask}", "digest", 1, 1)
+
+    def put_changes(
+        self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, base: CheckpointId, written: bytes, key_count: int
+    ) -> StateHandle:
+        raise AssertionError("the state in memory gives no account of its changes")
+
+
+@dataclass
+class Stage:
+    """A subtask, and what surrounds it."""
+
+    reader: ScriptedReader
+    sink: RecordingSink
+    storage: FakeStorage
+    link: MemoryLink
+    subtask: Subtask
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            self.subtask.step()
+
+    def sent(self, kind: type) -> list[Any]:
+        return [message for message in self.link.sent if isinstance(message, kind)]
+
+
+def trigger(stage: Stage, number: int, *, final: bool = False) -> None:
+    stage.link.deliver(Trigger(CheckpointId(number), final))
+
+
+def complete(stage: Stage, number: int) -> None:
+    stage.link.deliver(Complete(CheckpointId(number)))
