@@ -18,7 +18,7 @@ from coordinator.limits import Limits
 from coordinator.loop import Loop
 from coordinator.service import JobService, SubtaskService
 from coordinator.sessions import Sessions
-from coordinator.storage import FolderStorage
+from coordinator.storage import FolderStorage, check_checkpoint_folder
 from twopc.checkpoints import jobs as jobs_in
 from twopc.clock import SystemClock
 from twopc.errors import ConfigurationError
@@ -61,6 +61,7 @@ class CoordinatorServer:
         allow_insecure: bool = False,
     ) -> None:
         check_address(address, token, tls, allow_insecure)
+        check_checkpoint_folder(checkpoint_dir)
         self._address = address
         self._credentials = None if tls is None else server_credentials(tls)
         clock = SystemClock()

@@ -5,13 +5,33 @@ Both keep the promise of `twopc.files`: a name is created once, whole, or not at
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from pathlib import Path
 from typing import Protocol
 
 from twopc import files
+from twopc.errors import ConfigurationError
 from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_folder, entry_sequence, lost_entries
 from twopc.stored import read_fact
+
+_NEVER_BY_ITSELF = (NotADirectoryError, FileExistsError, FileNotFoundError, PermissionError)
+"""What waiting does not mend; a full disk it may."""
+
+
+def check_checkpoint_folder(path: Path) -> None:
+    """Make the folder of all checkpoints; raise ConfigurationError, which names it, if it can't hold any."""
+    try:
+        files.make_folder(path)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        if isinstance(error, _NEVER_BY_ITSELF) or error.errno == errno.EROFS:
+            raise ConfigurationError(
+                f"checkpoints can't be kept in {path}: {error.strerror}; name a folder that can be written to "
+                "(--checkpoint-dir)"
+            ) from error
 
 
 class Storage(Protocol):

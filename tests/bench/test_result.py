@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twopc.bench.report import html, text
-from twopc.bench.result import BenchResult, compare
+from twopc.bench.result import BenchResult, compare, differing
 from twopc.errors import ConfigurationError
 
 RESULT = BenchResult(
@@ -73,3 +73,12 @@ def test_the_text_has_every_figure_and_the_page_its_charts() -> None:
     compared = compare(RESULT, replace(RESULT, records_per_s=250.0))
     assert "2.00 times, better" in text(RESULT, compared)
     assert html(RESULT, compared).count("<svg") == 4
+
+
+def test_what_was_not_alike_in_two_runs_is_shown_beside_their_figures() -> None:
+    now = replace(RESULT, settings={"parallelism": 2}, versions={"pyspark": "5"})
+    differ = differing(now, RESULT)
+    assert differ == {"parallelism": "2 against 1", "pyspark": "5 against 4"}
+    assert differing(RESULT, RESULT) == {}
+    assert "not alike: parallelism" in text(now, compare(now, RESULT), differ)
+    assert "2 against 1" in html(now, compare(now, RESULT), differ)

@@ -8,6 +8,8 @@ from twopc.bench.result import BenchResult, Comparison
 from twopc.report.chart import Line, histogram, line_chart
 from twopc.report.page import facts, heading, page, table
 
+_ALIKE: Mapping[str, str] = {}
+
 
 def figures(result: BenchResult) -> dict[str, str]:
     """Return every figure of a result by its name, as a person reads it; those not measured are left out."""
@@ -29,20 +31,23 @@ def figures(result: BenchResult) -> dict[str, str]:
     return {name: value for name, value in shown.items() if value}
 
 
-def text(result: BenchResult, compared: Sequence[Comparison] = ()) -> str:
-    """Return the report of a terminal."""
+def text(result: BenchResult, compared: Sequence[Comparison] = (), differ: Mapping[str, str] = _ALIKE) -> str:
+    """Return the report of a terminal; `differ` is what was not the same in the runs that are compared."""
     rows = list(figures(result).items())
     rows += [(f"vs before: {each.name}", _compared(each)) for each in compared]
+    rows += [(f"not alike: {name}", values) for name, values in differ.items()]
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
 
 
-def html(result: BenchResult, compared: Sequence[Comparison] = ()) -> str:
+def html(result: BenchResult, compared: Sequence[Comparison] = (), differ: Mapping[str, str] = _ALIKE) -> str:
     """Return the report as one page, with the charts in it."""
     parts = [facts(figures(result))]
     if compared:
         rows = [(each.name, f"{each.before:,.2f}", f"{each.now:,.2f}", _compared(each)) for each in compared]
         parts += [heading("Against the earlier result"), table(("figure", "before", "now", ""), rows)]
+        if differ:
+            parts += [heading("What was not alike"), facts(differ)]
     parts += [
         heading("Over the run"),
         line_chart("Records read a second", [_line("records/s", result.rates)], "s", "records/s"),

@@ -68,10 +68,14 @@ class BenchResult:
         """Read what `write` wrote; raise ConfigurationError for anything else."""
         try:
             body = json.loads(path.read_text("utf-8"))
+            if not isinstance(body, dict):
+                raise ValueError("it is not a JSON object")
             if body.get("format") != FORMAT:
                 raise ValueError(f"its format is {body.get('format')!r}, not {FORMAT}")
             return cls(**{each.name: body[each.name] for each in fields(cls)})
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except OSError as error:
+            raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(f"{path} is not a result of twopc bench: {error}") from error
 
     def write(self, path: Path) -> None:
@@ -109,3 +113,11 @@ def compare(now: BenchResult, before: BenchResult) -> list[Comparison]:
         for name, new, old, more in pairs
         if new is not None and old is not None
     ]
+
+
+def differing(now: BenchResult, before: BenchResult) -> dict[str, str]:
+    """Return what was not the same in both runs, so that their figures say less: name and both values."""
+    pairs = {"job": (now.job, before.job)}
+    for mine, theirs in ((now.settings, before.settings), (now.versions, before.versions)):
+        pairs |= {name: (mine.get(name), theirs.get(name)) for name in (*mine, *theirs)}
+    return {name: f"{new} against {old}" for name, (new, old) in pairs.items() if new != old}

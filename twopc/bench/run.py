@@ -12,6 +12,8 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+
 from twopc.bench.figures import steady_cpu, steady_rate, summary
 from twopc.bench.load import PacedLoad, produce_all, values_of
 from twopc.bench.plan import BenchPlan
@@ -22,7 +24,8 @@ from twopc.bench.scratch import write_job_file
 from twopc.bench.usage import UsageSampler
 from twopc.config import RunSettings
 from twopc.driver.run import run as run_job
-from twopc.errors import ConfigurationError
+from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.kafka.reachable import await_reachable
 from twopc.kafka.source import KafkaSource
 from twopc.loading import load_job
 from twopc.protocol.job_events import JobEvent, JobEventKind
@@ -34,8 +37,23 @@ REPORTED_LOAD = ("records", "record_bytes", "keys", "partitions", "rate")
 PACKAGES = ("twopc-streams", "confluent-kafka", "pyspark", "rocksdict")
 
 
+class Interrupted(TwoPhaseCommitError):
+    """The benchmark was asked to end before it had measured anything."""
+
+    exit_code = 130
+
+
+def input_of(plan: BenchPlan) -> list[bytes]:
+    """Return the values of the input; raise ConfigurationError if the job can't be benchmarked, or not with these."""
+    source = load_job(plan.job_file).source
+    if not isinstance(source, KafkaSource):
+        raise ConfigurationError(f"{plan.job_file} can't be benchmarked: it must read with KafkaSource")
+    return values_of(plan, source.value)
+
+
 def bench(
     plan: BenchPlan,
+    values: list[bytes],
     settings: RunSettings,
     *,
     say: Callable[[str], None],
@@ -46,23 +64,24 @@ def bench(
 
     `say` is told what is going on. `excluded` are processes whose CPU and memory are not the job's, a local broker's.
     """
-    source = load_job(plan.job_file).source
-    if not isinstance(source, KafkaSource):
-        raise ConfigurationError(f"{plan.job_file} can't be benchmarked: it must read with KafkaSource")
-    values = values_of(plan, source.value)
     name = f"bench-{secrets.token_hex(4)}"
     servers = settings.bootstrap_servers
     # A paced run needs the time at which a record was due; any other that at which its output was appended.
-    stamp = "CreateTime" if plan.rate else "LogAppendTime"
-    create_topic(servers, f"{name}-in", plan.partitions)
-    create_topic(servers, f"{name}-out", plan.partitions, settings={"message.timestamp.type": stamp})
+    output_stamp = "CreateTime" if plan.rate else "LogAppendTime"
+    await_reachable(servers)
+    made: list[str] = []
     try:
+        for topic, stamp in ((f"{name}-in", "CreateTime"), (f"{name}-out", output_stamp)):
+            create_topic(servers, topic, plan.partitions, settings={"message.timestamp.type": stamp})
+            made.append(topic)
         with tempfile.TemporaryDirectory(prefix="twopc-bench-") as folder:
             inner = replace(settings, checkpoint_dir=f"{folder}/checkpoints", until_end=plan.rate is None)
             run = _Run(plan, inner, name, Path(folder), values, on_event, excluded)
             return run.throughput(say) if plan.rate is None else run.latency(say)
+    except KafkaException as error:
+        raise Unavailable(f"the brokers refused what the benchmark asks for: {error.args[0].str()}") from error
     finally:
-        for topic in (f"{name}-in", f"{name}-out"):
+        for topic in made:
             delete_topic(servers, topic)
 
 
@@ -84,7 +103,7 @@ class _Run:
         self._job_file = write_job_file(folder, plan.job_file, name=name, source=self._source, target=self._target)
         self._values = values
         self._on_event = on_event
-        self._running = threading.Event()
+        self._running, self._fed = threading.Event(), threading.Event()
         self._recorder = Recorder()
         self._sampler = UsageSampler(excluded)
         self._began = self._seconds = 0.0
@@ -116,6 +135,7 @@ class _Run:
                 load.run()
                 self._wait_until_read()
             finally:
+                self._fed.set()
                 stop.set()
 
         with ThreadPoolExecutor(1, "twopc-bench-feeder") as executor:
@@ -143,6 +163,9 @@ class _Run:
         with self._sampler:
             definition = load_job(self._job_file)
             done = run_job(definition, self._settings, on_event=self._note, job_file=self._job_file, stop=stop)
+        # Signals set an event of the caller's too.
+        if done.stopped and not self._fed.is_set():
+            raise Interrupted("the benchmark was ended before the job had read all records: nothing was measured")
         # What an attempt before the last one wrote isn't counted in the report.
         self._written = done.records_out if done.attempts == 1 else self._plan.records
         self._seconds = time.time() - self._began

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +17,10 @@ from rich.console import Console
 
 from twopc.bench import report
 from twopc.bench.plan import BenchPlan
-from twopc.bench.result import BenchResult, compare
+from twopc.bench.result import BenchResult, compare, differing
 from twopc.bench.run import bench as run_bench
-from twopc.cli.output import Output, OutputOption
+from twopc.bench.run import input_of
+from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
 from twopc.errors import TwoPhaseCommitError
@@ -87,29 +89,34 @@ def bench(
         sample=sample,
     )
     before = None if earlier is None else BenchResult.read(earlier)
+    check_target("--html", html)
+    check_target("--json", save)
+    settings = RunSettings.resolve(
+        parallelism=parallelism, checkpoint_interval=checkpoint_interval, master=master, host=host
+    )
+    values = input_of(plan)
     with _broker(bootstrap_servers, quiet) as (servers, excluded):
-        settings = RunSettings.resolve(
-            bootstrap_servers=servers,
-            parallelism=parallelism,
-            checkpoint_interval=checkpoint_interval,
-            master=master,
-            host=host,
-        )
         shown = live_view("bench", Console(stderr=True)) if sys.stderr.isatty() and not quiet else nullcontext(None)
         with shown as view:
             result = run_bench(
                 plan,
-                settings,
+                values,
+                replace(settings, bootstrap_servers=servers),
                 say=lambda what: _say(what, quiet),
                 on_event=None if view is None else view.note,
                 excluded=excluded,
             )
     compared = [] if before is None else compare(result, before)
+    differ = {} if before is None else differing(result, before)
+    if output is Output.JSON:
+        against = {} if before is None else {"compared": [asdict(each) for each in compared], "not_alike": differ}
+        typer.echo(json.dumps(result.to_json() | against))
+    else:
+        typer.echo(report.text(result, compared, differ))
     if save is not None:
         result.write(save)
     if html is not None:
-        html.write_text(report.html(result, compared), "utf-8")
-    typer.echo(json.dumps(result.to_json()) if output is Output.JSON else report.text(result, compared))
+        html.write_text(report.html(result, compared, differ), "utf-8")
     if not result.exact:
         raise TwoPhaseCommitError(f"{result.written:,} records were written, but {result.visible:,} are visible")
 

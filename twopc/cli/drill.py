@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from twopc.cli.output import Output, OutputOption
+from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
 from twopc.drill import report
@@ -93,6 +93,8 @@ def drill(
     """
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     try:
+        check_target("--junit", junit)
+        check_target("--html", html)
         settings = RunSettings.resolve(
             bootstrap_servers=bootstrap_servers,
             checkpoint_interval=checkpoint_interval or ("200ms" if faults else None),

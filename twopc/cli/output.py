@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from twopc.errors import ConfigurationError
 
 
 class Output(StrEnum):
@@ -16,3 +20,11 @@ class Output(StrEnum):
 
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How the answer is written.")]
+
+
+def check_target(option: str, path: Path | None) -> None:
+    """Raise ConfigurationError if a report can't be written there: said before what is reported has taken its time."""
+    if path is None:
+        return
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ConfigurationError(f"{option} {path} can't be written: name a file in a folder that is there")

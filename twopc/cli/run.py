@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from twopc.cli.dial import CoordinatorCa, CoordinatorCert, CoordinatorKey, TokenFile, read_token
+from twopc.cli.output import Output, OutputOption
 from twopc.cli.view import EventSink, PlainLines, live_view
 from twopc.config import RunSettings
 from twopc.driver.run import RunReport
@@ -129,7 +130,7 @@ def run(
         typer.Option("--until-end", help="Read to the end offsets found at the start, then exit.", show_default=False),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
-    output: Annotated[str, typer.Option("--output", "-o", help="How the report is printed: table or json.")] = "table",
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Run a job exactly once, from Kafka to Kafka.
 
@@ -179,8 +180,8 @@ def _shown(job: str, quiet: bool) -> AbstractContextManager[EventSink | None]:
     return nullcontext(PlainLines(job))
 
 
-def _print_report(report: RunReport, output: str) -> None:
-    if output == "json":
+def _print_report(report: RunReport, output: Output) -> None:
+    if output is Output.JSON:
         typer.echo(json.dumps(asdict(report)))
         return
     how = "stopped with a last checkpoint" if report.stopped else "finished"

@@ -25,7 +25,13 @@ CHANNEL_OPTIONS = (
 
 
 def open_channel(address: str, tls: TlsFiles | None = None) -> grpc.Channel:
-    """Return a channel that connects when it is first used, and again whenever it must."""
+    """Return a channel that connects when it is first used, and again whenever it must.
+
+    Raise ConfigurationError if the address is none: gRPC would try to resolve it for as long as anybody waits.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigurationError(f"the coordinator's address must be host:port, but is {address!r}")
     if tls is None:
         return grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
     return grpc.secure_channel(address, channel_credentials(tls), options=CHANNEL_OPTIONS)
