@@ -7,12 +7,13 @@ import pytest
 
 from tests.runtime.kit import PARTITION, RecordingSink, ScriptedReader, Stage, WitnessingSink, complete, trigger
 from twopc.errors import CheckpointDeclined, ConfigurationError, Fenced, TransactionLost
-from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position
 from twopc.protocol.messages import (
     Abort,
     Ack,
     Committed,
+    Complete,
     Decline,
     Drain,
     EndOfInput,
@@ -187,6 +188,31 @@ def test_of_two_checkpoints_in_flight_the_first_completion_commits_the_first_tra
     assert [line for line in stage.sink.log if line.startswith("commit")] == ["commit t@1 by 1"]
     second = stage.sent(Ack)[1]
     assert [committable.name for committable in second.snapshot.committables] == ["t@1", "t@2"]
+
+
+class LosingSink(RecordingSink):
+    """Finds that the transaction of checkpoint 1 is gone."""
+
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        if committable.checkpoint_id == 1:
+            raise TransactionLost(f"{committable.name} is gone")
+        super().commit(committable, proof)
+
+
+def test_behind_a_lost_transaction_nothing_is_committed_so_that_it_can_be_written_again(
+    make: Callable[..., Stage],
+) -> None:
+    stage = make([[b"a"], [b"b"]], sink=LosingSink())
+    for number in (1, 2):
+        stage.steps(1)
+        trigger(stage, number)
+    stage.steps(1)
+    complete(stage, 1)
+    complete(stage, 2)
+    with pytest.raises(TransactionLost):
+        stage.steps(1)
+    assert not [line for line in stage.sink.log if line.startswith("commit")]
+    assert stage.sent(Committed) == []
 
 
 def test_after_a_final_trigger_nothing_more_is_read(make: Callable[..., Stage]) -> None:

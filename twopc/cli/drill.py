@@ -92,6 +92,8 @@ def drill(
       twopc drill job.py --faults 10 --seed 7 --html drill.html
     """
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    # A broker that is struck on purpose is no news.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL if faults else logging.ERROR)
     try:
         check_target("--junit", junit)
         check_target("--html", html)

@@ -23,6 +23,7 @@ from twopc.drill.fault_judging import STATE, TRANSACTIONS, judge_end, judge_faul
 from twopc.drill.faults import FaultPlan, choices, draw
 from twopc.drill.load import Load
 from twopc.drill.paced import write_paced_file
+from twopc.drill.playing import play
 from twopc.drill.scratch import Names, parts_of
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
@@ -38,9 +39,6 @@ OUTPUT = "output"
 PARALLELISM = 2
 SECONDS_A_CHECKPOINT = 1.5
 """More than one takes on a busy machine: once all faults have happened, the rest is read as fast as it goes."""
-PATIENCE_SECONDS = 60.0
-PATIENCE_A_FAULT_SECONDS = 30.0
-_TURN_SECONDS = 0.02
 
 OnEvent = Callable[[JobEvent], None]
 
@@ -165,23 +163,7 @@ class _Drill:
             self._proxy,
             lambda what: self._tell(what, "faults"),
         )
-        left = list(self._faults.faults)
-        limit = time.monotonic() + PATIENCE_SECONDS + PATIENCE_A_FAULT_SECONDS * len(left)
-        try:
-            while not any(driver.exit_code == 0 for driver in stage.drivers) and time.monotonic() < limit:
-                stage.keep_running()
-                for fault in [each for each in left if _happened(stage, each.arm.once(stage.folder))]:
-                    left.remove(fault)
-                    striker.strike(fault)
-                if not left:
-                    self._finish.touch()
-                striker.undo()
-                self._take_events(stage)
-                time.sleep(_TURN_SECONDS)
-        finally:
-            striker.undo(everything=True)
-        self._take_events(stage)
-        finished = any(driver.exit_code == 0 for driver in stage.drivers)
+        finished = play(stage, self._faults.faults, striker, self._finish, lambda: self._take_events(stage))
         self._note(judge_end(stage, striker, finished=finished))
         self._note(judge_faults(striker, planned=len(self._faults.faults)))
         return finished
@@ -251,7 +233,3 @@ class _Drill:
                 "plan": "; ".join(map(str, self._faults.faults)),
             },
         )
-
-
-def _happened(stage: Stage, once: Path) -> bool:
-    return once.exists() and once.read_text().endswith("\n")

@@ -23,13 +23,18 @@ _EXPLAINED = (0, -signal.SIGKILL, Fenced.exit_code, Unavailable.exit_code, Check
 _OPEN = frozenset(BrokerState) - {BrokerState.EMPTY, BrokerState.COMPLETE_COMMIT, BrokerState.COMPLETE_ABORT}
 
 
-def judge_end(stage: Stage, striker: Striker, *, finished: bool) -> Check:
-    """Whether the job lived through its faults, and every driver that ended said why."""
-    words = [
+def unexplained(stage: Stage) -> list[str]:
+    """Return the last words of each driver that ended in a way that no fault explains."""
+    return [
         f"ended with {driver.exit_code}: {driver.last_words(2)}"
         for driver in stage.drivers
         if driver.exit_code is not None and driver.exit_code not in _EXPLAINED
     ]
+
+
+def judge_end(stage: Stage, striker: Striker, *, finished: bool) -> Check:
+    """Whether the job lived through its faults, and every driver that ended said why."""
+    words = unexplained(stage)
     if not finished:
         words.append("stuck: the job did not come to the end of its input")
     return Check.of(

@@ -9,6 +9,7 @@ Invariants:
 
 - Nothing is acknowledged before the flush of the transaction and the storing of the snapshot both succeeded.
 - The next transaction is begun only after the pre-commit of the one before has returned.
+- Behind a commit that failed nothing is committed: what is lost can be written again only while nothing follows it.
 - Ending for whatever reason aborts the open transaction only; pre-committed ones stay as they are.
 """
 
@@ -90,6 +91,7 @@ class Subtask:
             index, parts.store, parts.link, parts.clock, parts.snapshot_executor, parts.store_executor, self._guarded
         )
         self._txn: Any = None
+        self._commit_failed = False
         self._ended = False
         self._end_reported = False
         self._records_in = 0
@@ -203,9 +205,15 @@ class Subtask:
     def _commit(self, work: CommitPending) -> None:
         checkpoint_id = work.proof.checkpoint_id
         reached(CrashPoint.BEFORE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
-        for entry in work.due:
-            if entry.committable is not None:
-                self._parts.sink.commit(entry.committable, work.proof)
+        if self._commit_failed:
+            return
+        try:
+            for entry in work.due:
+                if entry.committable is not None:
+                    self._parts.sink.commit(entry.committable, work.proof)
+        except BaseException:
+            self._commit_failed = True
+            raise
         reached(CrashPoint.AFTER_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         self._found.put(work)
 
