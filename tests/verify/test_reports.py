@@ -128,4 +128,4 @@ def test_only_what_gives_access_is_taken_over_from_the_sink() -> None:
     properties = {"security.protocol": "SSL", "ssl.ca.location": "ca.pem", "linger.ms": 5}
     definition = replace(job(), sink=KafkaSink("out", properties=properties))
     plan: VerifyPlan = plan_of(definition, (), (), "s:1")
-    assert plan.output_access() == {"security.protocol": "SSL", "ssl.ca.location": "ca.pem"}
+    assert plan.output_properties() == {"security.protocol": "SSL", "ssl.ca.location": "ca.pem"}

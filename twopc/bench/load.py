@@ -6,8 +6,9 @@ import itertools
 import string
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
+from typing import Any
 
 from confluent_kafka import Producer
 
@@ -32,9 +33,14 @@ def values_of(plan: BenchPlan, serde: Serde) -> list[bytes]:
     return [make(rng, number, plan.record_bytes) for number in range(DISTINCT_VALUES)]
 
 
-def produce_all(servers: str, topic: str, plan: BenchPlan, values: list[bytes]) -> None:
-    """Produce the whole input, as fast as it goes; raise Unavailable if a record didn't arrive."""
-    _Load(servers, topic, plan, values).run(lambda done: None)
+def produce_all(
+    servers: str, topic: str, plan: BenchPlan, values: list[bytes], access: Mapping[str, Any] | None = None
+) -> None:
+    """Produce the whole input, as fast as it goes; raise Unavailable if a record didn't arrive.
+
+    `access` are the client settings that brokers with TLS or a login want.
+    """
+    _Load(servers, topic, plan, values, access or {}).run(lambda done: None)
 
 
 class PacedLoad:
@@ -43,7 +49,7 @@ class PacedLoad:
     def __init__(self, servers: str, topic: str, plan: BenchPlan, values: list[bytes]) -> None:
         assert plan.rate is not None, "a paced load has a rate"
         self._rate = plan.rate
-        self._load = _Load(servers, topic, plan, values)
+        self._load = _Load(servers, topic, plan, values, {})
         self._ended = threading.Event()
 
     def run(self) -> None:
@@ -65,13 +71,16 @@ class PacedLoad:
 
 
 class _Load:
-    def __init__(self, servers: str, topic: str, plan: BenchPlan, values: list[bytes]) -> None:
+    def __init__(
+        self, servers: str, topic: str, plan: BenchPlan, values: list[bytes], access: Mapping[str, Any]
+    ) -> None:
         self._topic = topic
         self._plan = plan
         self._values = values
         self._failures: list[str] = []
         self._producer = Producer(
             {
+                **access,
                 "bootstrap.servers": servers,
                 "enable.idempotence": True,
                 "linger.ms": 1 if plan.rate else 20,

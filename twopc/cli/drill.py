@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
 from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
@@ -40,6 +41,7 @@ def drill(
         str | None,
         typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
     ] = None,
+    kafka_config: KafkaConfig = None,
     faults: Annotated[int, typer.Option(help="Drill so many faults, instead of a restore.")] = 0,
     seed: Annotated[
         int | None, typer.Option(help="Draw the faults from this seed, to play a plan again.", show_default="any")
@@ -103,14 +105,18 @@ def drill(
             master=master,
             host=host,
         )
+        access = read_kafka_config(kafka_config)
         with _interruptible(), _shown(quiet) as view:
             told = _Told(lambda what: _say(what, quiet), None if view is None else view.note)
             if faults:
                 chosen = secrets.randbelow(1_000_000) if seed is None else seed
                 load = Load(records=records, sample=sample, copy=copy)
-                result = _fault_drill(job_file, faults, chosen, load, parallelism, scratch_dir, settings, told)
+                size = PARALLELISM if parallelism is None else parallelism
+                fault_plan = FaultDrillPlan(job_file, faults, chosen, load, size, scratch_dir, access)
+                told.say(f"seed {chosen}: the same --seed and --faults play this plan again")
+                result = fault_drill(fault_plan, settings, say=told.say, on_event=told.on_event)
             else:
-                plan = RestorePlan(job_file, checkpoint_dir, restore_from, parallelism, scratch_dir)
+                plan = RestorePlan(job_file, checkpoint_dir, restore_from, parallelism, scratch_dir, access)
                 result = restore_drill(plan, settings, say=told.say, on_event=told.on_event)
         _write(result, junit, html)
     except (TwoPhaseCommitError, OSError) as error:
@@ -126,23 +132,6 @@ class _Told:
 
     say: Callable[[str], None]
     on_event: Callable[[JobEvent], None] | None
-
-
-def _fault_drill(
-    job_file: str,
-    faults: int,
-    seed: int,
-    load: Load,
-    parallelism: int | None,
-    scratch_dir: Path | None,
-    settings: RunSettings,
-    told: _Told,
-) -> DrillResult:
-    plan = FaultDrillPlan(
-        job_file, faults, seed, load, PARALLELISM if parallelism is None else parallelism, scratch_dir
-    )
-    told.say(f"seed {seed}: the same --seed and --faults play this plan again")
-    return fault_drill(plan, settings, say=told.say, on_event=told.on_event)
 
 
 def _write(result: DrillResult, junit: Path | None, html: Path | None) -> None:

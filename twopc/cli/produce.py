@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
 from twopc.cli.output import Output, OutputOption
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
@@ -20,6 +21,7 @@ from twopc.verify.load import LoadPlan
 from twopc.verify.producing import Produced, check
 from twopc.verify.producing import produce as write_load
 from twopc.verify.report import verdict_as_json
+from twopc.verify.topics import Cluster
 
 BROKEN = 1
 INTERRUPTED = 130
@@ -39,6 +41,7 @@ def produce(
         str | None,
         typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
     ] = None,
+    kafka_config: KafkaConfig = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -56,12 +59,13 @@ def produce(
     servers = RunSettings.resolve(bootstrap_servers=bootstrap_servers).bootstrap_servers
     if not servers:
         raise ConfigurationError("no Kafka brokers are named: say --bootstrap-servers HOST:PORT")
+    cluster = Cluster(servers, read_kafka_config(kafka_config))
     plan = LoadPlan(topic=topic, records=records, keys=keys, size=size, seed=seed, rate=rate)
     if judge:
-        _check(plan, servers, output)
+        _check(plan, cluster, output)
         return
     with _watched(plan, quiet) as watch:
-        produced = write_load(plan, servers, watch)
+        produced = write_load(plan, cluster, watch)
     _print(plan, produced, output)
     if produced.failed:
         raise Unavailable(f"{produced.failed:,} records were not written to {topic}: {produced.first_failure}")
@@ -69,8 +73,8 @@ def produce(
         raise typer.Exit(INTERRUPTED)
 
 
-def _check(plan: LoadPlan, servers: str, output: Output) -> None:
-    verdict = check(plan, servers)
+def _check(plan: LoadPlan, cluster: Cluster, output: Output) -> None:
+    verdict = check(plan, cluster)
     if output is Output.JSON:
         typer.echo(json.dumps(verdict_as_json(verdict)))
     else:

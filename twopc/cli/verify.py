@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
 from twopc.cli.output import Output
 from twopc.cli.tables import print_tables, table
 from twopc.config import RunSettings
@@ -46,6 +47,7 @@ def verify(
         str | None,
         typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
     ] = None,
+    kafka_config: KafkaConfig = None,
     running: Annotated[
         bool, typer.Option("--running", help="The job still runs: judge up to the positions of its group.")
     ] = False,
@@ -78,6 +80,7 @@ def verify(
             running=running,
             committed=not read_uncommitted,
             examples=examples,
+            access=read_kafka_config(kafka_config),
         )
         with _watched(quiet) as watch:
             report = run_verify(plan, watch)

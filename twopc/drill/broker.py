@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from twopc.drill.judging import Ranges
 from twopc.drill.scratch import PREFIX
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka.client_config import admin_config, consumer_config
+from twopc.kafka.client_config import access_of, admin_config, consumer_config
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.source import BYTES
@@ -32,7 +32,6 @@ from twopc.verify.history import Found
 READER_GROUP = f"{PREFIX}reader"
 """No offset is ever committed to it, so it never exists."""
 
-_CONNECTION = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.")
 _TIMEOUT_SECONDS = 30.0
 _STALL_SECONDS = 60.0
 _POLL_SECONDS = 0.2
@@ -40,12 +39,12 @@ _BATCH = 2_000
 
 
 class Cluster:
-    """One Kafka cluster, as the job's source or sink reaches it."""
+    """One Kafka cluster, as the job's source or sink reaches it, by the `properties` of either."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any]) -> None:
-        self._connection = {name: value for name, value in properties.items() if name.startswith(_CONNECTION)}
-        self._config = {**self._connection, "bootstrap.servers": bootstrap_servers}
-        self.control = ControlClient(bootstrap_servers, admin_config(properties))
+        self.access = access_of(properties)
+        self._config = {**self.access, "bootstrap.servers": bootstrap_servers}
+        self.control = ControlClient(bootstrap_servers, admin_config(self.access))
 
     def close(self) -> None:
         self.control.close()
@@ -106,7 +105,7 @@ class Cluster:
     def read(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> Iterator[Row]:
         """Yield the committed records from each start up to each end; raise Unavailable if none come."""
         splits = [Split(each, "", Position(starts[each]), Position(end)) for each, end in sorted(ends.items())]
-        config = consumer_config(self._config["bootstrap.servers"], READER_GROUP, self._connection)
+        config = consumer_config(self._config["bootstrap.servers"], READER_GROUP, self.access)
         yield from (row for batch in batches(KafkaReader(config, BYTES, BYTES, splits)) for row in batch.rows)
 
     def see(self, ranges: Ranges) -> list[Found]:

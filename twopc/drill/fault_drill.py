@@ -9,10 +9,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from twopc.checkpoints import read_job
 from twopc.config import RunSettings
@@ -22,7 +23,7 @@ from twopc.drill.expected import Reckoner
 from twopc.drill.fault_judging import STATE, TRANSACTIONS, judge_end, judge_faults, judge_state, judge_transactions
 from twopc.drill.faults import FaultPlan, choices, draw
 from twopc.drill.load import Load
-from twopc.drill.paced import write_paced_file
+from twopc.drill.paced import without_access, write_paced_file
 from twopc.drill.playing import play
 from twopc.drill.scratch import Names, parts_of
 from twopc.drill.stage import Stage
@@ -45,7 +46,10 @@ OnEvent = Callable[[JobEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class FaultDrillPlan:
-    """What to drill: a job file, how many faults, the seed that they are drawn from, and what the job reads."""
+    """What to drill: a job file, how many faults, the seed that they are drawn from, and what the job reads.
+
+    `access` are client settings with which the drill gets at the brokers, where those of the job's sink don't do.
+    """
 
     job_file: str
     faults: int
@@ -53,6 +57,7 @@ class FaultDrillPlan:
     load: Load = Load()  # noqa: RUF009 - a frozen value
     parallelism: int = PARALLELISM
     scratch_dir: Path | None = None
+    access: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.faults < 1:
@@ -104,9 +109,10 @@ class _Drill:
         self._say = say
         self._on_event = on_event
         self._broker, self._proxy = broker, proxy
-        self._definition = load_job(plan.job_file)
+        definition = load_job(plan.job_file)
+        self._definition = definition if broker is None else without_access(definition)
         self._source, sink = parts_of(self._definition)
-        self._cluster = Cluster(settings.bootstrap_servers, sink.properties)
+        self._cluster = Cluster(settings.bootstrap_servers, {**sink.properties, **plan.access})
         self._names = Names.fresh()
         self._input = f"{self._names.name}-in"
         self._faults: FaultPlan = draw(plan.seed, plan.faults, choices(own_broker=broker is not None))
@@ -125,6 +131,7 @@ class _Drill:
             job_file = write_paced_file(
                 self._folder,
                 self._plan.job_file,
+                own_broker=self._broker is not None,
                 name=self._names.name,
                 source=self._input,
                 target=self._names.output,

@@ -33,27 +33,29 @@ class Load:
     def fill(self, cluster: Cluster, servers: str, topic: str, job_file: str, source: KafkaSource) -> int:
         """Create the scratch input and fill it; return how many records it has."""
         if self.copy:
-            return self._copy(cluster, servers, topic, source)
+            with Cluster(servers, {**source.properties, **cluster.access}) as real:
+                return self._copy(real, cluster, servers, topic, source)
         plan = BenchPlan(job_file=job_file, records=self.records, keys=KEYS, partitions=PARTITIONS, sample=self.sample)
         values = values_of(plan, source.value)
         cluster.create_topic(topic, PARTITIONS)
-        produce_all(servers, topic, plan, values)
+        produce_all(servers, topic, plan, values, cluster.access)
         return self.records
 
-    def _copy(self, cluster: Cluster, servers: str, topic: str, source: KafkaSource) -> int:
+    def _copy(self, real: Cluster, scratch: Cluster, servers: str, topic: str, source: KafkaSource) -> int:
         """Each record keeps its partition, so that those of a key stay in order."""
-        ranges = cluster.ranges(cluster.control.topics(source.topics))
+        ranges = real.ranges(real.control.topics(source.topics))
         if not ranges:
             raise ConfigurationError(f"--copy: there is no input topic {', '.join(source.topics)}")
-        cluster.create_topic(topic, 1 + max(each.partition for each in ranges))
+        scratch.create_topic(topic, 1 + max(each.partition for each in ranges))
         share = max(1, self.records // len(ranges))
         starts = {each: max(first, Position(end - share)) for each, (first, end) in ranges.items()}
-        return produce(servers, topic, self._copied(cluster, starts, {each: end for each, (_, end) in ranges.items()}))
+        copied = self._copied(real, starts, {each: end for each, (_, end) in ranges.items()})
+        return produce(servers, topic, copied, scratch.access)
 
     @staticmethod
     def _copied(
-        cluster: Cluster, starts: dict[TopicPartition, Position], ends: dict[TopicPartition, Position]
+        real: Cluster, starts: dict[TopicPartition, Position], ends: dict[TopicPartition, Position]
     ) -> Iterator[Write]:
-        for row in cluster.read(starts, ends):
+        for row in real.read(starts, ends):
             headers = tuple(row.headers() or ())
             yield Write(row.value(), row.key(), row.partition(), row.timestamp()[1], headers)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from twopc.bench.scratch import rebound
+from twopc.drill.scratch import parts_of
 from twopc.job import Job, JobDefinition
+from twopc.kafka.client_config import access_of
 from twopc.kafka.source import KafkaSource
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import TopicPartition
@@ -21,7 +25,8 @@ _FILE = '''"""Written by a drill, for one run."""
 
 from twopc.drill.paced import paced_job
 
-job = paced_job({spec!r}, name={name!r}, source={source!r}, target={target!r}, rate={rate!r}, finish={finish!r})
+job = paced_job({spec!r}, name={name!r}, source={source!r}, target={target!r}, rate={rate!r}, finish={finish!r},
+                own_broker={own_broker!r})
 '''
 
 
@@ -82,21 +87,45 @@ class PacedSource(Source):
         return self.source.describe()
 
 
-def paced_job(spec: str, *, name: str, source: str, target: str, rate: float, finish: str) -> Job:
+def paced_job(spec: str, *, name: str, source: str, target: str, rate: float, finish: str, own_broker: bool) -> Job:
     """Return the job of a job file on other topics, under another name, at a pace."""
     definition = rebound(spec, name=name, source=source, target=target).definition()
+    if own_broker:
+        definition = without_access(definition)
     assert isinstance(definition.source, KafkaSource), "only such a job is rebound"
     paced = PacedSource(definition.source, rate, finish)
     return Job.of(JobDefinition(name, paced, definition.steps, definition.sink))
 
 
-def write_paced_file(folder: Path, spec: str, *, name: str, source: str, target: str, rate: float, finish: Path) -> str:
+def without_access(definition: JobDefinition) -> JobDefinition:
+    """Return the job as it gets at a broker of the drill's own: that one knows neither TLS nor logins."""
+    source, sink = parts_of(definition)
+    source, sink = copy.copy(source), copy.copy(sink)
+    source.properties, sink.properties = _tuning(source.properties), _tuning(sink.properties)
+    return JobDefinition(definition.name, source, definition.steps, sink)
+
+
+def _tuning(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in properties.items() if name not in access_of(properties)}
+
+
+def write_paced_file(
+    folder: Path, spec: str, *, name: str, source: str, target: str, rate: float, finish: Path, own_broker: bool
+) -> str:
     """Write a job file that defines `paced_job(...)`; return its path."""
     file, colon, variable = spec.rpartition(":")
     path, suffix = (file, f":{variable}") if colon and file.endswith(".py") else (spec, "")
     absolute = f"{Path(path).resolve()}{suffix}"
     written = folder / "paced_job.py"
     written.write_text(
-        _FILE.format(spec=absolute, name=name, source=source, target=target, rate=rate, finish=str(finish))
+        _FILE.format(
+            spec=absolute,
+            name=name,
+            source=source,
+            target=target,
+            rate=rate,
+            finish=str(finish),
+            own_broker=own_broker,
+        )
     )
     return str(written)

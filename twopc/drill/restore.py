@@ -9,10 +9,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from twopc.checkpoint_reference import locate
 from twopc.checkpoints import JobCheckpoints, find_checkpoint, restorable
@@ -43,7 +44,8 @@ OnEvent = Callable[[JobEvent], None]
 class RestorePlan:
     """What to drill: a job file, and a checkpoint of the job as `twopc.checkpoint_reference` names them.
 
-    `parallelism` is the checkpoint's own unless given. `scratch_dir` is where copies go.
+    `parallelism` is the checkpoint's own unless given. `scratch_dir` is where copies go. `access` are client settings
+    with which the drill itself gets at the brokers, where the job's own don't do.
     """
 
     job_file: str
@@ -51,6 +53,7 @@ class RestorePlan:
     restore_from: str = "latest"
     parallelism: int | None = None
     scratch_dir: Path | None = None
+    access: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def restore_drill(
@@ -116,7 +119,9 @@ class _Drill:
         self._figures: dict[str, float | None] = {}
         self._subject = f"checkpoint {plan.restore_from}"
         self._input, self._output = (
-            closing.enter_context(Cluster(bootstrap_servers_of(each.bootstrap_servers, settings), each.properties))
+            closing.enter_context(
+                Cluster(bootstrap_servers_of(each.bootstrap_servers, settings), {**each.properties, **plan.access})
+            )
             for each in (self._source, self._sink)
         )
 

@@ -89,6 +89,13 @@ _HOST_CHECK = "ssl.endpoint.identification.algorithm"
 CONNECTION_SETTINGS = frozenset((*_ADMIN_NAMES, _HOST_CHECK))
 """What says how to get at brokers, as far as both clients know it."""
 
+_ACCESS = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.")
+
+
+def access_of(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a client's properties says how to get at the brokers; the rest is tuning."""
+    return {name: value for name, value in properties.items() if name.startswith(_ACCESS)}
+
 
 def checked_consumer_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties of a source; raise ConfigurationError for one that would break a promise."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -61,11 +61,17 @@ def delete_topic(bootstrap_servers: str, topic: str) -> None:
     _await(lambda: topic not in admin.list_topics(timeout=_TIMEOUT_S).topics, f"topic {topic} is still listed")
 
 
-def produce(bootstrap_servers: str, topic: str, records: Iterable[Write | bytes]) -> int:
-    """Produce the records in order, outside any transaction; return how many, once all are acknowledged."""
+def produce(
+    bootstrap_servers: str, topic: str, records: Iterable[Write | bytes], access: Mapping[str, Any] | None = None
+) -> int:
+    """Produce the records in order, outside any transaction; return how many, once all are acknowledged.
+
+    `access` are the client settings that brokers with TLS or a login want.
+    """
     failures: list[str] = []
     producer = Producer(
         {
+            **(access or {}),
             "bootstrap.servers": bootstrap_servers,
             "enable.idempotence": True,
             "linger.ms": 5,

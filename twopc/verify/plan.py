@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from twopc.errors import ConfigurationError
 from twopc.job import Job, JobDefinition
+from twopc.kafka.client_config import access_of
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.verify.judge import EXAMPLES
-
-_ACCESS = ("security.", "sasl.", "ssl.", "client.id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +21,7 @@ class VerifyPlan:
     running: the job may still be running: the output has to be there up to the positions that its group has committed.
     committed: judge what a read_committed reader sees; otherwise what a read_uncommitted one sees.
     examples: so many findings are shown of each kind.
+    access: client settings with which to get at the brokers, where the job's own don't do.
     """
 
     job: JobDefinition
@@ -31,6 +31,7 @@ class VerifyPlan:
     running: bool = False
     committed: bool = True
     examples: int = EXAMPLES
+    access: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not self.servers:
@@ -66,9 +67,13 @@ class VerifyPlan:
     def transactional_id_prefix(self) -> str:
         return self.sink.transactional_id_prefix or self.job.name
 
-    def output_access(self) -> dict[str, Any]:
-        """The properties of the sink's producers that a consumer needs to get at the same brokers."""
-        return {name: value for name, value in self.sink.properties.items() if name.startswith(_ACCESS)}
+    def input_properties(self) -> dict[str, Any]:
+        """The properties of a consumer of the input: those of the job's own."""
+        return {**self.source.properties, **self.access}
+
+    def output_properties(self) -> dict[str, Any]:
+        """What a consumer of the output needs to get at the brokers that the sink's producers write to."""
+        return {**access_of(self.sink.properties), **self.access}
 
 
 def plan_of(

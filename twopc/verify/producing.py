@@ -36,25 +36,26 @@ class Produced:
     first_failure: str = ""
 
 
-def produce(plan: LoadPlan, servers: str, watch: Watch = lambda done: None) -> Produced:
+def produce(plan: LoadPlan, cluster: Cluster, watch: Watch = lambda done: None) -> Produced:
     """Write the load; on Ctrl-C wait for what is under way, and say how far it went."""
-    with Cluster(servers, {}).client() as client:
+    with cluster.client() as client:
         if plan.topic not in client.topics([plan.topic]):
             raise ConfigurationError(
                 f"topic {plan.topic!r} isn't there: create it (kafka-topics.sh --create --topic {plan.topic} ...)"
             )
-    return _Writing(plan, servers, watch).run()
+    return _Writing(plan, cluster, watch).run()
 
 
 class _Writing:
-    def __init__(self, plan: LoadPlan, servers: str, watch: Watch) -> None:
+    def __init__(self, plan: LoadPlan, cluster: Cluster, watch: Watch) -> None:
         self._plan = plan
         self._watch = watch
         self._failed = 0
         self._first_failure = ""
         self._enqueued = 0
         self._began = time.monotonic()
-        config = producer_config(servers, {"linger.ms": 5 if plan.rate is None else 1})
+        linger = {"linger.ms": 5 if plan.rate is None else 1}
+        config = producer_config(cluster.servers, {**linger, **cluster.properties})
         try:
             self._producer = Producer({**config, "on_delivery": self._on_delivery})
         except KafkaException as error:
@@ -106,9 +107,8 @@ class _Writing:
             self._first_failure = self._first_failure or str(error)
 
 
-def check(plan: LoadPlan, servers: str) -> Verdict:
+def check(plan: LoadPlan, cluster: Cluster) -> Verdict:
     """Judge whether the topic holds this load and nothing else; raise NotJudged if that can't be told."""
-    cluster = Cluster(servers, {})
     judge = Judge(plan.topic)
     load = TopicPartition("load", 0)
     for number, record in enumerate(plan.all()):

@@ -62,8 +62,8 @@ class _Verification:
     def __init__(self, plan: VerifyPlan, watch: Watch) -> None:
         self._plan = plan
         self._watch = watch
-        self._input = Cluster(plan.servers, plan.source.properties)
-        self._output = Cluster(plan.servers, plan.output_access())
+        self._input = Cluster(plan.servers, plan.input_properties())
+        self._output = Cluster(plan.servers, plan.output_properties())
         self._records_in = 0
         self._elsewhere = 0
         self._transactions: Counter[Outcome] = Counter()

@@ -33,7 +33,7 @@ class Cluster:
     """Where the topics are, and how to get there; `properties` are librdkafka's, for a consumer."""
 
     servers: str
-    properties: Mapping[str, Any]
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def client(self) -> ControlClient:
         return ControlClient(self.servers, admin_config(self.properties))

@@ -1,0 +1,143 @@
+"""Whatever a drill opens gets at the brokers as the job does, and what it writes and says holds no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twopc.bench.load import produce_all
+from twopc.bench.plan import BenchPlan
+from twopc.drill.broker import Cluster
+from twopc.drill.fault_drill import FaultDrillPlan
+from twopc.drill.paced import PacedSource, paced_job, without_access, write_paced_file
+from twopc.drill.restore import RestorePlan
+from twopc.drill.scratch import PREFIX, Names, parts_of, scratch_job, write_job_file
+from twopc.loading import load_job
+from twopc.protocol.ids import Position, TopicPartition
+from twopc.testing.topics import produce
+from twopc.verify.load import LoadPlan
+from twopc.verify.plan import plan_of
+from twopc.verify.producing import check
+from twopc.verify.producing import produce as write_load
+from twopc.verify.topics import Cluster as VerifiedCluster
+
+PASSWORD = "canary-password"
+ACCESS = {"security.protocol": "SASL_PLAINTEXT", "sasl.username": "orders", "sasl.password": PASSWORD}
+OURS = {"security_protocol": "SASL_PLAINTEXT", "sasl_plain_username": "orders", "sasl_plain_password": PASSWORD}
+PLACE = TopicPartition("out", 0)
+SMALL = BenchPlan(job_file="j", records=1_000)
+
+JOB = f"""
+from twopc import Job, KafkaSink, KafkaSource
+
+access = {ACCESS!r}
+job = Job("orders")
+job.source(KafkaSource("in", properties={{**access, "fetch.min.bytes": 1}})).sink(
+    KafkaSink("out", properties={{**access, "linger.ms": 7}})
+)
+"""
+
+
+class Opened(Exception):
+    """A client was opened with these settings."""
+
+
+@pytest.fixture(autouse=True)
+def clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No client is opened; what it would be opened with is raised, but for the one that speaks the protocol itself."""
+
+    def opened(config: dict[str, Any], *_: Any) -> None:
+        raise Opened(config)
+
+    monkeypatch.setattr("twopc.loading._folders", set())
+    for name in ("drill.broker.AdminClient", "drill.broker.Consumer", "drill.broker.KafkaReader"):
+        monkeypatch.setattr(f"twopc.{name}", opened)
+    for name in ("bench.load.Producer", "testing.topics.Producer", "verify.producing.Producer"):
+        monkeypatch.setattr(f"twopc.{name}", opened)
+
+
+@pytest.fixture
+def job_file(tmp_path: Path) -> str:
+    path = tmp_path / "orders_job.py"
+    path.write_text(JOB)
+    return str(path)
+
+
+def cluster() -> Cluster:
+    return Cluster("there:1", {**ACCESS, "linger.ms": 7})
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(lambda: cluster().create_topic(f"{PREFIX}out", 1), id="create a topic"),
+        pytest.param(lambda: cluster().delete_topic(f"{PREFIX}out"), id="delete a topic"),
+        pytest.param(lambda: cluster().delete_group(f"{PREFIX}group"), id="delete a group"),
+        pytest.param(lambda: cluster().log_ends([PLACE]), id="ask for an end"),
+        pytest.param(lambda: list(cluster().read({PLACE: Position(0)}, {PLACE: Position(1)})), id="read"),
+        pytest.param(
+            lambda: produce_all("there:1", "t", BenchPlan(job_file="j", records=1_000), [b""], cluster().access),
+            id="load",
+        ),
+        pytest.param(lambda: produce("there:1", "t", [b""], cluster().access), id="copied load"),
+    ],
+)
+def test_whatever_a_drill_opens_gets_at_the_brokers_as_the_job_does(act: Callable[[], object]) -> None:
+    with pytest.raises(Opened) as opened:
+        act()
+    config = opened.value.args[0]
+    assert config.items() >= {**ACCESS, "bootstrap.servers": "there:1"}.items()
+
+
+def test_what_a_drill_asks_itself_it_asks_with_the_same_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr("twopc.drill.broker.ControlClient", lambda servers, config: asked.append(config))
+    cluster()
+    assert asked == [OURS]
+
+
+def test_a_job_keeps_its_login_in_a_scratch_run(job_file: str) -> None:
+    paced = paced_job(job_file, name="n", source="s", target="t", rate=1.0, finish="f", own_broker=False).definition()
+    assert isinstance(paced.source, PacedSource)
+    restored = scratch_job(job_file, Names.fresh().name, []).definition()
+    for part in (*parts_of(restored), *parts_of(replace(paced, source=paced.source.source))):
+        assert part.properties.items() >= ACCESS.items()
+
+
+def test_a_broker_of_the_drills_own_is_not_asked_for_tls_or_a_login(job_file: str) -> None:
+    source, sink = parts_of(without_access(load_job(job_file)))
+    assert (source.properties, sink.properties) == ({"fetch.min.bytes": 1}, {"linger.ms": 7})
+
+
+def test_what_is_written_for_a_run_and_what_is_told_of_a_plan_holds_no_secret(job_file: str, tmp_path: Path) -> None:
+    paced = write_paced_file(
+        tmp_path, job_file, name="n", source="s", target="t", rate=1.0, finish=tmp_path / "f", own_broker=False
+    )
+    restored = write_job_file(tmp_path, job_file, Names.fresh(), {})
+    told = [Path(paced).read_text(), Path(restored).read_text()]
+    told += [repr(RestorePlan("j", tmp_path, access=ACCESS)), repr(FaultDrillPlan("j", 1, 1, access=ACCESS))]
+    told += [repr(plan_of(None, ["in"], ["out"], "s:1", access=ACCESS)), repr(VerifiedCluster("s:1", ACCESS))]
+    assert not [text for text in told if PASSWORD in text]
+
+
+def test_verifying_gets_at_both_topics_with_what_it_is_given(job_file: str) -> None:
+    plan = plan_of(load_job(job_file), (), (), "s:1", access={"sasl.username": "auditor"})
+    assert plan.input_properties() == {**ACCESS, "sasl.username": "auditor", "fetch.min.bytes": 1}
+    assert plan.output_properties() == {**ACCESS, "sasl.username": "auditor"}
+
+
+@pytest.mark.parametrize("act", [write_load, check])
+def test_a_load_is_written_and_checked_with_the_same_login(
+    act: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(servers: str, config: dict[str, Any]) -> None:
+        raise Opened(config)
+
+    monkeypatch.setattr("twopc.verify.topics.ControlClient", asked)
+    with pytest.raises(Opened) as opened:
+        act(LoadPlan(topic="t", records=1), VerifiedCluster("s:1", ACCESS))
+    assert opened.value.args[0] == OURS
