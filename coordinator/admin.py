@@ -80,7 +80,7 @@ class AdminService(AdminServicer):
             asked = StopAsked(_running(jobs, request.job).attempt, request.savepoint, label, request.drain)
             jobs.request(request.job, asked)
 
-        final = NO_CHECKPOINT
+        final, how = NO_CHECKPOINT, "it may still end"
         try:
             label = _label(request.label)
             if label and not request.savepoint:
@@ -89,12 +89,14 @@ class AdminService(AdminServicer):
                 for event in events:
                     if event.kind == JobEventKind.COMPLETED and event.final:
                         final = event.checkpoint_id
+                    elif event.kind == JobEventKind.FAILED and event.restartable:
+                        how = f"an attempt failed ({outward(event.message)}); the next one goes on stopping"
                     elif event.kind in _THE_END:
                         finished = event.kind == JobEventKind.FINISHED
                         return pb.StopJobResponse(
                             finished=finished, checkpoint_id=final, message="" if finished else outward(event.message)
                         )
-            raise Unavailable(f"job {request.job!r} has not ended in time: it may still end")
+            raise Unavailable(f"job {request.job!r} has not ended in time: {how}")
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
 

@@ -21,12 +21,14 @@ class AttemptRequested:
     """A driver wants to run the job. `restore_from` is "latest", "none", or a checkpoint id in decimal.
 
     `after` is an attempt that the new one must be greater than, whatever the ledger says: it left traces elsewhere.
+    `restart`: the driver goes on after a failure, so a stop that was asked for is still wanted.
     """
 
     parallelism: int
     settings: CheckpointSettings
     restore_from: str
     after: AttemptId = NO_ATTEMPT
+    restart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ def attempt_to_start(state: LedgerState, request: AttemptRequested, now: Instant
         settings=request.settings,
         restored=checkpoint_to_restore(state, request.restore_from),
         started_ms=now.unix_ms,
+        restart=request.restart,
     )
 
 

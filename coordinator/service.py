@@ -146,6 +146,7 @@ class JobService(JobControlServicer):
                 settings=decode_settings(request.settings),
                 restore_from=request.restore_from,
                 after=AttemptId(request.after),
+                restart=request.restart,
             )
             started = self._asking.ask(lambda jobs: jobs.start_attempt(request.job, wanted), context)
         except Exception as error:  # noqa: BLE001

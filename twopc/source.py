@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twopc.errors import ConfigurationError
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position, TopicPartition
 from twopc.record import Batch
@@ -55,12 +54,13 @@ class SourceReader(ABC):
     def positions(self) -> tuple[PartitionPosition, ...]:
         """The next offset of every split, after everything that `poll` returned so far."""
 
-    def bound(self) -> None:
+    def bound(self) -> bool:
         """Stop at the end that the input has now, as a bounded read does; where a split has a stop already, there.
 
-        May be called again, and changes nothing then. A source whose input has no end refuses.
+        May be called again, and changes nothing then. Returns False where the input has no end: then the subtask reads
+        nothing more.
         """
-        raise ConfigurationError(f"{type(self).__name__} can't tell where its input ends: stop the job without --drain")
+        return False
 
     @abstractmethod
     def finished(self) -> bool:

@@ -160,8 +160,8 @@ def test_a_checkpoint_that_is_aborted_is_an_error_with_its_reason(site: Site) ->
 
 
 def test_a_job_that_fails_instead_of_stopping_is_an_error(site: Site) -> None:
-    site.subtasks[0].answer = lambda message: site.subtasks[0].link.send(Failed("Unavailable", "no broker", True))
-    with pytest.raises(TwoPhaseCommitError, match=r"did not stop in order: .*no broker"):
+    site.subtasks[0].answer = lambda message: site.subtasks[0].link.send(Failed("UserCodeError", "poison", False))
+    with pytest.raises(TwoPhaseCommitError, match=r"did not stop in order: .*poison"):
         say("stop", JOB, *site.embedded)
 
 

@@ -113,14 +113,15 @@ class Scene:
         self.outlet = outlet
         self.jobs = Jobs(lambda job: self.storage, self.clock, outlet, lambda: ["stored"])
 
-    def start(self, parallelism: int = 2, restore_from: str = "latest") -> StartedAttempt:
-        started = self.jobs.start_attempt(self.job, AttemptRequested(parallelism, self.settings, restore_from))
+    def start(self, parallelism: int = 2, restore_from: str = "latest", *, restart: bool = False) -> StartedAttempt:
+        wanted = AttemptRequested(parallelism, self.settings, restore_from, restart=restart)
+        started = self.jobs.start_attempt(self.job, wanted)
         self.attempt = started.attempt
         return started
 
-    def run(self, parallelism: int = 2) -> None:
+    def run(self, parallelism: int = 2, *, restart: bool = False) -> None:
         """Start an attempt and attach all of its subtasks."""
-        self.start(parallelism)
+        self.start(parallelism, restart=restart)
         for subtask in range(parallelism):
             self.attach(subtask)
 

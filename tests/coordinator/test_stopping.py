@@ -86,11 +86,50 @@ def test_a_drain_outlives_its_coordinator_and_is_told_again_to_whoever_attaches(
     assert not any(message.final for message in scene.heard(0) if isinstance(message, Trigger))
 
 
-def test_the_next_attempt_knows_nothing_of_a_drain(scene: Scene) -> None:
-    scene.stop(drain=True)
+@pytest.mark.parametrize("drain", [False, True])
+def test_a_new_run_of_the_job_knows_nothing_of_a_stop_of_the_one_before(scene: Scene, drain: bool) -> None:
+    scene.stop(drain=drain)
     scene.end()
     scene.run()
-    assert Drain() not in scene.heard(0)
+    assert [scene.heard(subtask) for subtask in (0, 1)] == [[], []]
+
+
+def test_a_drain_goes_on_after_a_restart_and_ends_as_was_asked(scene: Scene) -> None:
+    scene.stop(savepoint=True, label="drained", drain=True)
+    scene.end("a broker went away")
+    scene.restart()
+    scene.run(restart=True)
+    assert [scene.heard(subtask) for subtask in (0, 1)] == [[Drain()], [Drain()]]
+    scene.complete(2)
+    for subtask in (0, 1):
+        scene.end_of_input(subtask)
+    finish(scene, 3)
+    assert scene.jobs.describe(JOB).kept[-1].label == "drained"
+
+
+def test_a_stop_goes_on_after_a_restart(scene: Scene) -> None:
+    scene.stop(savepoint=True, label="v1")
+    scene.end("a broker went away")
+    scene.run(restart=True)
+    finish(scene, 3)
+    assert scene.jobs.describe(JOB).kept[-1].label == "v1"
+
+
+def test_after_its_final_checkpoint_a_job_that_is_restarted_only_ends(scene: Scene) -> None:
+    scene.stop(savepoint=True, label="v1", drain=True)
+    for subtask in (0, 1):
+        scene.heard(subtask)
+        scene.end_of_input(subtask)
+    for subtask in (0, 1):
+        scene.ack(subtask, 2, f"t2-{subtask}")
+    scene.end("a broker went away")
+    scene.run(restart=True)
+    finish(scene, 3)
+    kept = scene.jobs.describe(JOB).kept
+    assert [(each.kind, each.label) for each in kept[-2:]] == [
+        (CheckpointKind.FINAL_SAVEPOINT, "v1"),
+        (CheckpointKind.FINAL, ""),
+    ]
 
 
 def test_a_plain_stop_ends_a_drain(scene: Scene) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -72,11 +73,14 @@ def test_a_job_goes_on_from_an_archive_after_its_checkpoint_folder_was_deleted(s
     assert examine(second, "count-by-key").findings == []
 
 
-def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savepoint(
+def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savepoint_though_a_worker_is_killed(
     servers: str, tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "twopc", *run_of(servers, tmp_path, "--checkpoint-interval", "10m")]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as running:
+    struck = tmp_path / "struck"
+    at_the_last_trigger = os.environ | {"TWOPC_CRASH_POINT": f"BEFORE_TRIGGER,subtask=0,once={struck}"}
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stderr=quiet, stdout=quiet, env=at_the_last_trigger) as running:
         try:
             fill(servers)
             _await_attached(tmp_path)
@@ -89,6 +93,7 @@ def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savep
             assert running.wait(timeout=60) == 0
         finally:
             running.kill()
+    assert struck.exists()
     assert counted(servers) == {b"k%d" % key: list(range(1, 201)) for key in range(7)}
     newest = read_job(tmp_path, "count-by-key").completed[-1]
     assert (newest.completed.record.kind, newest.label) == (CheckpointKind.FINAL_SAVEPOINT, "done")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,10 +38,11 @@ class Site:
         self.admin = admin
         self.subtasks: list[ScriptedSubtask] = []
 
-    def run(self, settings: RunSettings = RARELY, job: str = JOB) -> None:
-        attempt = self.driver.start_attempt(job, settings).attempt
+    def run(self, settings: RunSettings = RARELY, job: str = JOB, *, restart: bool = False) -> None:
+        attempt = self.driver.start_attempt(job, settings, restart=restart).attempt
         self.subtasks = [ScriptedSubtask(self.address, attempt, subtask) for subtask in range(settings.parallelism)]
-        eventually(lambda: all(each.attached for each in self.admin.subtasks(job)), "all subtasks are attached")
+        if not restart:
+            eventually(lambda: all(each.attached for each in self.admin.subtasks(job)), "all subtasks are attached")
 
     def close(self) -> None:
         for subtask in self.subtasks:
@@ -157,10 +159,26 @@ def test_a_job_is_stopped_with_a_final_checkpoint(site: Site, tmp_path: Path) ->
 
 def test_a_job_whose_attempt_fails_while_it_stops_is_not_called_finished(site: Site) -> None:
     site.run()
-    site.subtasks[1].answer = lambda message: site.subtasks[1].link.send(Failed("Unavailable", "no broker", True))
+    site.subtasks[1].answer = lambda message: site.subtasks[1].link.send(Failed("UserCodeError", "poison", False))
     outcome = site.admin.stop(JOB, timeout=SECONDS)
     assert (outcome.finished, outcome.checkpoint_id) == (False, 0)
-    assert "no broker" in outcome.message
+    assert "poison" in outcome.message
+
+
+def test_a_stop_is_waited_for_over_a_restart_of_the_job(site: Site) -> None:
+    site.run()
+    failing = site.subtasks
+    failing[1].answer = lambda message: failing[1].link.send(Failed("Unavailable", "no broker", True))
+    with Watcher(site.driver) as watcher, ThreadPoolExecutor(1) as asking:
+        outcome = asking.submit(site.admin.stop, JOB, savepoint=True, label="v1", timeout=SECONDS)
+        eventually(lambda: bool(watcher.told("failed")), "the attempt fails")
+        for subtask in failing:
+            subtask.close()
+        site.run(restart=True)
+        assert outcome.result(SECONDS).finished
+    assert [(each.kind, each.label) for each in site.admin.describe(JOB).kept] == [
+        (CheckpointKind.FINAL_SAVEPOINT, "v1")
+    ]
 
 
 def test_a_job_is_described_with_its_subtasks_and_how_far_they_are(site: Site) -> None:

@@ -55,8 +55,9 @@ class ScriptedReader(SourceReader):
     def finished(self) -> bool:
         return not self.endless and not self.batches
 
-    def bound(self) -> None:
+    def bound(self) -> bool:
         self.endless = False
+        return True
 
     def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
         self.committed.append((checkpoint_id, positions[0].position))

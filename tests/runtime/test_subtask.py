@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.runtime.kit import PARTITION, RecordingSink, ScriptedReader, Stage, WitnessingSink, complete, trigger
-from twopc.errors import CheckpointDeclined, ConfigurationError, Fenced, TransactionLost
+from twopc.errors import CheckpointDeclined, Fenced, TransactionLost
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position
 from twopc.protocol.messages import (
@@ -138,14 +138,17 @@ def test_a_drain_reads_to_the_end_that_there_is_and_says_so(make: Callable[..., 
     assert (stage.sent(EndOfInput), stage.reader.read) == ([EndOfInput()], 2)
 
 
-def test_a_source_without_an_end_refuses_to_be_drained(make: Callable[..., Stage]) -> None:
-    stage = make([[b"a"]], endless=True)
+def test_a_source_without_an_end_reads_nothing_more_once_it_is_drained(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"], [b"b"]], endless=True)
+    stage.steps(1)
     stage.link.deliver(Drain())
-    with (
-        patch.object(ScriptedReader, "bound", SourceReader.bound),
-        pytest.raises(ConfigurationError, match=r"ScriptedReader can't tell where its input ends.*without --drain"),
-    ):
-        stage.steps(1)
+    with patch.object(ScriptedReader, "bound", SourceReader.bound):
+        stage.steps(3)
+    trigger(stage, 1, final=True)
+    stage.steps(1)
+    assert (stage.sent(EndOfInput), stage.reader.read) == ([EndOfInput()], 1)
+    (ack,) = stage.sent(Ack)
+    assert (ack.snapshot.positions[0].position, ack.snapshot.finished) == (1, False)
 
 
 def test_the_end_of_the_input_is_said_once(make: Callable[..., Stage]) -> None:

@@ -49,6 +49,7 @@ def stop(
     partition is read to the end that a read_committed reader sees when the job is asked, what comes later is left, and
     periodic checkpoints go on meanwhile; give it a --timeout that is long enough. A second `twopc stop`, without
     --drain, ends the draining. A job that is stopping already can't be asked for a savepoint or a drain any more.
+    If the job fails meanwhile and restarts, it goes on stopping.
 
     \b
     Examples: twopc stop late-flights --checkpoint-dir checkpoints

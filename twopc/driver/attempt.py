@@ -69,11 +69,14 @@ class Attempt:
         self._submitted = False
         self._stop_sent = False
 
-    def run(self, restore_from: str, after: AttemptId) -> None:
-        """Run to the end of the job, as an attempt greater than `after`; raise AttemptFailed otherwise."""
+    def run(self, restore_from: str, after: AttemptId, *, restart: bool) -> None:
+        """Run to the end of the job, as an attempt greater than `after`; raise AttemptFailed otherwise.
+
+        `restart` says that it follows on one that failed.
+        """
         job = self._definition.name
         try:
-            started = self._client.start_attempt(job, self._settings, restore_from, after)
+            started = self._client.start_attempt(job, self._settings, restore_from, after, restart=restart)
         except TwoPhaseCommitError as error:
             raise self._failed(error) from error
         self._watch.attempt_started(started.attempt)

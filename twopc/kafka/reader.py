@@ -84,10 +84,10 @@ class KafkaReader(SourceReader):
             PartitionPosition(partition, split.topic_id, at[partition]) for partition, split in self._splits.items()
         )
 
-    def bound(self) -> None:
+    def bound(self) -> bool:
         open_ended = [split for split in self._splits.values() if split.stop is None]
         if self._consumer is None or not open_ended:
-            return
+            return True
         at = self._current()
         try:
             for split in open_ended:
@@ -98,6 +98,7 @@ class KafkaReader(SourceReader):
         except KafkaException as error:
             raise failure("asking for the end of the input", error_of(error)) from error
         self._bounded = True
+        return True
 
     def finished(self) -> bool:
         return len(self._ended) == len(self._splits)

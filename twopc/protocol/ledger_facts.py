@@ -16,7 +16,10 @@ METADATA_KIND = CheckpointMetadata.KIND
 
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
-    """A new attempt owns the job. `restored` is the checkpoint that it starts from, 0 for none."""
+    """A new attempt owns the job. `restored` is the checkpoint that it starts from, 0 for none.
+
+    `restart`: it goes on where an attempt of the same run failed; a stop that was asked for is still wanted.
+    """
 
     KIND: ClassVar[str] = "attempt-started"
 
@@ -25,6 +28,7 @@ class AttemptStarted:
     settings: CheckpointSettings
     restored: CheckpointId
     started_ms: int
+    restart: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -33,6 +37,7 @@ class AttemptStarted:
             **self.settings.to_json(),
             "restored": self.restored,
             "started_ms": self.started_ms,
+            "restart": self.restart,
         }
 
     @classmethod
@@ -43,6 +48,7 @@ class AttemptStarted:
             settings=CheckpointSettings.from_json(body),
             restored=CheckpointId(int(body["restored"])),
             started_ms=int(body["started_ms"]),
+            restart=bool(body.get("restart", False)),
         )
 
 

@@ -76,6 +76,11 @@ class LedgerState:
         final = self.completed and self.completed[-1].record.kind.ends_job
         return self.newest_of_attempt if final else NO_CHECKPOINT
 
+    @property
+    def _still_asked(self) -> StopRequested | None:
+        """What is left of a stop when its attempt fails: if the final checkpoint is there, no more than to end."""
+        return StopRequested(self.stop.attempt) if self.stop and self.final_completed else self.stop
+
     def find(self, checkpoint_id: CheckpointId) -> CompletedCheckpoint | None:
         return next((each for each in self.completed if each.checkpoint_id == checkpoint_id), None)
 
@@ -84,7 +89,7 @@ class LedgerState:
         match fact:
             case AttemptStarted():
                 _require(fact.attempt > self.current, f"attempt {fact.attempt} follows attempt {self.current}")
-                return replace(self, attempt=fact, ended=None, stop=None)
+                return replace(self, attempt=fact, ended=None, stop=self._still_asked if fact.restart else None)
             case CheckpointReserved():
                 _require(
                     fact.checkpoint_id > self.last_reserved,

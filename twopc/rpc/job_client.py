@@ -57,11 +57,17 @@ class JobClient:
             ) from None
 
     def start_attempt(
-        self, job: str, settings: RunSettings, restore_from: str = "latest", after: AttemptId = NO_ATTEMPT
+        self,
+        job: str,
+        settings: RunSettings,
+        restore_from: str = "latest",
+        after: AttemptId = NO_ATTEMPT,
+        *,
+        restart: bool = False,
     ) -> StartedAttempt:
         """Create the next attempt, greater than `after`, which fences every earlier one.
 
-        `restore_from` is "latest", "none" or an id.
+        `restore_from` is "latest", "none" or an id. After a `restart` a stop that was asked for is still wanted.
         """
         answer = self._call(
             self._stub.StartAttempt,
@@ -71,6 +77,7 @@ class JobClient:
                 settings=encode_settings(settings.checkpoint_settings()),
                 restore_from=restore_from,
                 after=after,
+                restart=restart,
             ),
         )
         return StartedAttempt(

@@ -27,9 +27,7 @@ _CODES: dict[type[TwoPhaseCommitError], grpc.StatusCode] = {
     ProtocolViolation: grpc.StatusCode.INTERNAL,
 }
 _ERRORS = {code: error for error, code in _CODES.items()}
-_TRANSIENT = frozenset(
-    {grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED}
-)
+_TRANSIENT = frozenset({grpc.StatusCode.CANCELLED, grpc.StatusCode.RESOURCE_EXHAUSTED})
 
 
 def code_of(error: TwoPhaseCommitError) -> grpc.StatusCode:
@@ -44,6 +42,8 @@ def error_of(error: grpc.RpcError, address: str) -> TwoPhaseCommitError:
         return ConfigurationError(f"the coordinator at {address} refused the token: {details}")
     if code is grpc.StatusCode.PERMISSION_DENIED:
         return ConfigurationError(f"the coordinator at {address} refused the certificate: {details}")
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return Unavailable(f"the coordinator at {address} has not answered in time: what was asked may still happen")
     if code is grpc.StatusCode.UNAVAILABLE or code in _TRANSIENT:
         return Unavailable(f"the coordinator at {address} can't be reached, or can't answer now: {details}")
     kind = _ERRORS.get(code)

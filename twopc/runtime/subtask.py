@@ -94,6 +94,7 @@ class Subtask:
         self._commit_failed = False
         self._ended = False
         self._end_reported = False
+        self._reads_no_more = False
         self._records_in = 0
         self._records_out = 0
         self._heard_at = parts.clock.monotonic()
@@ -121,14 +122,17 @@ class Subtask:
         self._take_findings()
         if self._reads():
             self._move_batch()
-        elif not self._end_reported and self._parts.reader.finished():
+        elif not self._end_reported and self._at_end():
             self._end_reported = True
             self._parts.link.send(EndOfInput())
             self._send_progress()
         self._report()
 
     def _reads(self) -> bool:
-        return self._state.reading and not self._parts.reader.finished()
+        return self._state.reading and not self._at_end()
+
+    def _at_end(self) -> bool:
+        return self._reads_no_more or self._parts.reader.finished()
 
     def _move_batch(self) -> None:
         batch = self._parts.reader.poll(POLL_SECONDS, self._batch_size.records)
@@ -154,7 +158,7 @@ class Subtask:
             case CommitPending():
                 self._parts.commit_executor.submit(self._guarded, lambda: self._commit(action))
             case ReadToEnd():
-                self._parts.reader.bound()
+                self._reads_no_more = not self._parts.reader.bound()
             case End():
                 if action.fenced is not None:
                     raise Fenced(action.fenced)

@@ -109,8 +109,9 @@ class SimReader(SourceReader):
             for split in self._splits
         )
 
-    def bound(self) -> None:
+    def bound(self) -> bool:
         """Every split has a stop already."""
+        return True
 
     def finished(self) -> bool:
         if not self._finished:
