@@ -55,6 +55,8 @@ from twopc.protocol.ledger_facts import (
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import FencedOff, Finish
 
+_OUTCOMES = (Stored, NotStored)
+
 
 class Core:
     """The state machine of one job. `state` is what the ledger holds."""
@@ -79,7 +81,7 @@ class Core:
 
     def step(self, event: Event, now: Instant) -> Decision:
         """Take in one event and decide. A request that is refused raises, and changes nothing."""
-        if self._asked is not isinstance(event, Stored | NotStored) and not isinstance(event, LedgerLost):
+        if self._asked is not isinstance(event, _OUTCOMES) and not isinstance(event, LedgerLost):
             raise ProtocolViolation(f"the coordinator's core got {type(event).__name__} out of turn")
         out = Outbox(self._job, self.state.current, now)
         self._take(event, out)
@@ -123,6 +125,20 @@ class Core:
 
     def _take(self, event: Event, out: Outbox) -> None:
         match event:
+            case Together():
+                for each in event.events:
+                    self._subtask(each, out)
+            case Attached() | Detached() | Said():
+                self._subtask(event, out)
+            case Stored():
+                for fact in event.facts:
+                    self._stored(fact, out)
+            case NotStored() if self._running is not None:
+                self._running.not_stored(event.facts[-1], event.reason, out)
+            case LedgerLost():
+                self._lost(event.reason, out)
+            case Tick() | NotStored():
+                pass
             case (
                 AttemptRequested()
                 | ConfirmRequested()
@@ -133,20 +149,6 @@ class Core:
                 | DisposeAsked()
             ):
                 self._request(event, out)
-            case Attached() | Detached() | Said():
-                self._subtask(event, out)
-            case Together():
-                for each in event.events:
-                    self._subtask(each, out)
-            case Stored():
-                for fact in event.facts:
-                    self._stored(fact, out)
-            case NotStored() if self._running is not None:
-                self._running.not_stored(event.facts[-1], event.reason, out)
-            case LedgerLost():
-                self._lost(event.reason, out)
-            case Tick() | NotStored():
-                pass
             case _:
                 assert_never(event)
 

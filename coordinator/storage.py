@@ -67,6 +67,7 @@ class FolderStorage:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._twins = root / TWINS
         self._durable: set[Path] = set()
 
     def create_once(self, name: str, data: bytes) -> None:
@@ -109,17 +110,17 @@ class FolderStorage:
 
     def _twin(self, name: str) -> Path | None:
         folder, _, file = name.partition("/")
-        return self._root / TWINS / file if folder == LEDGER and entry_sequence(file) is not None else None
+        return self._twins / file if folder == LEDGER and entry_sequence(file) is not None else None
 
     def _mend_twins(self) -> None:
         """Give entries the second names that a crash kept from them, and take away those that it left alone."""
         names, twins = frozenset(self.list(LEDGER)), frozenset(self.list(TWINS))
         for name in names - twins:
-            files.link_again(self._root / LEDGER / name, self._root / TWINS / name)
+            files.link_again(self._root / LEDGER / name, self._twins / name)
         lost = lost_entries(names, twins)
         for name in twins - names:
             if entry_sequence(name) not in lost:
-                files.delete(self._root / TWINS / name)
+                files.delete(self._twins / name)
 
 
 class MemoryStorage:

@@ -32,6 +32,7 @@ def transactional_id(prefix: str, name: SlotName) -> str:
     return f"{prefix}-{name.attempt}-{name.subtask}-{name.slot}"
 
 
+@lru_cache(4_096)
 def parse_transactional_id(prefix: str, text: str) -> SlotName | None:
     """Return what the id says if it is exactly one of this prefix; None for `<prefix>-x-1-0-0` and every other."""
     match = _form(prefix).fullmatch(text)

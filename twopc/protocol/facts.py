@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from twopc.errors import CheckpointCorrupted, ForeignFile, NewerFormat
+from twopc.protocol.canonical import canonical
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.times import SubtaskTimes
@@ -205,9 +206,6 @@ class CheckpointMetadata:
         )
 
 
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
-
-
 _HEAD = b'{"body":'
 
 
@@ -218,7 +216,7 @@ def _tail(kind: str, digest: str) -> bytes:
 
 def encode_fact(kind: str, body: Mapping[str, Any]) -> bytes:
     """Return the stored form of a fact."""
-    text = _canonical(body).encode()
+    text = canonical(body)
     return _HEAD + text + _tail(kind, hashlib.sha256(text).hexdigest())
 
 

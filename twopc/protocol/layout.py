@@ -36,7 +36,7 @@ def entry_sequence(name: str) -> int | None:
 
 def entry_sequences(names: Iterable[str]) -> list[int]:
     """The numbers of the ledger entries among these file names, ascending."""
-    return sorted(number for number in map(entry_sequence, names) if number is not None)
+    return sorted([number for number in map(entry_sequence, names) if number is not None])
 
 
 def lost_entries(names: Iterable[str], twins: Iterable[str]) -> list[int]:
@@ -50,6 +50,7 @@ def checkpoint_folder(checkpoint_id: CheckpointId) -> str:
     return f"chk-{checkpoint_id}"
 
 
+@lru_cache(2_048)
 def checkpoint_of_folder(name: str) -> CheckpointId | None:
     """The checkpoint whose folder has this name; None if it is not one."""
     match = _CHECKPOINT.fullmatch(name)

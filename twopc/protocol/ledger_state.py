@@ -89,41 +89,45 @@ class LedgerState:
         match fact:
             case AttemptStarted():
                 _require(fact.attempt > self.current, f"attempt {fact.attempt} follows attempt {self.current}")
-                return replace(self, attempt=fact, ended=None, stop=self._still_asked if fact.restart else None)
+                stop = self._still_asked if fact.restart else None
+                return LedgerState(fact, None, stop, self.last_reserved, self.completed)
             case CheckpointReserved():
                 _require(
                     fact.checkpoint_id > self.last_reserved,
                     f"checkpoint {fact.checkpoint_id} is reserved after {self.last_reserved}",
                 )
                 kept = tuple(each for each in self.completed if each.checkpoint_id not in fact.forgotten)
-                return replace(self, last_reserved=fact.checkpoint_id, completed=kept)
+                return LedgerState(self.attempt, self.ended, self.stop, fact.checkpoint_id, kept)
             case CheckpointCompleted():
                 self._check_completion(fact)
-                return replace(self, completed=(*self.completed, CompletedCheckpoint(fact)))
+                return self._with((*self.completed, CompletedCheckpoint(fact)))
             case CommittablesConfirmed():
                 _require(
                     self.find(fact.checkpoint_id) is not None,
                     f"checkpoint {fact.checkpoint_id} is confirmed and not completed",
                 )
                 names = frozenset(fact.names)
-                return replace(self, completed=tuple(each.confirm(names, fact) for each in self.completed))
+                return self._with(tuple([each.confirm(names, fact) for each in self.completed]))
             case LossSettled():
                 self._check_loss(fact)
                 settled = (
                     each.settle(fact) if each.checkpoint_id == fact.checkpoint_id else each for each in self.completed
                 )
-                return replace(self, completed=tuple(settled))
+                return self._with(tuple(settled))
             case StopRequested():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} is stopped, {self.current} runs")
                 return replace(self, stop=fact)
             case CheckpointsDisposed():
                 kept = tuple(each for each in self.completed if each.checkpoint_id not in fact.forgotten)
-                return replace(self, completed=kept)
+                return self._with(kept)
             case AttemptEnded():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} ends, {self.current} runs")
                 return replace(self, ended=fact)
             case _:
                 assert_never(fact)
+
+    def _with(self, completed: tuple[CompletedCheckpoint, ...]) -> LedgerState:
+        return LedgerState(self.attempt, self.ended, self.stop, self.last_reserved, completed)
 
     def _check_completion(self, fact: CheckpointCompleted) -> None:
         newest = self.newest.checkpoint_id if self.newest else CheckpointId(0)

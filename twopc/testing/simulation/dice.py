@@ -66,6 +66,10 @@ class Dice:
         strike = Strike(kind, where, nth)
         return self._struck(strike) if strike in self._only else 0
 
+    def spares(self, rate: float) -> bool:
+        """Whether none of what may strike with this rate, taken together, does; no replay of strikes may ask."""
+        return rate <= 0 or self._random() >= rate
+
     def planned(self, kind: str, every_ms: int, until_ms: int) -> list[tuple[int, int]]:
         """Return (when, details) of what strikes the world again and again, `every_ms` on average; 0 for never."""
         plan: list[tuple[int, int]] = []

@@ -17,7 +17,7 @@ from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, TWINS, metadata_path, subtask_folder
 from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_state import decode_entry
-from twopc.testing.simulation.filesystem import SimFileSystem, SimPath
+from twopc.testing.simulation.filesystem import Folder, SimFileSystem, SimPath
 from twopc.testing.simulation.world import Crashed, World
 
 STATE_FILE = "state.json"
@@ -41,16 +41,16 @@ class CheckpointFolder(FolderStorage):
         self._bases: dict[CheckpointId, set[CheckpointId]] = {}
         self._doubtful = NO_CHECKPOINT
         self.rotten = ""
+        faults = world.faults
+        self._may_refuse = bool(faults.crash_at_write or faults.fsync_fails or faults.disk_full)
         self._disk = SimFileSystem(self._refuses, self._named)
         self.top = self._disk.root
         root: Any = self.top
         super().__init__(root)
 
     def list(self, folder: str) -> list[str]:
-        try:
-            return [name for name in (self.top / folder).folder().names if name[0] != "."]
-        except FileNotFoundError:
-            return []
+        node = (self.top / folder).node
+        return [name for name in node.names if name[0] != "."] if isinstance(node, Folder) else []
 
     def read(self, name: str) -> bytes:
         return (self.top / name).file().data
@@ -82,7 +82,7 @@ class CheckpointFolder(FolderStorage):
         process = world.lane.process if world.lane is not None else None
         if process is not None and not process.alive:
             raise Crashed
-        if what == "remove" or world.calm:
+        if what == "remove" or world.calm or not self._may_refuse:
             return
         path = path.partition("/.")[0]  # temporary names are made by chance, and no trace may depend on that
         if process is not None and world.strikes("crash at a write", world.faults.crash_at_write):

@@ -18,18 +18,18 @@ from twopc.disk import Disk
 
 
 @dataclass(eq=False, slots=True)
-class _File:
+class File:
     data: bytes = b""
     synced: bytes | None = None
 
 
 @dataclass(eq=False, slots=True)
-class _Folder:
-    names: dict[str, _Node] = field(default_factory=dict)
-    synced: dict[str, _Node] = field(default_factory=dict)
+class Folder:
+    names: dict[str, Node] = field(default_factory=dict)
+    synced: dict[str, Node] = field(default_factory=dict)
 
 
-_Node = _File | _Folder
+Node = File | Folder
 
 
 class SimFileSystem:
@@ -40,13 +40,14 @@ class SimFileSystem:
         self.named = named
         self.paths: dict[str, SimPath] = {}
         self.root = self.path("")
-        self._top = self.root.node = _Folder()
+        self._top = self.root.node = Folder()
 
     def path(self, text: str) -> SimPath:
         """The one path with this text, which knows what is there."""
-        return self.paths.get(text) or SimPath(self, text)
+        found = self.paths.get(text)
+        return SimPath(self, text) if found is None else found
 
-    def find(self, text: str) -> _Node | None:
+    def find(self, text: str) -> Node | None:
         return self.path(text).node
 
     def lose_power(self, choice: int) -> None:
@@ -57,7 +58,7 @@ class SimFileSystem:
             path.node = None
         self.root.show(self._top)
 
-    def _forget(self, folder: _Folder, rng: random.Random) -> None:
+    def _forget(self, folder: Folder, rng: random.Random) -> None:
         names = dict(folder.synced)
         for name, node in folder.names.items():
             if folder.synced.get(name) is not node and rng.random() < 0.5:
@@ -68,7 +69,7 @@ class SimFileSystem:
         folder.names = names
         folder.synced = dict(names)
         for node in names.values():
-            if isinstance(node, _Folder):
+            if isinstance(node, Folder):
                 self._forget(node, rng)
             elif node.synced != node.data:
                 node.data = node.data[: rng.randint(0, len(node.data))] if node.synced is None else node.synced
@@ -76,7 +77,7 @@ class SimFileSystem:
 
     def flip_a_bit(self, choice: int) -> str:
         """Damage a file that holds something; return its name, or nothing if there is none."""
-        held = sorted(text for text, path in self.paths.items() if isinstance(path.node, _File) and path.node.data)
+        held = sorted(text for text, path in self.paths.items() if isinstance(path.node, File) and path.node.data)
         held = [text for text in held if not text.rpartition("/")[2].startswith(".")]
         if not held:
             return ""
@@ -92,19 +93,23 @@ class SimFileSystem:
 class SimPath:
     """As `pathlib.Path`, on a simulated file system, which makes all of them. `node` is what is there."""
 
-    __slots__ = ("fs", "name", "node", "parent", "text")
+    __slots__ = ("_below", "fs", "name", "node", "parent", "text")
 
     def __init__(self, fs: SimFileSystem, text: str) -> None:
         self.fs = fs
         self.text = text
         above, _, self.name = text.rpartition("/")
         self.parent: SimPath = fs.path(above) if text else self
-        self.node: _Node | None = None
+        self.node: Node | None = None
+        self._below: dict[str, SimPath] = {}
         fs.paths[text] = self
 
     def __truediv__(self, name: str) -> SimPath:
-        text = f"{self.text}/{name}" if self.text and name else self.text or name
-        return self.fs.paths.get(text) or SimPath(self.fs, text)
+        below = self._below.get(name)
+        if below is None:
+            text = f"{self.text}/{name}" if self.text and name else self.text or name
+            below = self._below[name] = self.fs.path(text)
+        return below
 
     def __str__(self) -> str:
         return self.text
@@ -113,7 +118,7 @@ class SimPath:
         return self.parent / name
 
     def is_dir(self) -> bool:
-        return isinstance(self.node, _Folder)
+        return isinstance(self.node, Folder)
 
     def exists(self) -> bool:
         return self.node is not None
@@ -123,7 +128,7 @@ class SimPath:
 
     def glob(self, pattern: str) -> Iterator[SimPath]:
         prefix = pattern.removesuffix("*")
-        names = self.node.names if isinstance(self.node, _Folder) else ()
+        names = self.node.names if isinstance(self.node, Folder) else ()
         return iter([self / name for name in names if name.startswith(prefix)])
 
     def read_bytes(self) -> bytes:
@@ -134,24 +139,27 @@ class SimPath:
             self.fs.refuses("remove", self.text)
             self.remove()
 
-    def folder(self) -> _Folder:
+    def folder(self) -> Folder:
         node = self.node
-        if type(node) is not _Folder:
+        if type(node) is not Folder:
             raise FileNotFoundError(errno.ENOENT, "No such folder", self.text)
         return node
 
-    def file(self) -> _File:
+    def file(self) -> File:
         node = self.node
-        if type(node) is not _File:
+        if type(node) is not File:
             raise FileNotFoundError(errno.ENOENT, "No such file", self.text)
         return node
 
-    def add(self, node: _Node) -> None:
+    def add(self, node: Node) -> None:
         """Give a node this name, if it is free."""
         if self.node is not None:
             raise FileExistsError(errno.EEXIST, "File exists", self.text)
-        self.parent.folder().names[self.name] = self.node = node
-        if type(node) is _File and node.data:
+        above = self.parent.node
+        if type(above) is not Folder:
+            raise FileNotFoundError(errno.ENOENT, "No such folder", self.parent.text)
+        above.names[self.name] = self.node = node
+        if type(node) is File and node.data:
             self.fs.named(self.text, node.data)
 
     def remove(self) -> None:
@@ -169,16 +177,16 @@ class SimPath:
         target.add(node)
         target.show(node)
 
-    def show(self, node: _Node) -> None:
+    def show(self, node: Node) -> None:
         """Let this node be here, and all that it holds below."""
         self.node = node
-        if type(node) is _Folder:
+        if type(node) is Folder:
             for name, below in node.names.items():
                 (self / name).show(below)
 
     def _hide(self) -> None:
         node, self.node = self.node, None
-        if type(node) is _Folder:
+        if type(node) is Folder:
             for name in node.names:
                 (self / name)._hide()
 
@@ -187,12 +195,12 @@ class SimDisk(Disk):
     """As `twopc.disk.Disk`, for simulated paths: each call may be refused."""
 
     def __init__(self) -> None:
-        self._open: dict[int, tuple[SimPath, _File]] = {}
+        self._open: dict[int, tuple[SimPath, File]] = {}
         self._last = 0
 
     def create(self, path: Any) -> int:
         path.fs.refuses("name", path.text)
-        file = _File()
+        file = File()
         path.add(file)
         self._last += 1
         self._open[self._last] = (path, file)
@@ -228,7 +236,7 @@ class SimDisk(Disk):
 
     def make_folder(self, path: Any) -> None:
         path.fs.refuses("name", path.text)
-        path.add(_Folder())
+        path.add(Folder())
 
     def delete(self, path: Any) -> None:
         path.fs.refuses("remove", path.text)

@@ -30,6 +30,14 @@ CALM_MS = 60_000
 AFTERWARDS_MS = 15_000
 RESTART_MS = (50, 500)
 WATCHED = (JobEventKind.FAILED, JobEventKind.FENCED, JobEventKind.FINISHED)
+FOLLOWED = (
+    JobEventKind.TRIGGERED,
+    JobEventKind.COMPLETED,
+    JobEventKind.ABORTED,
+    JobEventKind.CONFIRMED,
+    JobEventKind.ATTEMPT_STARTED,
+    *WATCHED,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,8 @@ class Simulation:
         self.coordinators.append(SimCoordinator(self.world, len(self.coordinators) + 1, self.folder, self._told))
 
     def _told(self, event: JobEvent) -> None:
+        if event.kind not in FOLLOWED:
+            return
         self.people.told(event)
         if event.kind == JobEventKind.TRIGGERED:
             self.triggered.append(event.checkpoint_id)

@@ -36,6 +36,7 @@ from twopc.protocol.ledger_place import Place
 from twopc.protocol.ledger_state import LedgerState, decode_entry
 from twopc.state.memory import MemoryBackend
 from twopc.testing.simulation.filesystem import SimDisk, SimShutil, SimUuid, remove_tree
+from twopc.testing.simulation.plain_values import made_plainly
 from twopc.testing.simulation.sink import SimSlotPool
 from twopc.testing.simulation.world import World
 
@@ -114,6 +115,7 @@ def replaced() -> Iterator[None]:
         stack.enter_context(patch.object(_present, "is_in_force", True))
         stack.callback(logging.disable, disabled)
         logging.disable(logging.CRITICAL)
+        stack.enter_context(made_plainly())
         for module in CRASHING:
             stack.enter_context(patch.object(module, "reached", _present.reached))
         for module in (twopc.runtime.state, twopc.state.restore):

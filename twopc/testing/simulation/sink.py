@@ -29,6 +29,10 @@ KEEPER_MS = 20
 SETTLE_BUDGET_SECONDS = 5.0
 
 
+_CHANGED = threading.Condition()
+"""Nobody ever waits for it: there is one thread."""
+
+
 class SimSlotPool(SlotPool):
     """The production pool without its thread."""
 
@@ -39,7 +43,7 @@ class SimSlotPool(SlotPool):
         self._world = world
         self._keeper_lane = Lane(world.lane.process, "keeper")
         self._make = make
-        self._changed = threading.Condition()
+        self._changed = _CHANGED
         self._closed = False
         self._wanted = False
         self._slots = [Slot(*make(number)) for number in range(first)]

@@ -67,6 +67,7 @@ RECOVERY = frozenset(point for point in CrashPoint if point.code.startswith("R")
 class _Names(NamedTuple):
     """How a point is called in the coverage, and in strikes."""
 
+    point: str
     reached: str
     crash: str
     pause: str
@@ -74,8 +75,17 @@ class _Names(NamedTuple):
     in_recovery: bool
 
 
+class _Chances(NamedTuple):
+    """Whether the aimed strike is due at a point now, and how likely others are; a pause if there is no crash."""
+
+    aimed: bool
+    crash: float
+    pause: float
+
+
 _NAMES = {
     point.code: _Names(
+        point.name,
         f"reached {point.name}",
         f"crash {point.name}",
         f"pause {point.name}",
@@ -260,30 +270,45 @@ class World:
         """
         names = _NAMES[point._value_.code]  # by a string: the hash of a member of an enumeration is Python's
         self.coverage[names.reached] += 1
-        faults, throw = self.faults, self.dice.throw_at
-        if self.calm and point is not faults.aimed_at:
+        faults = self.faults
+        if point is faults.aimed_at:
+            aimed = self.coverage[names.reached] == faults.aimed_occasion
+        elif self.calm:
             return
+        else:
+            aimed = False
         nth = self.dice.occasion(names.reached, process.name)
-        aimed = point is faults.aimed_at and self.coverage[names.reached] == faults.aimed_occasion
+        crash = pause = 0.0
+        if not self.calm:
+            crash = faults.crash_in_recovery if names.in_recovery else faults.crash_at_point
+            pause = faults.pause_at_point
+        if not aimed and self.only is None:
+            either = crash + pause
+            if self.dice.spares(either):
+                return
+            crash, pause = crash / either, 1.0
+        self._may_stop(process, names, nth, _Chances(aimed, crash, pause), checkpoint)
+
+    def _may_stop(self, process: Process, names: _Names, nth: int, chances: _Chances, checkpoint: int) -> None:
+        aimed, crash, pause = chances
+        faults, throw = self.faults, self.dice.throw_at
         if throw(nth, names.company, process.name, 1.0 if aimed and faults.aimed_in_company else 0.0):
             self.stop_another(process)
-        chance = 0.0 if self.calm else faults.crash_in_recovery if names.in_recovery else faults.crash_at_point
-        if throw(nth, names.crash, process.name, 1.0 if aimed and not faults.aimed_pauses else chance):
+        if throw(nth, names.crash, process.name, 1.0 if aimed and not faults.aimed_pauses else crash):
             self.coverage[names.crash] += 1
-            self._cover(process, point)
-            self.kill(process, f"at {point.name} of {checkpoint}")
+            self._cover(process, names)
+            self.kill(process, f"at {names.point} of {checkpoint}")
             raise Crashed
-        chance = 0.0 if self.calm else faults.pause_at_point
-        strike = throw(nth, names.pause, process.name, 1.0 if aimed else chance)
+        strike = throw(nth, names.pause, process.name, 1.0 if aimed else pause)
         if strike:
             self.coverage[names.pause] += 1
-            self._cover(process, point)
-            self.pause(process, f"at {point.name} of {checkpoint}", strike)
+            self._cover(process, names)
+            self.pause(process, f"at {names.point} of {checkpoint}", strike)
             self.sleep(0.001)
 
-    def _cover(self, process: Process, point: CrashPoint) -> None:
+    def _cover(self, process: Process, names: _Names) -> None:
         if self.peers is not None:
-            self.coverage[f"cell {point.name} {self.peers(process).name}"] += 1
+            self.coverage[f"cell {names.point} {self.peers(process).name}"] += 1
 
 
 class SimClock:
