@@ -101,8 +101,7 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
         store_executor=store_executor,
         commit_executor=commit_executor,
     )
-    group = definition.source.group(spec.job_context)
-    return Subtask(spec.subtask, parts, group=group, silence_limit_seconds=patience, base=spec.base)
+    return Subtask(spec.subtask, parts, group=spec.group, silence_limit_seconds=patience, base=spec.base)
 
 
 def _restored(spec: SubtaskSpec) -> CheckpointId:

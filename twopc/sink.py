@@ -42,8 +42,8 @@ class SubtaskContext(JobContext):
 class PreCommit:
     """For which checkpoint a transaction is pre-committed, and up to where the input went into it.
 
-    `group` is the consumer group of the source, None if it has none: a Kafka sink commits the positions to it inside
-    the transaction, as a witness of the outcome.
+    `group` is the consumer group of the source, to which the sink commits the positions with its output: a Kafka sink
+    does so inside the transaction, as a witness of the outcome. None where it is not to (`TwoPhaseCommitSink.cluster`).
     """
 
     checkpoint_id: CheckpointId
@@ -88,14 +88,14 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
     idempotent); `recover` of everything before `abort_lingering`, and both before any `open` of the attempt.
     """
 
-    @property
-    def commits_positions(self) -> bool:
-        """Whether every position of a PreCommit reaches the consumer group with the commit, and in no other way.
+    def cluster(self, context: JobContext) -> str | None:
+        """On the driver: the Kafka cluster, by its id, to whose groups a commit brings the positions of a PreCommit.
 
-        Where it doesn't, the framework commits the positions of completed checkpoints to the group beside the sink.
-        Never both: the two could overtake each other, and the group's offsets would go back.
+        Where that is not the cluster of the source's group, and where it is None, the framework commits the positions
+        of completed checkpoints to the group beside the sink. Never both: the two could overtake each other, and the
+        group's offsets would go back.
         """
-        return False
+        return None
 
     def open(self, context: SubtaskContext) -> None:
         """Prepare to write for this subtask. Nothing of an earlier attempt is pending any more."""

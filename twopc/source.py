@@ -98,6 +98,10 @@ class Source(ABC):
         """The consumer group whose offsets follow this source; None if it has none."""
         return None
 
+    def cluster(self, context: JobContext) -> str | None:
+        """On the driver: which Kafka cluster keeps the offsets of `group`, by an id; None where no cluster does."""
+        return None
+
     def describe(self) -> Mapping[str, Any]:
         """What the job's description and logs show of this source. Holds nothing secret."""
         return {"type": type(self).__name__}

@@ -26,6 +26,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         endless: bool = True,
         sink: RecordingSink | None = None,
         clock: Clock | None = None,
+        group: str | None = None,
     ) -> Stage:
         reader = ScriptedReader(batches, endless)
         sink = sink or RecordingSink()
@@ -42,7 +43,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
             store_executor=Inline(),
             commit_executor=Inline(),
         )
-        subtask = Subtask(SubtaskIndex(0), parts, group="g", silence_limit_seconds=60)
+        subtask = Subtask(SubtaskIndex(0), parts, group=group, silence_limit_seconds=60)
         subtask.begin()
         return Stage(reader, sink, storage, link, subtask)
 

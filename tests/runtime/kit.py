@@ -104,14 +104,6 @@ class RecordingSink(TwoPhaseCommitSink[list[bytes]]):
         raise NotImplementedError
 
 
-class WitnessingSink(RecordingSink):
-    """Says that its transactions carry the positions."""
-
-    @property
-    def commits_positions(self) -> bool:
-        return True
-
-
 class FakeStorage:
     """Stores nothing; can refuse."""
 

@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.runtime.kit import PARTITION, RecordingSink, ScriptedReader, Stage, WitnessingSink, complete, trigger
+from tests.runtime.kit import PARTITION, RecordingSink, ScriptedReader, Stage, complete, trigger
 from twopc.errors import CheckpointDeclined, Fenced, TransactionLost
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position
@@ -87,7 +87,7 @@ def test_an_interval_without_output_makes_no_transaction_but_commits_its_positio
 
 
 def test_positions_that_the_sink_commits_are_not_committed_beside_it(make: Callable[..., Stage]) -> None:
-    stage = make([], sink=WitnessingSink())
+    stage = make([], group="g")
     trigger(stage, 1)
     complete(stage, 1)
     stage.steps(2)

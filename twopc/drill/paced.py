@@ -83,6 +83,9 @@ class PacedSource(Source):
     def group(self, context: JobContext) -> str | None:
         return self.source.group(context)
 
+    def cluster(self, context: JobContext) -> str | None:
+        return self.source.cluster(context)
+
     def describe(self) -> Mapping[str, object]:
         return self.source.describe()
 

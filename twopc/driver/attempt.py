@@ -14,6 +14,7 @@ from twopc.driver.host import Host, Stage
 from twopc.driver.recovery import Planner, Recovered, assign, recover
 from twopc.driver.signals import StopSignals
 from twopc.driver.sweeper import Sweeper
+from twopc.driver.witness import group_of_transactions
 from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
 from twopc.protocol.ids import AttemptId, SubtaskIndex
@@ -109,6 +110,7 @@ class Attempt:
         self._watch.recovered(context.attempt, started, recovered)
         splits = self._planner.plan(context, recovered.restored)
         snapshots = () if recovered.restored is None else recovered.restored.snapshots
+        group = group_of_transactions(self._definition, context)
         specs = [
             SubtaskSpec(
                 job=context.job,
@@ -120,6 +122,7 @@ class Attempt:
                 settings=self._settings,
                 splits=mine,
                 snapshots=snapshots,
+                group=group,
             )
             for index, mine in enumerate(assign(splits, context.parallelism))
         ]

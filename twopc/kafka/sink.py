@@ -88,10 +88,6 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
 
     # On a subtask.
 
-    @property
-    def commits_positions(self) -> bool:
-        return self._transactional
-
     def open(self, context: SubtaskContext) -> None:
         self._client = self._connect(context)
         output = Output(self.topic, self.key, self.value, self._client)
@@ -141,6 +137,12 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
             client.close()
 
     # On the driver.
+
+    def cluster(self, context: JobContext) -> str | None:
+        if not self._transactional:
+            return None
+        with self._connect(context) as client:
+            return client.cluster_id()
 
     def last_attempt(self, context: JobContext) -> AttemptId:
         with self._connect(context) as client:

@@ -61,6 +61,11 @@ class KafkaSource(Source):
     def group(self, context: JobContext) -> str:
         return self.group_id or context.job
 
+    def cluster(self, context: JobContext) -> str:
+        servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
+        with ControlClient(servers, admin_config(self.properties)) as client:
+            return client.cluster_id()
+
     def plan(
         self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
     ) -> list[Split]:

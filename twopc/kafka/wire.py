@@ -208,6 +208,10 @@ class ControlClient:
             if row.offset >= 0
         }
 
+    def cluster_id(self) -> str:
+        """Return the id of the cluster that these brokers belong to, whatever addresses they were named by."""
+        return str(self._connected()._manager.cluster.cluster_id)
+
     def max_transaction_timeout_ms(self) -> int:
         """Return the brokers' transaction.max.timeout.ms."""
         client = self._connected()

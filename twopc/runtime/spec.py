@@ -20,7 +20,7 @@ class SubtaskSpec:
 
     `coordinator` and `token` say where to attach; `splits` what to read, every offset a number; `snapshots` the
     restored checkpoint's, all of them, since after a change of parallelism state comes from several; empty to start
-    afresh.
+    afresh. `group` is where the sink's transactions commit the positions; None where they are committed beside.
     """
 
     job: str
@@ -32,6 +32,7 @@ class SubtaskSpec:
     settings: RunSettings
     splits: tuple[Split, ...]
     snapshots: tuple[SubtaskSnapshot, ...]
+    group: str | None = None
 
     @property
     def job_context(self) -> JobContext:
@@ -63,6 +64,7 @@ class SubtaskSpec:
             "settings": self.settings.to_json(),
             "splits": [split.to_json() for split in self.splits],
             "snapshots": [snapshot.to_json() for snapshot in self.snapshots],
+            "group": self.group,
         }
 
     @classmethod
@@ -77,4 +79,5 @@ class SubtaskSpec:
             settings=RunSettings.from_json(body["settings"]),
             splits=tuple(Split.from_json(item) for item in body["splits"]),
             snapshots=tuple(SubtaskSnapshot.from_json(item) for item in body["snapshots"]),
+            group=None if body["group"] is None else str(body["group"]),
         )

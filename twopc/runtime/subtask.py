@@ -235,7 +235,7 @@ class Subtask:
         checkpoint_id = work.proof.checkpoint_id
         self._state.committed(checkpoint_id)
         self._parts.sink.release(checkpoint_id)
-        if work.due and not self._parts.sink.commits_positions:
+        if work.due and self._group is None:
             self._parts.reader.commit_positions(checkpoint_id, work.due[-1].positions)
         self._parts.link.send(Committed(checkpoint_id))
         reached(CrashPoint.AFTER_COMMITTED_SENT, checkpoint=checkpoint_id, subtask=self._index)
