@@ -57,6 +57,7 @@ class Ledger:
         self._previous = digest_of_entry(entries[self._next - 1]) if entries else NOTHING_BEFORE
         self._unsummarised = len(numbers)
         self._doubtful: bytes | None = None
+        self._swept = False
 
     def store(self, fact: Fact) -> None:
         """Store one fact durably. Raises Fenced, or OSError if storing failed; then nothing has changed."""
@@ -88,8 +89,13 @@ class Ledger:
         return check_metadata(self._job, completed.record, data)
 
     def prune(self) -> None:
-        """Delete the folders of checkpoints that are no longer kept, and of aborted ones older than the newest."""
-        self._storage.sweep()
+        """Delete the folders of checkpoints that are no longer kept, and of aborted ones older than the newest.
+
+        What crashes left is swept the first time, and again after a time that failed.
+        """
+        if not self._swept:
+            self._storage.sweep()
+        self._swept = False
         newest = self.state.newest
         for name in self._storage.list(""):
             checkpoint_id = checkpoint_of_folder(name)
@@ -97,6 +103,7 @@ class Ledger:
                 continue
             if self.state.find(checkpoint_id) is None:
                 self._storage.remove_folder(checkpoint_folder(checkpoint_id))
+        self._swept = True
 
     def _store_metadata(self, metadata: CheckpointMetadata) -> None:
         try:
@@ -116,7 +123,7 @@ class Ledger:
             self._doubtful = data
             raise
         self._doubtful = None
-        if max(self._numbers(), default=number) > number:
+        if self._is_one_after(number):
             # The name was free again only because another coordinator has summed up and deleted what stood there.
             self._storage.delete(_path(number))
             raise self._fenced(f"a ledger entry after {number}")
@@ -143,6 +150,11 @@ class Ledger:
             log.warning("job %s: the ledger could not be summarised: %s", self._job, error.strerror)
             return
         self._unsummarised = 1
+
+    def _is_one_after(self, number: int) -> bool:
+        """Whether an entry has a greater number; their names are in the order of their numbers."""
+        own = entry_name(number)
+        return bool(entry_sequences(name for name in self._storage.list(LEDGER) if name > own))
 
     def _numbers(self) -> list[int]:
         return entry_sequences(self._storage.list(LEDGER))
