@@ -41,8 +41,10 @@ class ScriptedReader(SourceReader):
     endless: bool = False
     read: int = 0
     committed: list[tuple[int, int]] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
 
     def poll(self, timeout: float, most: int) -> Batch | None:
+        self.waited.append(timeout)
         if not self.batches:
             return None
         values = self.batches.pop(0)

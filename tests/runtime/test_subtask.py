@@ -53,6 +53,17 @@ def test_a_completion_commits_and_is_reported(make: Callable[..., Stage]) -> Non
     assert stage.sent(Committed) == [Committed(CheckpointId(1))]
 
 
+def test_polls_are_shorter_while_output_waits_for_a_completion(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"]])
+    stage.steps(1)
+    trigger(stage, 1)
+    stage.steps(1)
+    complete(stage, 1)
+    stage.steps(2)
+    before, waiting, _, after = stage.reader.waited
+    assert waiting < before == after
+
+
 def test_a_lost_completion_is_subsumed_by_the_next(make: Callable[..., Stage]) -> None:
     stage = make([[b"a"], [b"b"]])
     stage.steps(1)

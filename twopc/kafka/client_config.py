@@ -48,7 +48,7 @@ _BOTH = {
 _CONSUMER = _BOTH | {
     "fetch.queue.backoff.ms": 5,
     "fetch.min.bytes": 100_000,
-    "fetch.wait.max.ms": 50,
+    "fetch.wait.max.ms": 20,
     "fetch.message.max.bytes": 10_000_000,
     "queued.max.messages.kbytes": 65_536,
 }

@@ -86,6 +86,11 @@ class SubtaskState:
         """What the next snapshot must carry: all that is pre-committed and not known to be committed."""
         return tuple(entry.committable for entry in self._pending if entry.committable is not None)
 
+    @property
+    def awaits_completion(self) -> bool:
+        """Whether something is pre-committed: what readers see waits for the next message."""
+        return bool(self._pending)
+
     def on(self, message: ToSubtask) -> Action:
         """Decide about one message."""
         match message:

@@ -47,8 +47,11 @@ from twopc.source import SourceReader
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.01
 """How long one poll may wait for records; also how late a trigger may be noticed while there are none."""
+
+COMPLETION_POLL_SECONDS = 0.005
+"""The same while output waits for a completion: whoever reads it waits as long."""
 
 PROGRESS_SECONDS = 0.5
 
@@ -135,7 +138,8 @@ class Subtask:
         return self._reads_no_more or self._parts.reader.finished()
 
     def _move_batch(self) -> None:
-        batch = self._parts.reader.poll(POLL_SECONDS, self._batch_size.records)
+        wait = COMPLETION_POLL_SECONDS if self._state.awaits_completion else POLL_SECONDS
+        batch = self._parts.reader.poll(wait, self._batch_size.records)
         if batch is None or not len(batch):
             return
         started = self._parts.clock.monotonic()
