@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from twopc import cli
 from twopc.config import RunSettings
-from twopc.drill.fault_drill import FaultDrillPlan
+from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.load import Load
 from twopc.drill.restore import RestorePlan
 from twopc.drill.verdict import Check, DrillResult, Verdict

@@ -12,7 +12,7 @@ import pytest
 from twopc.bench.load import produce_all
 from twopc.bench.plan import BenchPlan
 from twopc.drill.broker import Cluster
-from twopc.drill.fault_drill import FaultDrillPlan
+from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.paced import PacedSource, paced_job, without_access, write_paced_file
 from twopc.drill.restore import RestorePlan
 from twopc.drill.scratch import PREFIX, Names, parts_of, scratch_job, write_job_file

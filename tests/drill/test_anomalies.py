@@ -9,8 +9,9 @@ import pytest
 
 from tests.verify.forging import SOURCES, TARGETS, history_of, made
 from twopc.drill.comparing import check_of, judged, since_checkpoint
-from twopc.drill.fault_judging import judge_state
+from twopc.drill.fault_judging import judge_output, judge_state
 from twopc.drill.verdict import Check, Verdict
+from twopc.kafka.sink import DeliveryGuarantee
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex
@@ -88,6 +89,21 @@ def test_what_is_wrong_is_named_and_nothing_else(judge: Judged, spoil: Spoil, na
     assert judge(RIGHT).verdict is Verdict.HELD
     check = judge(spoil(RIGHT))
     assert (check.verdict, check.said) == (Verdict.BROKEN, f"of the output: {named}")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "guarantee", "verdict"),
+    [
+        (write_a_transaction_again, DeliveryGuarantee.EXACTLY_ONCE, Verdict.BROKEN),
+        (write_a_transaction_again, DeliveryGuarantee.AT_LEAST_ONCE, Verdict.HELD),
+        (lose_a_transaction, DeliveryGuarantee.AT_LEAST_ONCE, Verdict.BROKEN),
+        (lose_a_transaction, DeliveryGuarantee.NONE, Verdict.NOT_JUDGED),
+    ],
+)
+def test_a_sink_is_held_to_what_it_promises(spoil: Spoil, guarantee: DeliveryGuarantee, verdict: Verdict) -> None:
+    check = judge_output(judged("out", MADE, spoil(RIGHT)), guarantee)
+    assert check.verdict is verdict
+    assert "3 duplicated" in check.said or "3 lost" in check.said
 
 
 def test_an_aborted_record_is_named_wherever_it_stands_before_the_checkpoint_too() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.drill.test_restore_drill import scratch_on
 from twopc.config import RunSettings
-from twopc.drill.fault_drill import FaultDrillPlan, fault_drill
+from twopc.drill.fault_drill import fault_drill
+from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.faults import Kind
 from twopc.drill.load import Load
 from twopc.drill.verdict import DrillResult, Verdict

@@ -39,6 +39,13 @@ def test_a_broker_that_is_not_the_drills_own_is_never_struck() -> None:
     assert struck == set(Kind) - {Kind.KILL_BROKER, Kind.PAUSE_BROKER, Kind.SLOW_BROKER}
 
 
+def test_a_job_without_transactions_meets_no_fault_that_only_a_transaction_can_meet() -> None:
+    kinds = choices(own_broker=True, transactional=False)
+    faults = [fault for seed in SEEDS for fault in draw(seed, 9, kinds, transactional=False).faults]
+    assert Kind.EXPIRE_TRANSACTION not in {fault.kind for fault in faults}
+    assert CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH not in {fault.step for fault in faults}
+
+
 def test_its_own_may_be() -> None:
     assert set(choices(own_broker=True)) == set(Kind)
 

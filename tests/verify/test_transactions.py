@@ -47,6 +47,46 @@ def test_before_the_first_record_there_is_no_transaction() -> None:
     assert Transactions(PARTITION, ()).at(0) is None
 
 
+def timed(first: int = 0) -> Transactions:
+    """One producer, two transactions that a reader sees and one that was aborted; then another producer's."""
+    log = [
+        written(first, 3, producer=1),
+        marker(first + 3, 1, producer=1, time_ms=100),
+        written(first + 4, 2, producer=1),
+        marker(first + 6, 1, producer=1, time_ms=200),
+        written(first + 7, 2, producer=1),
+        marker(first + 9, 0, producer=1, time_ms=300),
+        written(first + 10, 1, producer=2),
+        marker(first + 11, 1, producer=2, time_ms=400),
+    ]
+    return Transactions(PARTITION, log_batches(b"".join(log)))
+
+
+@pytest.mark.parametrize(
+    ("producer", "start_ms", "last"),
+    [
+        pytest.param(1, 50, 2, id="its first"),
+        pytest.param(1, 150, 5, id="its second"),
+        pytest.param(1, 250, None, id="an aborted one"),
+        pytest.param(1, 350, None, id="one that is not there yet"),
+        pytest.param(2, 250, 10, id="another producer's"),
+    ],
+)
+def test_a_transaction_is_found_by_its_producer_and_its_beginning(
+    producer: int, start_ms: int, last: int | None
+) -> None:
+    assert timed().end_of(producer, 3, start_ms) == last
+
+
+def test_what_began_before_the_log_that_was_read_is_not_taken_for_a_later_one() -> None:
+    assert timed(first=7).end_of(1, 3, 50) is None
+    assert timed(first=7).end_of(1, 3, 150) == 12
+
+
+def test_another_epoch_is_another_producer() -> None:
+    assert timed().end_of(1, 4, 50) is None
+
+
 def test_a_log_is_read_on_from_where_a_fetch_ended_and_not_beyond_its_end() -> None:
     asked = []
 

@@ -21,7 +21,8 @@ from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
 from twopc.drill import report
-from twopc.drill.fault_drill import PARALLELISM, FaultDrillPlan, fault_drill
+from twopc.drill.fault_drill import fault_drill
+from twopc.drill.fault_drill_plan import PARALLELISM, FaultDrillPlan
 from twopc.drill.load import Load
 from twopc.drill.restore import RestorePlan, restore_drill
 from twopc.drill.verdict import DrillResult, Exit

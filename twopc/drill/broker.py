@@ -26,7 +26,7 @@ from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Batch, Row
 from twopc.source import SourceReader, Split
-from twopc.verify.attribution import attributed, owners
+from twopc.verify.attribution import Owners, attributed, owners
 from twopc.verify.history import Found
 
 READER_GROUP = f"{PREFIX}reader"
@@ -108,12 +108,14 @@ class Cluster:
         config = consumer_config(self._config["bootstrap.servers"], READER_GROUP, self.access)
         yield from (row for batch in batches(KafkaReader(config, BYTES, BYTES, splits)) for row in batch.rows)
 
-    def see(self, ranges: Ranges) -> list[Found]:
+    def whose(self, ranges: Ranges) -> Owners:
+        """Return whose the records of these ranges are; their ends were asked for before."""
+        return owners(self.control, {each: first for each, (first, _) in ranges.items()}, self.log_ends(ranges))
+
+    def see(self, ranges: Ranges, whose: Owners) -> list[Found]:
         """Return what a read_committed reader sees of these ranges, each record with its transaction."""
-        firsts = {each: first for each, (first, _) in ranges.items()}
-        rows = list(self.read(firsts, {each: end for each, (_, end) in ranges.items()}))
-        whose = owners(self.control, firsts, self.log_ends(ranges))
-        return [attributed(row, whose) for row in rows]
+        starts = {each: first for each, (first, _) in ranges.items()}
+        return [attributed(row, whose) for row in self.read(starts, {each: end for each, (_, end) in ranges.items()})]
 
     @staticmethod
     def _log_end(consumer: Consumer, partition: TopicPartition) -> int:

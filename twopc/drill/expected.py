@@ -56,14 +56,17 @@ class Reckoner:
 
     def reckon(
         self, servers: str, starts: Mapping[TopicPartition, Position], ends: Mapping[TopicPartition, Position]
-    ) -> Iterator[Expected]:
-        """Yield what the input makes from each start up to each end, each input partition in order. Once only."""
+    ) -> Iterator[tuple[str, Expected]]:
+        """Yield what the input makes from each start up to each end, with the topic that it goes to. Once only.
+
+        Each input partition comes in its order.
+        """
         source: Any = self._definition.source
         config = consumer_config(servers, READER_GROUP, source.properties)
         splits = [Split(each, "", starts[each], max(end, starts[each])) for each, end in sorted(ends.items())]
         replay = Replay(self._definition, KeyedState(self._backend), as_sent)
         for batch in batches(KafkaReader(config, source.key, source.value, splits)):
-            yield from (expected for _, expected in replay.make(batch))
+            yield from replay.make(batch)
         replay.write_back()
 
 

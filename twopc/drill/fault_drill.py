@@ -9,61 +9,46 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from twopc.checkpoints import read_job
 from twopc.config import RunSettings
 from twopc.drill.broker import Cluster
-from twopc.drill.comparing import Ends, check_of, judged
+from twopc.drill.comparing import Ends, judged
 from twopc.drill.expected import Reckoner
-from twopc.drill.fault_judging import STATE, TRANSACTIONS, judge_end, judge_faults, judge_state, judge_transactions
+from twopc.drill.fault_drill_plan import FaultDrillPlan
+from twopc.drill.fault_judging import (
+    STATE,
+    TRANSACTIONS,
+    judge_end,
+    judge_faults,
+    judge_output,
+    judge_state,
+    judge_transactions,
+)
 from twopc.drill.faults import FaultPlan, choices, draw
-from twopc.drill.load import Load
 from twopc.drill.paced import without_access, write_paced_file
 from twopc.drill.playing import play
+from twopc.drill.real_output import OUTPUT
 from twopc.drill.scratch import Names, parts_of
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict
 from twopc.errors import ConfigurationError, Unavailable
+from twopc.kafka.sink import DeliveryGuarantee
 from twopc.loading import load_job
 from twopc.protocol.job_events import JobEvent
 from twopc.testing.kafka_proxy import KafkaProxy
 from twopc.testing.local_broker import LocalBroker
 
-OUTPUT = "output"
-PARALLELISM = 2
 SECONDS_A_CHECKPOINT = 1.5
 """More than one takes on a busy machine: once all faults have happened, the rest is read as fast as it goes."""
 
 OnEvent = Callable[[JobEvent], None]
-
-
-@dataclass(frozen=True, slots=True)
-class FaultDrillPlan:
-    """What to drill: a job file, how many faults, the seed that they are drawn from, and what the job reads.
-
-    `access` are client settings with which the drill gets at the brokers, where those of the job's sink don't do.
-    """
-
-    job_file: str
-    faults: int
-    seed: int
-    load: Load = Load()  # noqa: RUF009 - a frozen value
-    parallelism: int = PARALLELISM
-    scratch_dir: Path | None = None
-    access: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.faults < 1:
-            raise ConfigurationError(f"--faults must be at least 1, but is {self.faults}")
-        if self.parallelism < 1:
-            raise ConfigurationError(f"--parallelism must be at least 1, but is {self.parallelism}")
 
 
 def fault_drill(
@@ -115,7 +100,10 @@ class _Drill:
         self._cluster = Cluster(settings.bootstrap_servers, {**sink.properties, **plan.access})
         self._names = Names.fresh()
         self._input = f"{self._names.name}-in"
-        self._faults: FaultPlan = draw(plan.seed, plan.faults, choices(own_broker=broker is not None))
+        self._guarantee = sink.delivery_guarantee
+        transactional = self._guarantee is DeliveryGuarantee.EXACTLY_ONCE
+        kinds = choices(own_broker=broker is not None, transactional=transactional)
+        self._faults: FaultPlan = draw(plan.seed, plan.faults, kinds, transactional=transactional)
         self._timeline = Timeline()
         self._checks: list[Check] = []
         self._records = 0
@@ -195,9 +183,10 @@ class _Drill:
         ends: Ends = {each: end for each, (_, end) in read.items()}
         written = self._cluster.ranges(control.topics([self._names.output]))
         with Reckoner(self._definition, None, stage.checkpoint_dir / job, self._folder / "reckoner") as reckoner:
-            expected = list(reckoner.reckon(self._settings.bootstrap_servers, starts, ends))
-            verdict = judged(self._names.output, expected, self._cluster.see(written))
-            self._note(check_of(OUTPUT, verdict, f"{verdict.matched:,} records, each exactly once and in order"))
+            made = reckoner.reckon(self._settings.bootstrap_servers, starts, ends)
+            expected = [each for _, each in made]
+            seen = self._cluster.see(written, self._cluster.whose(written))
+            self._note(judge_output(judged(self._names.output, expected, seen), self._guarantee))
             metadata = read_job(stage.checkpoint_dir, job).completed[-1].metadata
             if metadata is None:
                 self._note(Check(STATE, Verdict.BROKEN, "the last checkpoint can't be read", ("damaged",)))

@@ -6,14 +6,17 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 
-from twopc.drill.comparing import Ends
+from twopc.drill.comparing import Ends, check_of
+from twopc.drill.real_output import ALLOWED, OUTPUT
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
 from twopc.drill.verdict import Check, Verdict
 from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
+from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.recovery import BrokerState
+from twopc.verify.findings import Verdict as OutputVerdict
 
 FINISHED, FAULTS, STATE, TRANSACTIONS = "finished", "faults", "state", "transactions"
 SETTLE_SECONDS = 20.0
@@ -66,6 +69,19 @@ def judge_transactions(control: ControlClient, job: str) -> Check:
         if not left or time.monotonic() > deadline:
             return Check.of(TRANSACTIONS, left, held="nothing is left open", broken=f"{len(left)} are left open")
         time.sleep(0.2)
+
+
+def judge_output(verdict: OutputVerdict, guarantee: DeliveryGuarantee) -> Check:
+    """Whether the output is what the sink promises, told by what it was held against."""
+    allowed = ALLOWED.get(guarantee)
+    if allowed is None:
+        counts = (
+            ", ".join(f"{count} {kind.value}" for kind, count in verdict.counts.items()) or "nothing is wrong with it"
+        )
+        findings = tuple(map(str, verdict.findings))
+        return Check(OUTPUT, Verdict.NOT_JUDGED, f"the sink promises nothing ({guarantee.value}): {counts}", findings)
+    once = "each exactly once and in order" if not allowed else "each at least once"
+    return check_of(OUTPUT, verdict, f"{verdict.matched:,} records, {once}", allowed)
 
 
 def judge_state(metadata: CheckpointMetadata, ends: Ends, made: KeyedStates, restored: KeyedStates) -> Check:

@@ -56,6 +56,8 @@ _STEPS = (
     CrashPoint.AFTER_COMMIT,
     CrashPoint.AFTER_COMMITTED_SENT,
 )
+#: Only a transaction has them.
+_OF_TRANSACTIONS = (CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH,)
 #: Only there is a completed checkpoint with a transaction that nobody has committed.
 _PENDING = (CrashPoint.BEFORE_COMMIT,)
 _STEPS_OF: Mapping[Kind, tuple[CrashPoint, ...]] = {
@@ -100,25 +102,33 @@ class FaultPlan:
         return max((fault.checkpoint for fault in self.faults), default=0)
 
 
-def choices(*, own_broker: bool) -> tuple[Kind, ...]:
-    """Return the kinds that may be drawn: a broker that is not the drill's own is left alone."""
-    return tuple(kind for kind in Kind if own_broker or not kind.needs_own_broker)
+def choices(*, own_broker: bool, transactional: bool = True) -> tuple[Kind, ...]:
+    """Return the kinds that may be drawn: a broker that is not the drill's own is left alone.
+
+    A job whose sink is not `transactional` has no transaction that could be aborted.
+    """
+    return tuple(
+        kind
+        for kind in Kind
+        if (own_broker or not kind.needs_own_broker) and (transactional or kind is not Kind.EXPIRE_TRANSACTION)
+    )
 
 
-def draw(seed: int, count: int, kinds: Sequence[Kind]) -> FaultPlan:
+def draw(seed: int, count: int, kinds: Sequence[Kind], *, transactional: bool = True) -> FaultPlan:
     """Return the plan of a seed: no kind comes twice before each has come once."""
     rng = random.Random(f"twopc-drill-{seed}")
     drawn: list[Kind] = []
     while len(drawn) < count:
         drawn += rng.sample(list(kinds), len(kinds))
-    return FaultPlan(seed, tuple(_fault(rng, number, kind) for number, kind in enumerate(drawn[:count])))
+    steps = tuple(step for step in _STEPS if transactional or step not in _OF_TRANSACTIONS)
+    return FaultPlan(seed, tuple(_fault(rng, number, kind, steps) for number, kind in enumerate(drawn[:count])))
 
 
-def _fault(rng: random.Random, number: int, kind: Kind) -> Fault:
+def _fault(rng: random.Random, number: int, kind: Kind, steps: Sequence[CrashPoint]) -> Fault:
     return Fault(
         number=number,
         kind=kind,
-        step=rng.choice(_STEPS_OF.get(kind, _STEPS)),
+        step=rng.choice(_STEPS_OF.get(kind, steps)),
         checkpoint=FIRST_CHECKPOINT + CHECKPOINTS_APART * number,
         seconds=round(rng.uniform(0.5, MOST_SECONDS), 1),
     )

@@ -11,6 +11,7 @@ from twopc.drill.broker import Cluster
 from twopc.drill.comparing import Ends
 from twopc.drill.judging import Ranges, complete_up_to
 from twopc.errors import ConfigurationError
+from twopc.kafka.committable import PreparedTransaction
 from twopc.protocol.facts import CheckpointMetadata
 
 
@@ -18,13 +19,13 @@ from twopc.protocol.facts import CheckpointMetadata
 class Reach:
     """Where the replay starts and ends, and `required`: up to where the job's own output must be there.
 
-    `topic` is the job's output, and `written` what could be seen of it; both are empty if a function chooses the topic.
+    `written` is what could be seen of the job's output. Where a function chooses the topic, those are meant that a
+    transaction of a checkpoint that is kept names: none may be.
     """
 
     starts: Ends
     ends: Ends
     required: Ends
-    topic: str
     written: Ranges
 
     @property
@@ -42,8 +43,10 @@ class Reach:
         output: Any,
     ) -> Reach:
         """Ask for the ends. The output's come first: what is visible by then, the replay must make."""
-        topic = output if isinstance(output, str) else ""
-        written = sink.ranges(sink.control.topics([topic])) if topic else {}
+        topics = [output] if isinstance(output, str) else _named(kept)
+        written = sink.ranges(sink.control.topics(topics))
+        if isinstance(output, str) and not written:
+            raise ConfigurationError(f"output topic {output!r} isn't there: the job could not write either")
         log_ends = sink.log_ends(written)
         nothing_open = all(log_ends[each] <= end for each, (_, end) in written.items())
         read = source.ranges(source.control.topics(inputs))
@@ -55,15 +58,18 @@ class Reach:
             starts=starts,
             ends={each: max(end, starts[each]) for each, (_, end) in read.items()},
             required={each: max(required.get(each, start), start) for each, start in starts.items()},
-            topic=topic,
             written=written,
         )
 
     def partitions(self) -> int:
         """How many partitions the scratch output has: as many as the real one, so that keys meet the same others."""
-        if self.topic and not self.written:
-            raise ConfigurationError(f"output topic {self.topic!r} isn't there: the job could not write either")
-        return len(self.written) or len(self.starts)
+        return 1 + max((each.partition for each in self.written or self.starts), default=0)
+
+
+def _named(kept: Sequence[CheckpointEntry]) -> list[str]:
+    """The topics that the transactions of these checkpoints wrote to."""
+    every = (item for each in kept if each.metadata is not None for item in each.metadata.committables)
+    return sorted({topic for item in every for topic in PreparedTransaction.from_committable(item).topic_ids})
 
 
 def _is_committed(entry: CheckpointEntry) -> bool:

@@ -1,4 +1,4 @@
-"""The scratch run of a restore drill, and the comparison of what it wrote, and what the job really wrote."""
+"""The scratch run of a restore drill, and the judgement of what it wrote, and of what the job really wrote."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 
 from twopc.config import RunSettings
 from twopc.drill.broker import Cluster
-from twopc.drill.comparing import check_of, judged, required_of, since_checkpoint
+from twopc.drill.comparing import check_of, judged
 from twopc.drill.expected import Reckoner
 from twopc.drill.reach import Reach
+from twopc.drill.real_output import RealOutput
 from twopc.drill.scratch import Names, parts_of, write_job_file
 from twopc.drill.timeline import RecoveryClock, Timeline
 from twopc.drill.verdict import Check, Verdict
@@ -20,14 +21,12 @@ from twopc.driver.run import run as run_job
 from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, TransactionLost, Unavailable, UserCodeError
 from twopc.job import JobDefinition
 from twopc.kafka.preflight import bootstrap_servers_of
-from twopc.kafka.sink import DeliveryGuarantee
 from twopc.loading import load_job
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import Position
 from twopc.protocol.job_events import JobEvent
-from twopc.verify.history import Expected, Found
+from twopc.verify.history import Expected
 
-REPLAY, OUTPUT = "replay", "output"
+REPLAY = "replay"
 
 _OF_THE_JOB = (CheckpointCorrupted, Fenced, ProtocolViolation, TransactionLost, UserCodeError)
 """Errors that say something about job or checkpoint; any other means that the drill could not run."""
@@ -59,8 +58,10 @@ class Replay:
                 yield Check(REPLAY, Verdict.BROKEN, "the replay failed", (f"{type(error).__name__}: {error}",))
                 return
             self.tell("comparing the output")
-            yield self._judge_replay(names, expected, records)
-            yield self._judge_output(expected, figures)
+            yield self._judge_replay(names, [each for _, each in expected], records)
+            _, sink = parts_of(self.definition)
+            real = RealOutput(self.sink, self.metadata, self.reach, sink.delivery_guarantee)
+            yield real.judge(expected, figures)
 
     @contextmanager
     def _scratch(self, names: Names) -> Iterator[None]:
@@ -77,8 +78,8 @@ class Replay:
             except Unavailable as error:
                 self.tell(f"topic {names.output} is left behind: {error}")
 
-    def _run(self, names: Names, figures: dict[str, float | None]) -> tuple[list[Expected], int]:
-        """Run the job on the copy; return what it should have written, and how many records it read."""
+    def _run(self, names: Names, figures: dict[str, float | None]) -> tuple[list[tuple[str, Expected]], int]:
+        """Run the job on the copy; return what it should have written where, and how many records it read."""
         job_folder = Path(self.settings.checkpoint_dir) / self.metadata.job
         with Reckoner(self.definition, self.metadata, job_folder, self.folder / "reckoner") as reckoner:
             self.tell(f"restoring checkpoint {self.metadata.checkpoint_id} and replaying")
@@ -113,34 +114,7 @@ class Replay:
     def _judge_replay(self, names: Names, expected: list[Expected], records: int) -> Check:
         """Hold what the restored run wrote against what the input makes."""
         ranges = self.sink.ranges(self.sink.control.topics([names.output]))
-        verdict = judged(names.output, expected, self.sink.see(ranges))
+        verdict = judged(names.output, expected, self.sink.see(ranges, self.sink.whose(ranges)))
         return check_of(
             REPLAY, verdict, f"{records:,} records replayed, {verdict.matched:,} written, each exactly once"
         )
-
-    def _judge_output(self, expected: list[Expected], figures: dict[str, float | None]) -> Check:
-        """Hold what the job really wrote of the same input against the same."""
-        _, sink = parts_of(self.definition)
-        topic, required = self.reach.topic, self.reach.required
-        if not topic:
-            return Check.not_judged(OUTPUT, "the job chooses the topic of each record by a function")
-        if sink.delivery_guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
-            return Check.not_judged(OUTPUT, f"the sink promises {sink.delivery_guarantee.value} only")
-        verdict = judged(topic, expected, since_checkpoint(expected, self._tail(expected), required), required)
-        figures["records compared"] = float(verdict.matched)
-        if verdict.held and not verdict.matched:
-            return Check.not_judged(
-                OUTPUT, "the job wrote nothing after this checkpoint: name an older one with --from"
-            )
-        return check_of(OUTPUT, verdict, f"{verdict.matched:,} records of {topic} are what the replay makes")
-
-    def _tail(self, expected: list[Expected]) -> list[Found]:
-        """Read as much of the end of the real output as may have been written since the checkpoint."""
-        written = self.reach.written
-        span, enough = 2 * len(expected) + 1_000, required_of(expected, self.reach.required) + len(expected)
-        while True:
-            part = {each: (max(first, Position(end - span)), end) for each, (first, end) in written.items()}
-            found = self.sink.see(part)
-            if part == written or len(found) >= enough:
-                return found
-            span *= 4

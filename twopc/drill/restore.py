@@ -23,7 +23,8 @@ from twopc.drill.copying import copy_ledger, copy_state
 from twopc.drill.judging import POSITIONS, TRANSACTIONS, judge_positions
 from twopc.drill.pending import PATIENCE_SECONDS, judge_pending
 from twopc.drill.reach import Reach
-from twopc.drill.replay import OUTPUT, REPLAY, Replay
+from twopc.drill.real_output import OUTPUT
+from twopc.drill.replay import REPLAY, Replay
 from twopc.drill.scratch import parts_of
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict

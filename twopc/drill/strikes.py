@@ -129,7 +129,6 @@ class Striker:
         for item in self._newest_metadata().committables:
             settled = settle(self.client, item, confirmed=False, budget_seconds=_SETTLE_SECONDS, act=Act.ABORT)
             if settled.outcome is Outcome.LOST:
-                self.tell(f"{item.name}: {settled.evidence}")
                 return True
         return False
 

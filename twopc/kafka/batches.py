@@ -28,7 +28,10 @@ class Marker(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogBatch:
-    """One record batch: its first and last offset, and whose it is. A batch with a `marker` holds no records."""
+    """One record batch: its first and last offset, and whose it is. A batch with a `marker` holds no records.
+
+    `time_ms` is the greatest timestamp in it: of a marker, when the partition's leader wrote it.
+    """
 
     first: int
     last: int
@@ -36,20 +39,23 @@ class LogBatch:
     producer_epoch: int
     transactional: bool
     marker: Marker | None
+    time_ms: int
 
 
 def log_batches(data: bytes | memoryview) -> Iterator[LogBatch]:
     """Yield the whole batches at the beginning of fetched data; the last is cut off where a fetch ended."""
     data, at = bytes(data), 0
     while len(data) - at >= _HEADER.size:
-        first, length, _, magic, _, attributes, last, _, _, producer_id, epoch, _, _ = _HEADER.unpack_from(data, at)
+        first, length, _, magic, _, attributes, last, _, time_ms, producer_id, epoch, _, _ = _HEADER.unpack_from(
+            data, at
+        )
         end = at + _LENGTH_FROM + length
         if end > len(data):
             return
         if magic != _MAGIC:
             raise ValueError(f"a batch has format {magic}; transactions are in format {_MAGIC}")
         marker = _marker(data[at + _HEADER.size : end]) if attributes & _CONTROL else None
-        yield LogBatch(first, first + last, producer_id, epoch, bool(attributes & _TRANSACTIONAL), marker)
+        yield LogBatch(first, first + last, producer_id, epoch, bool(attributes & _TRANSACTIONAL), marker, time_ms)
         at = end
 
 

@@ -6,6 +6,7 @@ of other partitions are of the same one, the log doesn't say.
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_right
 from collections import Counter
@@ -30,6 +31,9 @@ class Transactions:
         self._starts = array("q")
         self._owners = array("i")
         self._open: dict[int, int] = {}
+        self._lasts = array("q")
+        self._ended_ms = array("q")
+        self._known_from_ms: float = math.inf
         for batch in batches:
             self._take(batch)
 
@@ -39,17 +43,36 @@ class Transactions:
         owner = self._owners[run] if run >= 0 else _NONE
         return None if owner == _NONE else self._transactions[owner]
 
+    def end_of(self, producer_id: int, producer_epoch: int, start_ms: int) -> int | None:
+        """Return the last offset of the committed transaction that a producer began then; None if that can't be told.
+
+        It is the first of the producer's to end after it began, by the brokers' clocks: they may differ by less than a
+        producer leaves between two transactions. What the log that was read doesn't reach back to can't be told.
+        """
+        if self._known_from_ms > start_ms:
+            return None
+        for each, last, ended_ms in zip(self._transactions, self._lasts, self._ended_ms, strict=True):
+            if (each.producer_id, each.producer_epoch) == (producer_id, producer_epoch) and ended_ms >= start_ms:
+                return last if each.outcome is Outcome.COMMITTED else None
+        return None
+
     def outcomes(self) -> Counter[Outcome]:
         """How many transactions ended in which way."""
         return Counter(each.outcome for each in self._transactions)
 
     def _take(self, batch: LogBatch) -> None:
+        if batch.first == 0:
+            self._known_from_ms = 0
         if batch.marker is not None:
+            self._known_from_ms = min(self._known_from_ms, batch.time_ms)
             owner = self._open.pop(batch.producer_id, None)
             if owner is not None and batch.marker in _OUTCOMES:
                 self._transactions[owner] = replace(self._transactions[owner], outcome=_OUTCOMES[batch.marker])
+                self._ended_ms[owner] = batch.time_ms
             return
         owner = self._owner(batch) if batch.transactional else _NONE
+        if owner != _NONE:
+            self._lasts[owner] = batch.last
         if not self._owners or self._owners[-1] != owner:
             self._starts.append(batch.first)
             self._owners.append(owner)
@@ -62,6 +85,8 @@ class Transactions:
             self._transactions.append(
                 Transaction(batch.producer_id, batch.producer_epoch, self._partition, number, Outcome.OPEN)
             )
+            self._lasts.append(batch.last)
+            self._ended_ms.append(-1)
         return owner
 
 

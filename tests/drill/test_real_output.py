@@ -1,0 +1,188 @@
+"""What a job really wrote since a checkpoint, judged from logs that are forged byte by byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.kafka.test_batches import marker, written
+from twopc.drill.bounds import Bounds, Side, bounds_of
+from twopc.drill.judging import Ranges
+from twopc.drill.reach import Reach
+from twopc.drill.real_output import RealOutput
+from twopc.drill.verdict import Check, Verdict
+from twopc.kafka.batches import log_batches
+from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.sink import DeliveryGuarantee
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.verify.attribution import Owners
+from twopc.verify.history import Expected, Found, Place
+from twopc.verify.transactions import Transactions
+
+IN, OUT, OTHER = TopicPartition("in", 0), TopicPartition("out", 0), TopicPartition("other", 0)
+BEGAN_MS = 150
+"""When the checkpoint's own transaction began: the second of those in the log."""
+
+
+@dataclass
+class ForgedLog:
+    """Partitions that hold transactions of values, each a checkpoint's; all have key `a`."""
+
+    logs: dict[TopicPartition, bytes] = field(default_factory=dict)
+    found: dict[TopicPartition, list[Found]] = field(default_factory=dict)
+
+    def write(self, partition: TopicPartition, *transactions: Sequence[str], aborted: int = -1) -> None:
+        log, offset = b"", 0
+        records = []
+        for number, values in enumerate(transactions):
+            log += written(offset, len(values))
+            for value in values:
+                records.append(Found(Place(partition, offset), b"a", value.encode()))
+                offset += 1
+            log += marker(offset, int(number != aborted), time_ms=100 * (number + 1))
+            offset += 1
+        self.logs[partition], self.found[partition] = log, records
+
+    def whose(self, ranges: Ranges) -> Owners:
+        return {each: Transactions(each, log_batches(self.logs[each])) for each in ranges}
+
+    def see(self, ranges: Ranges, whose: Owners) -> list[Found]:
+        return [
+            Found(each.place, each.key, each.value, (), whose[partition].at(each.place.offset))
+            for partition in ranges
+            for each in self.found[partition]
+        ]
+
+
+def checkpoint(*partitions: TopicPartition) -> CheckpointMetadata:
+    """A checkpoint at in[0]@5, whose one transaction wrote to these partitions."""
+    topic_ids = {each.topic: "id" for each in partitions}
+    prepared = PreparedTransaction(
+        "t", CheckpointId(2), SubtaskIndex(0), 7, 3, BEGAN_MS, 1_000, partitions, topic_ids, None, ()
+    )
+    held = (PartitionPosition(IN, "id", Position(5)),)
+    pending = (prepared.to_committable(),) if partitions else ()
+    snapshot = SubtaskSnapshot(SubtaskIndex(0), held, StateHandle("chk-2/subtask-0", "", 0, 0), pending)
+    kind = CheckpointKind.PERIODIC
+    return CheckpointMetadata("job", CheckpointId(2), AttemptId(1), 1, kind, 0, 0, (snapshot,))
+
+
+def judge(
+    log: ForgedLog,
+    expected: Mapping[str, str],
+    *,
+    metadata: CheckpointMetadata | None = None,
+    guarantee: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
+) -> Check:
+    """Judge all topics in the log; the values that are expected are letters, in the order of the input."""
+    made = [
+        (topic, Expected(Place(IN, 5 + number), b"a", value.encode()))
+        for topic, values in expected.items()
+        for number, value in enumerate(values)
+    ]
+    written = {each: (Position(0), Position(100)) for each in log.logs}
+    reach = Reach({IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, written)
+    return RealOutput(log, metadata or checkpoint(OUT), reach, guarantee).judge(made, {})
+
+
+def log_of(*transactions: Sequence[str], aborted: int = -1) -> ForgedLog:
+    log = ForgedLog()
+    log.write(OUT, *transactions, aborted=aborted)
+    return log
+
+
+def test_what_was_written_since_the_checkpoint_once_holds() -> None:
+    check = judge(log_of("ab", "cde", "fg", "hi"), {"out": "fghi"})
+    assert (check.verdict, check.said) == (Verdict.HELD, "4 records of out are what the replay makes")
+
+
+@pytest.mark.parametrize(
+    ("after", "named"),
+    [
+        pytest.param(("fghi", "fghi"), "4 duplicated", id="all of it again"),
+        pytest.param(("ffghi",), "1 duplicated", id="the first record twice"),
+        pytest.param(("f", "fghi"), "1 duplicated", id="a transaction and its repetition"),
+        pytest.param(("ghi",), "1 lost", id="the first record lost"),
+        pytest.param(("efghi",), "1 unexpected", id="the last before the checkpoint, again"),
+    ],
+)
+def test_what_is_wrong_right_behind_the_checkpoint_is_named(after: tuple[str, ...], named: str) -> None:
+    check = judge(log_of("ab", "cde", *after), {"out": "fghi"})
+    assert (check.verdict, check.said) == (Verdict.BROKEN, f"of the output: {named}")
+
+
+def test_without_its_transaction_the_end_of_what_is_there_is_judged() -> None:
+    assert judge(log_of("ab", "cde", "fghi"), {"out": "fghi"}, metadata=checkpoint()).verdict is Verdict.HELD
+
+
+def test_a_transaction_that_was_aborted_tells_nothing() -> None:
+    log = log_of("ab", "cde", "cde", "fghi", aborted=1)
+    log.found[OUT] = [each for each in log.found[OUT] if not 3 <= each.place.offset <= 5]
+    assert judge(log, {"out": "fghi"}).verdict is Verdict.HELD
+
+
+def test_an_aborted_record_that_can_be_seen_is_named() -> None:
+    check = judge(log_of("ab", "cde", "fghi", "f", aborted=3), {"out": "fghi"})
+    assert (check.verdict, check.said) == (Verdict.BROKEN, "of the output: 1 aborted")
+
+
+def test_of_a_sink_that_promises_at_least_once_what_is_doubled_is_told_and_what_is_lost_is_broken() -> None:
+    guarantee = DeliveryGuarantee.AT_LEAST_ONCE
+    doubled = judge(log_of("ab", "cde", "fg", "fghi"), {"out": "fghi"}, guarantee=guarantee)
+    assert doubled.verdict is Verdict.HELD
+    assert doubled.said.endswith("besides 2 duplicated, which the sink does not rule out")
+    assert judge(log_of("ab", "cde", "fhi"), {"out": "fghi"}, guarantee=guarantee).verdict is Verdict.BROKEN
+
+
+def test_of_a_sink_that_promises_nothing_nothing_is_judged() -> None:
+    check = judge(log_of("ab"), {"out": "fghi"}, guarantee=DeliveryGuarantee.NONE)
+    assert check.verdict is Verdict.NOT_JUDGED
+    assert "'none' promises nothing" in check.said
+
+
+def test_topics_that_a_function_chooses_are_judged_one_by_one() -> None:
+    log = log_of("ab", "cd", "fg")
+    log.write(OTHER, "x", "e", "h")
+    metadata = checkpoint(OUT, OTHER)
+    assert judge(log, {"out": "fg", "other": "h"}, metadata=metadata).verdict is Verdict.HELD
+    assert "1 lost" in judge(log, {"out": "fg", "other": "hi"}, metadata=metadata).said
+
+
+def test_a_topic_that_no_checkpoint_names_is_said_to_be_left_out() -> None:
+    check = judge(log_of("ab", "cd", "fg"), {"out": "fg", "new": "h"})
+    assert (check.verdict, "not judged: new" in check.said) == (Verdict.HELD, True)
+
+
+def test_where_no_topic_is_known_nothing_is_judged() -> None:
+    assert "by a function" in judge(ForgedLog(), {"new": "h"}).said
+
+
+def test_where_nothing_was_written_since_there_is_nothing_to_compare() -> None:
+    assert "name an older one" in judge(log_of("ab", "cde"), {"out": ""}).said
+
+
+TWO = Bounds({IN: SubtaskIndex(0)}, {(SubtaskIndex(0), OUT): 10, (SubtaskIndex(1), OUT): 20})
+
+
+@pytest.mark.parametrize(
+    ("sources", "offset", "side"),
+    [
+        pytest.param([IN], 10, Side.BEFORE, id="of the subtask's own transaction"),
+        pytest.param([IN], 15, Side.OPEN, id="while another had not come to its checkpoint"),
+        pytest.param([IN], 21, Side.AFTER, id="behind all of them"),
+        pytest.param([OTHER], 21, Side.OPEN, id="of a partition that nobody read then"),
+        pytest.param([IN, OTHER], 5, Side.OPEN, id="of several, one of them unknown"),
+    ],
+)
+def test_on_which_side_of_the_checkpoint_a_record_is(sources: list[TopicPartition], offset: int, side: Side) -> None:
+    assert TWO.side(sources, Place(OUT, offset)) is side
+
+
+def test_a_checkpoint_stands_behind_the_last_record_of_its_own_transaction() -> None:
+    log = log_of("ab", "cde", "fg")
+    bounds = bounds_of(checkpoint(OUT), log.whose({OUT: (Position(0), Position(100))}))
+    assert [bounds.side([IN], Place(OUT, offset)) for offset in (5, 6)] == [Side.BEFORE, Side.AFTER]
