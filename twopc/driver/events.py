@@ -131,7 +131,10 @@ class EventWatch:
 
     def _note(self, event: JobEvent) -> None:
         current = self._current
-        if event.attempt != current.number:
+        if event.attempt > current.number > 0:
+            # Not by this driver: it would have called `attempt_started` next, and then this failure is of the past.
+            event = _fenced_by(event, AttemptId(current.number))
+        elif event.attempt != current.number:
             return
         with self._changed:
             match event.kind:
@@ -154,3 +157,15 @@ class EventWatch:
             self._on_event(event)
         except Exception:
             log.exception("the on_event callback raised; the job goes on")
+
+
+def _fenced_by(event: JobEvent, attempt: AttemptId) -> JobEvent:
+    """Return what the event of a greater attempt means for the one that runs here."""
+    return JobEvent(
+        kind=JobEventKind.FENCED,
+        job=event.job,
+        attempt=attempt,
+        time_ms=event.time_ms,
+        message=f"another run of job {event.job!r} has started attempt {event.attempt}, which takes over from attempt "
+        f"{attempt} of this one: this run ends, and nothing is lost. A job can have one run at a time",
+    )
