@@ -49,6 +49,7 @@ from twopc.protocol.messages import (
     Trigger,
     Welcome,
 )
+from twopc.protocol.planned_starts import StartsPlanned
 
 
 class RunningAttempt:
@@ -174,8 +175,8 @@ class RunningAttempt:
     def tell_all(self, message: ToSubtask, out: Outbox) -> None:
         out.send_all(self.membership.sessions, message)
 
-    def told(self, fact: StopRequested | CheckpointsDisposed, out: Outbox) -> None:
-        """What a person asked for is durable."""
+    def told(self, fact: StopRequested | CheckpointsDisposed | StartsPlanned, out: Outbox) -> None:
+        """What a person asked for, or the driver planned, is durable."""
         if isinstance(fact, StopRequested) and fact.drain:
             self.tell_all(Drain(), out)
 
@@ -222,7 +223,7 @@ class RunningAttempt:
                     self._aborts.abort(pending, FailureReason.FINALIZE_CHECKPOINT_FAILURE, reason, out)
             case CommittablesConfirmed() | AttemptEnded():
                 self.confirmations.not_stored(out.now.monotonic_ms)
-            case AttemptStarted() | LossSettled() | StopRequested() | CheckpointsDisposed():
+            case AttemptStarted() | LossSettled() | StartsPlanned() | StopRequested() | CheckpointsDisposed():
                 pass
             case _:
                 assert_never(fact)

@@ -23,6 +23,7 @@ from coordinator.events import (
     LedgerLost,
     LossDecided,
     NotStored,
+    PlanRequested,
     Request,
     Said,
     StopAsked,
@@ -54,6 +55,7 @@ from twopc.protocol.ledger_facts import (
 )
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import FencedOff, Finish
+from twopc.protocol.planned_starts import StartsPlanned
 
 _OUTCOMES = (Stored, NotStored)
 
@@ -143,6 +145,7 @@ class Core:
                 AttemptRequested()
                 | ConfirmRequested()
                 | LossDecided()
+                | PlanRequested()
                 | StopAsked()
                 | CheckpointAsked()
                 | EndAsked()
@@ -227,7 +230,7 @@ class Core:
                 self._ended(fact, running, out)
             case LossSettled():
                 out.publish(JobEventKind.LOSS_SETTLED, checkpoint_id=fact.checkpoint_id, message=fact.message)
-            case StopRequested() | CheckpointsDisposed():
+            case StopRequested() | CheckpointsDisposed() | StartsPlanned():
                 running.told(fact, out)
             case _:
                 assert_never(fact)

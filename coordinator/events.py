@@ -11,6 +11,7 @@ from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.ledger_facts import Fact
 from twopc.protocol.messages import ToCoordinator, ToSubtask
+from twopc.protocol.planned_starts import StartsPlanned
 
 SessionId = NewType("SessionId", int)
 """One stream of one subtask; a stream that is opened again is another session."""
@@ -49,6 +50,13 @@ class LossDecided:
     names: tuple[str, ...]
     bases: tuple[tuple[SubtaskIndex, CheckpointId], ...]
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequested:
+    """The driver has planned where an attempt without anything to restore begins to read."""
+
+    planned: StartsPlanned
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +159,16 @@ class LedgerLost:
     reason: str
 
 
-Request = AttemptRequested | ConfirmRequested | LossDecided | StopAsked | CheckpointAsked | EndAsked | DisposeAsked
+Request = (
+    AttemptRequested
+    | ConfirmRequested
+    | LossDecided
+    | PlanRequested
+    | StopAsked
+    | CheckpointAsked
+    | EndAsked
+    | DisposeAsked
+)
 Event = Request | Attached | Detached | Said | Tick | Together | Stored | NotStored | LedgerLost
 
 

@@ -25,6 +25,7 @@ from coordinator.events import (
     LedgerLost,
     LossDecided,
     NotStored,
+    PlanRequested,
     Request,
     Said,
     SessionId,
@@ -36,6 +37,7 @@ from coordinator.events import (
 from coordinator.ledger import Ledger
 from coordinator.phase import Phase
 from coordinator.reading_back import earlier_checkpoints, read_back
+from coordinator.requests import LATEST
 from coordinator.schedule import earliest
 from coordinator.storage import Storage
 from coordinator.tidying import prune, tidy
@@ -108,7 +110,9 @@ class Jobs:
         return self._claim(name, request)
 
     def request(
-        self, name: str, request: ConfirmRequested | LossDecided | StopAsked | CheckpointAsked | EndAsked | DisposeAsked
+        self,
+        name: str,
+        request: ConfirmRequested | LossDecided | PlanRequested | StopAsked | CheckpointAsked | EndAsked | DisposeAsked,
     ) -> None:
         """Do what was asked; raise Fenced, ConfigurationError, or Unavailable if it can't be done now."""
         self._request(self._job(name), request)
@@ -165,6 +169,7 @@ class Jobs:
             earlier_attempts=ran_before,
             lost=completed.lost if completed is not None else frozenset(),
             earlier=earlier_checkpoints(job.ledger, completed),
+            planned=job.core.state.planned if request.restore_from == LATEST else None,
         )
 
     def _job(self, name: str) -> _Job:

@@ -11,6 +11,7 @@ from coordinator.events import (
     DisposeAsked,
     EndAsked,
     LossDecided,
+    PlanRequested,
     StopAsked,
 )
 from coordinator.retention import needed_because
@@ -27,6 +28,7 @@ from twopc.protocol.ledger_facts import (
     StopRequested,
 )
 from twopc.protocol.ledger_state import LedgerState
+from twopc.protocol.planned_starts import StartsPlanned
 
 LATEST = "latest"
 NONE = "none"
@@ -34,7 +36,7 @@ NONE = "none"
 
 def fact_of_request(
     state: LedgerState,
-    request: AttemptRequested | ConfirmRequested | LossDecided | StopAsked | EndAsked | DisposeAsked,
+    request: AttemptRequested | ConfirmRequested | LossDecided | PlanRequested | StopAsked | EndAsked | DisposeAsked,
     now: Instant,
 ) -> Fact | None:
     """What has to be stored; None if that is stored already, or too late. Raises what says why it is refused."""
@@ -45,6 +47,8 @@ def fact_of_request(
             return confirmation(state, request, now)
         case LossDecided():
             return loss_settlement(state, request, now)
+        case PlanRequested():
+            return plan_to_store(state, request.planned)
         case StopAsked():
             return stop_to_store(state, request)
         case DisposeAsked():
@@ -132,6 +136,13 @@ def confirmation(state: LedgerState, request: ConfirmRequested, now: Instant) ->
         raise ConfigurationError(f"checkpoint {request.checkpoint_id} can't be confirmed: it is not a completed one")
     names = tuple(sorted(completed.outstanding & frozenset(request.names)))
     return CommittablesConfirmed(request.checkpoint_id, names, confirmed_ms=now.unix_ms) if names else None
+
+
+def plan_to_store(state: LedgerState, planned: StartsPlanned) -> StartsPlanned | None:
+    """Where the attempt begins to read, as a fact; None if the same starts are stored already."""
+    check_attempt(state, planned.attempt)
+    known = state.planned
+    return None if known is not None and (known.mode, known.starts) == (planned.mode, planned.starts) else planned
 
 
 def loss_settlement(state: LedgerState, request: LossDecided, now: Instant) -> LossSettled | None:

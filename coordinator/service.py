@@ -18,6 +18,7 @@ from coordinator.events import (
     Detached,
     EndAsked,
     LossDecided,
+    PlanRequested,
     Said,
     SessionId,
     StopAsked,
@@ -34,9 +35,11 @@ from twopc.rpc import control_pb2 as pb
 from twopc.rpc.codec import (
     Attach,
     decode_from_subtask,
+    decode_planned,
     decode_settings,
     encode_event,
     encode_metadata,
+    encode_planned,
     encode_to_subtask,
 )
 from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
@@ -159,6 +162,7 @@ class JobService(JobControlServicer):
             earlier_attempts=started.earlier_attempts,
             lost=sorted(started.lost),
             earlier_json=[encode_metadata(each) for each in started.earlier],
+            planned_json=encode_planned(started.planned),
         )
 
     def Confirm(  # noqa: N802
@@ -180,6 +184,18 @@ class JobService(JobControlServicer):
         )
         self._ask(request.job, decided, context)
         return pb.SettleLossResponse()
+
+    def PlanStarts(  # noqa: N802
+        self, request: pb.PlanStartsRequest, context: grpc.ServicerContext
+    ) -> pb.PlanStartsResponse:
+        try:
+            planned = decode_planned(request.planned_json)
+            if planned is None:
+                raise ProtocolViolation("PlanStarts needs planned starts")
+        except ProtocolViolation as error:
+            abort_with(context, error)
+        self._ask(request.job, PlanRequested(planned), context)
+        return pb.PlanStartsResponse()
 
     def Stop(self, request: pb.StopRequest, context: grpc.ServicerContext) -> pb.StopResponse:  # noqa: N802
         self._ask(request.job, StopAsked(AttemptId(request.attempt)), context)
@@ -214,7 +230,7 @@ class JobService(JobControlServicer):
     def _ask(
         self,
         job: str,
-        request: ConfirmRequested | LossDecided | StopAsked | EndAsked,
+        request: ConfirmRequested | LossDecided | PlanRequested | StopAsked | EndAsked,
         context: grpc.ServicerContext,
     ) -> None:
         try:

@@ -1,18 +1,19 @@
 """What the driver does before the first record, and in which order."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pytest
 
 from twopc.config import RunSettings
 from twopc.driver.recovery import Planner, assign, recover
-from twopc.errors import TransactionLost
+from twopc.errors import TransactionLost, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import Complete
+from twopc.protocol.planned_starts import StartsPlanned
 from twopc.record import Batch
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import JobContext, Outcome, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
@@ -136,22 +137,77 @@ class FakeSource(Source):
         raise NotImplementedError
 
 
+@dataclass
+class Starting(FakeClient):
+    """One that is told where reading begins."""
+
+    planned: list[StartsPlanned] = field(default_factory=list)
+
+    def plan_starts(self, job: str, planned: StartsPlanned) -> None:
+        self.planned.append(planned)
+
+    @property
+    def newest(self) -> StartsPlanned | None:
+        return self.planned[-1] if self.planned else None
+
+
+def plan(
+    planner: Planner,
+    restored: CheckpointMetadata | None = None,
+    client: Starting | None = None,
+    planned: StartsPlanned | None = None,
+) -> Split:
+    known = replace(started(restored), planned=planned)
+    [only] = planner.plan(cast(JobClient, client or Starting([])), CONTEXT, known, restored)
+    return only
+
+
 def test_an_attempt_after_a_failure_starts_where_the_first_one_did_if_nothing_completed() -> None:
     planner = Planner(FakeSource(), bounded=False)
-    first = planner.plan(CONTEXT, None)
-    assert planner.plan(CONTEXT, None) == first
+    first = plan(planner)
+    assert plan(planner) == first
+
+
+def test_another_driver_starts_where_the_first_one_did_if_nothing_completed() -> None:
+    client, source = Starting([]), FakeSource()
+    first = plan(Planner(source, bounded=False), None, client)
+    assert plan(Planner(source, bounded=False), None, client, client.newest) == first
+    assert len(client.planned) == 1
+
+
+def test_another_driver_that_is_told_to_start_elsewhere_does() -> None:
+    client, source = Starting([]), FakeSource()
+    first = plan(Planner(source, bounded=False), None, client)
+    elsewhere = replace(client.planned[0], mode="Earliest()")
+    assert plan(Planner(source, bounded=False), None, client, elsewhere).start > first.start
+    assert len(client.planned) == 2
+
+
+def test_starts_are_not_stored_where_a_checkpoint_is_restored() -> None:
+    client = Starting([])
+    plan(Planner(FakeSource(), bounded=False), metadata(), client)
+    assert client.planned == []
+
+
+def test_nothing_is_read_where_the_starts_could_not_be_stored() -> None:
+    class Unreachable(Starting):
+        def plan_starts(self, job: str, planned: StartsPlanned) -> None:
+            raise Unavailable("no coordinator listens")
+
+    with pytest.raises(Unavailable):
+        plan(Planner(FakeSource(), bounded=False), None, Unreachable([]))
 
 
 def test_a_restored_checkpoint_wins_over_the_first_start() -> None:
     planner = Planner(FakeSource(), bounded=False)
-    planner.plan(CONTEXT, None)
-    assert planner.plan(CONTEXT, metadata())[0].start == 70
+    plan(planner)
+    assert plan(planner, metadata()).start == 70
 
 
 def test_a_bounded_run_keeps_the_ends_that_it_found_at_its_start() -> None:
     planner = Planner(FakeSource(), bounded=True)
-    planner.plan(CONTEXT, None)
-    assert planner.plan(CONTEXT, metadata())[0].stop == 100
+    plan(planner)
+    assert plan(planner, metadata()).stop == 100
 
 
 def split(topic: str, number: int) -> Split:

@@ -15,8 +15,10 @@ from coordinator.server import CoordinatorServer
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
 from twopc.checkpoints import read_job
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import Decline, EndOfInput, Failed, FencedOff, Finish, Progress, Trigger, Welcome
+from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.job_client import JobClient
@@ -305,3 +307,13 @@ def test_many_subtasks_and_watchers_do_not_starve_each_other(serve: Serve, closi
         closing(subtask.close)
     eventually(lambda: all(subtask.completed() >= 1 for subtask in running), "all of them hear of a completion")
     eventually(lambda: all(watcher.told("completed") for watcher in watchers), "all who watch are told")
+
+
+def test_where_reading_begins_is_stored_for_the_next_attempt(serve: Serve) -> None:
+    _, _, client = serve()
+    first = client.start_attempt(JOB, SETTINGS)
+    start = PartitionPosition(TopicPartition("in", 0), "id", Position(70))
+    planned = StartsPlanned(first.attempt, "Latest()", (start,))
+    client.plan_starts(JOB, planned)
+    assert first.planned is None
+    assert client.start_attempt(JOB, SETTINGS).planned == planned

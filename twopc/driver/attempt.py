@@ -108,7 +108,7 @@ class Attempt:
         recovered = recover(self._client, self._definition.sink, context, started)
         _log_recovery(started, recovered)
         self._watch.recovered(context.attempt, started, recovered)
-        splits = self._planner.plan(context, recovered.restored)
+        splits = self._planner.plan(self._client, context, started, recovered.restored)
         snapshots = () if recovered.restored is None else recovered.restored.snapshots
         group = group_of_transactions(self._definition, context)
         specs = [

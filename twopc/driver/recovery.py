@@ -6,7 +6,7 @@
 3. If output is lost: it is decided, and stored, what becomes of it (`twopc.driver.losses`).
 4. Only then is any transactional id initialised again, and what lingers aborted: initialising destroys the evidence
    that steps 1 and 3 need, and fences a zombie of an earlier attempt.
-5. The source is planned: every start and stop becomes a number.
+5. The source is planned: every start and stop becomes a number; where nothing is restored, the starts are stored.
 
 A crash anywhere in here is harmless: all of it is done again by the next attempt, and each step is idempotent.
 """
@@ -14,8 +14,8 @@ A crash anywhere in here is harmless: all of it is done again by the next attemp
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twopc.crashpoints import CrashPoint, reached
@@ -23,6 +23,7 @@ from twopc.driver.going_back import consequence
 from twopc.driver.losses import accept, heal
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
+from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import JobContext, Outcome, Settled, TwoPhaseCommitSink
 from twopc.source import Source, Split
@@ -98,29 +99,47 @@ def _decide(
 
 
 class Planner:
-    """Plans the splits of each attempt, and remembers symbolic offsets that were resolved earlier in this run.
+    """Plans the splits of each attempt, and remembers symbolic offsets that were resolved before.
 
-    Before a first checkpoint has completed there is nothing to restore: an attempt after a failure must then start
-    where the first one did, not at today's "latest", or records between the two would be skipped.
+    Until a first checkpoint has completed there is nothing to restore: an attempt after a failure, of this driver or of
+    another, must then start where the first one did, not at today's "latest", or records between the two would be
+    skipped. So the starts are durable before anything is read.
     """
 
     def __init__(self, source: Source, *, bounded: bool) -> None:
         self._source = source
         self._bounded = bounded
+        self._mode = str(source.describe().get("start", ""))
         self._starts: dict[TopicPartition, PartitionPosition] = {}
         self._stops: dict[TopicPartition, Position | None] = {}
 
-    def plan(self, context: JobContext, restored: CheckpointMetadata | None) -> list[Split]:
+    def plan(
+        self, client: JobClient, context: JobContext, started: StartedAttempt, restored: CheckpointMetadata | None
+    ) -> list[Split]:
         """Return every split of the job for this attempt."""
-        positions: Mapping[TopicPartition, PartitionPosition] = self._starts
-        if restored is not None:
-            positions = {position.partition: position for position in restored.positions}
+        known = self._known(context, started) if restored is None else restored.positions
+        positions = {position.partition: position for position in known}
         splits = self._source.plan(context, positions, self._bounded)
         for split in splits:
             start = PartitionPosition(split.partition, split.topic_id, split.start)
             self._starts.setdefault(split.partition, start)
             self._stops.setdefault(split.partition, split.stop)
+        if restored is None:
+            planned = StartsPlanned(context.attempt, self._mode, tuple(sorted(self._starts.values(), key=_partition)))
+            if started.planned is None or planned != replace(started.planned, attempt=context.attempt):
+                client.plan_starts(context.job, planned)
         return [Split(split.partition, split.topic_id, split.start, self._stops[split.partition]) for split in splits]
+
+    def _known(self, context: JobContext, started: StartedAttempt) -> Iterable[PartitionPosition]:
+        planned = started.planned
+        if planned is None or planned.mode != self._mode:
+            return self._starts.values()
+        log.info("no checkpoint has completed yet: reading begins where attempt %d began", planned.attempt)
+        return planned.starts
+
+
+def _partition(position: PartitionPosition) -> TopicPartition:
+    return position.partition
 
 
 def assign(splits: Sequence[Split], parallelism: int) -> list[tuple[Split, ...]]:

@@ -9,6 +9,7 @@ from typing import Any
 from twopc.errors import ConfigurationError
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId
+from twopc.protocol.planned_starts import StartsPlanned
 
 MOST_CONCURRENT = 10
 """A subtask has two dozen transactional producers at most, and each checkpoint in flight may hold two of them."""
@@ -70,6 +71,7 @@ class StartedAttempt:
     `earlier_attempts` says whether this job ever ran before on this ledger. `lost` names those of `latest` whose loss
     was settled before: where subtasks were healed, `restored` has their snapshots of earlier checkpoints already.
     `earlier` holds the other completed checkpoints that are kept, while something of `latest` is outstanding.
+    `planned` says where an earlier attempt began to read, where there is nothing to restore since none has completed.
     """
 
     attempt: AttemptId
@@ -79,3 +81,4 @@ class StartedAttempt:
     earlier_attempts: bool
     lost: frozenset[str] = frozenset()
     earlier: tuple[CheckpointMetadata, ...] = ()
+    planned: StartsPlanned | None = None

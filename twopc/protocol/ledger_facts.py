@@ -10,6 +10,7 @@ from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.planned_starts import StartsPlanned
 
 METADATA_KIND = CheckpointMetadata.KIND
 
@@ -267,6 +268,7 @@ Entry = (
     | CheckpointCompleted
     | CommittablesConfirmed
     | LossSettled
+    | StartsPlanned
     | StopRequested
     | CheckpointsDisposed
     | AttemptEnded
@@ -282,6 +284,7 @@ ENTRY_TYPES: tuple[type[Entry], ...] = (
     CheckpointCompleted,
     CommittablesConfirmed,
     LossSettled,
+    StartsPlanned,
     StopRequested,
     CheckpointsDisposed,
     AttemptEnded,

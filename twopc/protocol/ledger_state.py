@@ -30,19 +30,24 @@ from twopc.protocol.ledger_facts import (
     StopRequested,
 )
 from twopc.protocol.ledger_place import Place
+from twopc.protocol.planned_starts import StartsPlanned
 
 SUMMARY_KIND = "summary"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerState:
-    """The state of one job. `completed` is ascending and holds what retention keeps."""
+    """The state of one job. `completed` is ascending and holds what retention keeps.
+
+    `planned` is where reading begins while no checkpoint has completed.
+    """
 
     attempt: AttemptStarted | None = None
     ended: AttemptEnded | None = None
     stop: StopRequested | None = None
     last_reserved: CheckpointId = NO_CHECKPOINT
     completed: tuple[CompletedCheckpoint, ...] = ()
+    planned: StartsPlanned | None = None
 
     @property
     def current(self) -> AttemptId:
@@ -90,17 +95,18 @@ class LedgerState:
             case AttemptStarted():
                 _require(fact.attempt > self.current, f"attempt {fact.attempt} follows attempt {self.current}")
                 stop = self._still_asked if fact.restart else None
-                return LedgerState(fact, None, stop, self.last_reserved, self.completed)
+                return LedgerState(fact, None, stop, self.last_reserved, self.completed, self.planned)
             case CheckpointReserved():
                 _require(
                     fact.checkpoint_id > self.last_reserved,
                     f"checkpoint {fact.checkpoint_id} is reserved after {self.last_reserved}",
                 )
                 kept = tuple(each for each in self.completed if each.checkpoint_id not in fact.forgotten)
-                return LedgerState(self.attempt, self.ended, self.stop, fact.checkpoint_id, kept)
+                return LedgerState(self.attempt, self.ended, self.stop, fact.checkpoint_id, kept, self.planned)
             case CheckpointCompleted():
                 self._check_completion(fact)
-                return self._with((*self.completed, CompletedCheckpoint(fact)))
+                done = (*self.completed, CompletedCheckpoint(fact))
+                return LedgerState(self.attempt, self.ended, self.stop, self.last_reserved, done)
             case CommittablesConfirmed():
                 _require(
                     self.find(fact.checkpoint_id) is not None,
@@ -114,6 +120,9 @@ class LedgerState:
                     each.settle(fact) if each.checkpoint_id == fact.checkpoint_id else each for each in self.completed
                 )
                 return self._with(tuple(settled))
+            case StartsPlanned():
+                _require(fact.attempt == self.current, f"attempt {fact.attempt} plans, {self.current} runs")
+                return replace(self, planned=fact)
             case StopRequested():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} is stopped, {self.current} runs")
                 return replace(self, stop=fact)
@@ -127,7 +136,7 @@ class LedgerState:
                 assert_never(fact)
 
     def _with(self, completed: tuple[CompletedCheckpoint, ...]) -> LedgerState:
-        return LedgerState(self.attempt, self.ended, self.stop, self.last_reserved, completed)
+        return LedgerState(self.attempt, self.ended, self.stop, self.last_reserved, completed, self.planned)
 
     def _check_completion(self, fact: CheckpointCompleted) -> None:
         newest = self.newest.checkpoint_id if self.newest else CheckpointId(0)
@@ -150,6 +159,7 @@ class LedgerState:
             "attempt": self.attempt.to_json() if self.attempt else None,
             "ended": self.ended.to_json() if self.ended else None,
             "stop": self.stop.to_json() if self.stop else None,
+            "planned": self.planned.to_json() if self.planned else None,
             "last_reserved": self.last_reserved,
             "completed": [
                 {
@@ -180,6 +190,7 @@ class LedgerState:
                 )
                 for each in body["completed"]
             ),
+            planned=StartsPlanned.from_json(body["planned"]) if body.get("planned") else None,
         )
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar, assert_never
 from twopc.errors import ProtocolViolation
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
-from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
+from twopc.protocol.facts import NOT_OF_THIS_SHAPE, CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import (
@@ -30,6 +30,7 @@ from twopc.protocol.messages import (
     Trigger,
     Welcome,
 )
+from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 
 E = TypeVar("E", bound=StrEnum)
@@ -234,6 +235,20 @@ def decode_metadata(data: bytes) -> CheckpointMetadata | None:
         return CheckpointMetadata.from_json(json.loads(data))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ProtocolViolation("the coordinator sent checkpoint metadata that can't be read") from error
+
+
+def encode_planned(planned: StartsPlanned | None) -> bytes:
+    """Nothing becomes no bytes."""
+    return b"" if planned is None else json.dumps(planned.to_json()).encode()
+
+
+def decode_planned(data: bytes) -> StartsPlanned | None:
+    if not data:
+        return None
+    try:
+        return StartsPlanned.from_json(json.loads(data))
+    except NOT_OF_THIS_SHAPE as error:
+        raise ProtocolViolation("the other side sent planned starts that can't be read") from error
 
 
 def _member(kind: type[E], name: str) -> E | None:

@@ -191,7 +191,7 @@ class StartAttemptRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[CheckpointSettings, _Mapping]] = ..., restore_from: _Optional[str] = ..., after: _Optional[int] = ..., restart: _Optional[bool] = ...) -> None: ...
 
 class StartAttemptResponse(_message.Message):
-    __slots__ = ("attempt", "latest_json", "restored_json", "confirmed", "earlier_attempts", "lost", "earlier_json")
+    __slots__ = ("attempt", "latest_json", "restored_json", "confirmed", "earlier_attempts", "lost", "earlier_json", "planned_json")
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     LATEST_JSON_FIELD_NUMBER: _ClassVar[int]
     RESTORED_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -199,6 +199,7 @@ class StartAttemptResponse(_message.Message):
     EARLIER_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     EARLIER_JSON_FIELD_NUMBER: _ClassVar[int]
+    PLANNED_JSON_FIELD_NUMBER: _ClassVar[int]
     attempt: int
     latest_json: bytes
     restored_json: bytes
@@ -206,7 +207,8 @@ class StartAttemptResponse(_message.Message):
     earlier_attempts: bool
     lost: _containers.RepeatedScalarFieldContainer[str]
     earlier_json: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, attempt: _Optional[int] = ..., latest_json: _Optional[bytes] = ..., restored_json: _Optional[bytes] = ..., confirmed: _Optional[_Iterable[str]] = ..., earlier_attempts: _Optional[bool] = ..., lost: _Optional[_Iterable[str]] = ..., earlier_json: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    planned_json: bytes
+    def __init__(self, attempt: _Optional[int] = ..., latest_json: _Optional[bytes] = ..., restored_json: _Optional[bytes] = ..., confirmed: _Optional[_Iterable[str]] = ..., earlier_attempts: _Optional[bool] = ..., lost: _Optional[_Iterable[str]] = ..., earlier_json: _Optional[_Iterable[bytes]] = ..., planned_json: _Optional[bytes] = ...) -> None: ...
 
 class ConfirmRequest(_message.Message):
     __slots__ = ("job", "attempt", "checkpoint_id", "committables")
@@ -249,6 +251,18 @@ class SettleLossRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., checkpoint_id: _Optional[int] = ..., committables: _Optional[_Iterable[str]] = ..., bases: _Optional[_Iterable[_Union[SubtaskBase, _Mapping]]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class SettleLossResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PlanStartsRequest(_message.Message):
+    __slots__ = ("job", "planned_json")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    PLANNED_JSON_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    planned_json: bytes
+    def __init__(self, job: _Optional[str] = ..., planned_json: _Optional[bytes] = ...) -> None: ...
+
+class PlanStartsResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -128,6 +128,11 @@ class JobControlStub:
                 request_serializer=twopc_dot_rpc_dot_control__pb2.SettleLossRequest.SerializeToString,
                 response_deserializer=twopc_dot_rpc_dot_control__pb2.SettleLossResponse.FromString,
                 _registered_method=True)
+        self.PlanStarts = channel.unary_unary(
+                '/twopc.rpc.JobControl/PlanStarts',
+                request_serializer=twopc_dot_rpc_dot_control__pb2.PlanStartsRequest.SerializeToString,
+                response_deserializer=twopc_dot_rpc_dot_control__pb2.PlanStartsResponse.FromString,
+                _registered_method=True)
         self.Stop = channel.unary_unary(
                 '/twopc.rpc.JobControl/Stop',
                 request_serializer=twopc_dot_rpc_dot_control__pb2.StopRequest.SerializeToString,
@@ -165,6 +170,13 @@ class JobControlServicer:
 
     def SettleLoss(self, request, context):
         """Stores what becomes of committables that are lost. Answers after the fact is durable.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PlanStarts(self, request, context):
+        """Stores where an attempt without anything to restore begins to read. Answers after the fact is durable.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -208,6 +220,11 @@ def add_JobControlServicer_to_server(servicer, server):
                     servicer.SettleLoss,
                     request_deserializer=twopc_dot_rpc_dot_control__pb2.SettleLossRequest.FromString,
                     response_serializer=twopc_dot_rpc_dot_control__pb2.SettleLossResponse.SerializeToString,
+            ),
+            'PlanStarts': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanStarts,
+                    request_deserializer=twopc_dot_rpc_dot_control__pb2.PlanStartsRequest.FromString,
+                    response_serializer=twopc_dot_rpc_dot_control__pb2.PlanStartsResponse.SerializeToString,
             ),
             'Stop': grpc.unary_unary_rpc_method_handler(
                     servicer.Stop,
@@ -307,6 +324,33 @@ class JobControl:
             '/twopc.rpc.JobControl/SettleLoss',
             twopc_dot_rpc_dot_control__pb2.SettleLossRequest.SerializeToString,
             twopc_dot_rpc_dot_control__pb2.SettleLossResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanStarts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/twopc.rpc.JobControl/PlanStarts',
+            twopc_dot_rpc_dot_control__pb2.PlanStartsRequest.SerializeToString,
+            twopc_dot_rpc_dot_control__pb2.PlanStartsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,9 +14,10 @@ from twopc.errors import Unavailable
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
+from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
-from twopc.rpc.codec import decode_event, decode_metadata, encode_settings
+from twopc.rpc.codec import decode_event, decode_metadata, decode_planned, encode_planned, encode_settings
 from twopc.rpc.control_pb2_grpc import JobControlStub
 from twopc.rpc.status import error_of
 from twopc.rpc.tls import TlsFiles
@@ -88,6 +89,7 @@ class JobClient:
             earlier_attempts=answer.earlier_attempts,
             lost=frozenset(answer.lost),
             earlier=tuple(each for each in map(decode_metadata, answer.earlier_json) if each is not None),
+            planned=decode_planned(answer.planned_json),
         )
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
@@ -114,6 +116,10 @@ class JobClient:
             message=message,
         )
         self._call(self._stub.SettleLoss, request)
+
+    def plan_starts(self, job: str, planned: StartsPlanned) -> None:
+        """Have it stored where an attempt begins to read; returns when that is durable."""
+        self._call(self._stub.PlanStarts, pb.PlanStartsRequest(job=job, planned_json=encode_planned(planned)))
 
     def stop(self, job: str, attempt: AttemptId) -> None:
         """Ask for a final checkpoint, after which the job finishes."""

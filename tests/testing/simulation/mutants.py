@@ -153,8 +153,12 @@ def _older_checkpoint(ledger: Any, restore_from: str) -> Any:
     return ledger.metadata(completed[-1].checkpoint_id), ledger.metadata(completed[-2:][0].checkpoint_id)
 
 
-def _from_the_start(plan: Any, planner: Any, context: Any, restored: Any) -> Any:
-    return plan(planner, context, None)
+def _from_the_start(plan: Any, planner: Any, client: Any, context: Any, started: Any, restored: Any) -> Any:
+    return plan(planner, client, context, started, None)
+
+
+def _planned_anew(plan: Any, planner: Any, client: Any, context: Any, started: Any, restored: Any) -> Any:
+    return plan(planner, client, context, replace(started, planned=None), restored)
 
 
 def _without_state(storage: Any, snapshots: Any, partitions: Any, subtask: Any, folder: Any) -> Any:
@@ -337,6 +341,7 @@ MUTANTS = (
     ),
     Mutant("an older checkpoint is restored", instead(coordinator.jobs, "read_back", _older_checkpoint)),
     Mutant("positions are not restored", _around(twopc.driver.recovery.Planner, "plan", _from_the_start)),
+    Mutant("each driver looks anew where to start", _around(twopc.driver.recovery.Planner, "plan", _planned_anew)),
     Mutant("state is not restored", instead(twopc.testing.simulation.subtask, "restore_state", _without_state)),
     Mutant("pre-committed without a flush", instead(TransactionalWriter, "_flush", lambda writer, channel: None)),
     Mutant("nothing lingering is aborted", _no_sweeps, KILLS),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from coordinator.events import AttemptRequested, ConfirmRequested, EndAsked, LossDecided, SessionId
+from coordinator.events import AttemptRequested, ConfirmRequested, EndAsked, LossDecided, PlanRequested, SessionId
 from coordinator.jobs import Jobs
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.attempts import CheckpointSettings, StartedAttempt
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import FencedOff, ToSubtask
+from twopc.protocol.planned_starts import StartsPlanned
 from twopc.testing.simulation.disk import CheckpointFolder
 from twopc.testing.simulation.faults import Faults
 from twopc.testing.simulation.network import Stream
@@ -169,6 +170,9 @@ class SimJobClient:
     ) -> None:
         decided = LossDecided(attempt, checkpoint_id, tuple(names), tuple(sorted(bases.items())), message)
         self._ask(lambda jobs: jobs.request(job, decided))
+
+    def plan_starts(self, job: str, planned: StartsPlanned) -> None:
+        self._ask(lambda jobs: jobs.request(job, PlanRequested(planned)))
 
     def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
         self._ask(lambda jobs: jobs.request(job, EndAsked(attempt, reason)))

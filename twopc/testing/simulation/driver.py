@@ -104,7 +104,7 @@ class SimDriver:
                 self._world.note(self.process.name, item.committable.name, item.outcome.value, item.evidence)
             if found.restored is not started.restored:
                 self._world.coverage[HEALED] += 1
-            splits = self._planner.plan(context, found.restored)
+            splits = self._planner.plan(self._job_client, context, started, found.restored)
             snapshots = () if found.restored is None else found.restored.snapshots
             for index, mine in enumerate(assign(splits, parallelism)):
                 spec = SubtaskSpec(

@@ -125,11 +125,12 @@ def _stop(split: Split) -> int:
 
 
 class SimSource(Source):
-    """So many partitions with so many records."""
+    """So many partitions with so many records, read from the latest: which is another place once reading has begun."""
 
     def __init__(self, world: World, sizes: Sequence[int]) -> None:
         self._world = world
         self.sizes = tuple(sizes)
+        self._begun = False
 
     def plan(
         self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
@@ -137,11 +138,13 @@ class SimSource(Source):
         splits = []
         for number, size in enumerate(self.sizes):
             partition = TopicPartition(INPUT, number)
-            start = restored[partition].position if partition in restored else Position(0)
+            latest = Position(min(size, 1) if self._begun else 0)
+            start = restored[partition].position if partition in restored else latest
             splits.append(Split(partition, INPUT_ID, start, Position(size)))
         return splits
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SimReader:
+        self._begun = True
         return SimReader(self._world, splits)
 
     def group(self, context: JobContext) -> str | None:

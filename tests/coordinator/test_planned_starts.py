@@ -1,0 +1,74 @@
+"""Where a job that has nothing to restore begins to read is kept until it has."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.events import PlanRequested
+from tests.coordinator.kit import JOB, Scene
+from twopc.errors import Fenced
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import AttemptId, Position, TopicPartition
+from twopc.protocol.ledger_state import LedgerState
+from twopc.protocol.planned_starts import StartsPlanned
+
+
+def plan(scene: Scene, start: int = 70, *, attempt: int | None = None) -> StartsPlanned:
+    starts = (PartitionPosition(TopicPartition("in", 0), "id", Position(start)),)
+    planned = StartsPlanned(scene.attempt if attempt is None else AttemptId(attempt), "Latest()", starts)
+    scene.jobs.request(JOB, PlanRequested(planned))
+    return planned
+
+
+def test_the_next_attempt_is_given_the_starts_of_the_first() -> None:
+    scene = Scene()
+    scene.run()
+    planned = plan(scene)
+    assert scene.start().planned == planned
+
+
+def test_a_coordinator_that_restarts_still_has_them() -> None:
+    scene = Scene()
+    scene.run()
+    planned = plan(scene)
+    for _ in range(3):
+        scene.restart()
+        assert scene.start().planned == planned
+
+
+def test_the_same_starts_are_stored_once() -> None:
+    scene = Scene()
+    scene.run()
+    planned = plan(scene)
+    scene.start()
+    plan(scene)
+    assert scene.start().planned == planned
+
+
+def test_who_wants_nothing_restored_is_not_given_them() -> None:
+    scene = Scene()
+    scene.run()
+    plan(scene)
+    assert scene.start(restore_from="none").planned is None
+
+
+def test_they_are_forgotten_when_a_checkpoint_completes() -> None:
+    scene = Scene()
+    scene.run()
+    plan(scene)
+    scene.complete(1)
+    assert scene.start().planned is None
+
+
+def test_an_attempt_that_is_over_plans_nothing() -> None:
+    scene = Scene()
+    scene.run()
+    scene.start()
+    with pytest.raises(Fenced):
+        plan(scene, attempt=1)
+
+
+def test_a_ledger_that_was_summed_up_before_there_were_such_starts_has_none() -> None:
+    body = LedgerState().to_json()
+    del body["planned"]
+    assert LedgerState.from_json(body).planned is None
