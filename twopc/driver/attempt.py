@@ -15,7 +15,7 @@ from twopc.driver.recovery import Planner, Recovered, assign, recover
 from twopc.driver.signals import StopSignals
 from twopc.driver.sweeper import Sweeper
 from twopc.driver.witness import group_of_transactions
-from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
+from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
@@ -71,7 +71,7 @@ class Attempt:
         self._stop_sent = False
 
     def run(self, restore_from: str, after: AttemptId, *, restart: bool) -> None:
-        """Run to the end of the job, as an attempt greater than `after`; raise AttemptFailed otherwise.
+        """Run to the end of the job, as an attempt greater than `after`; raise AttemptFailed, or Fenced, otherwise.
 
         `restart` says that it follows on one that failed.
         """
@@ -82,6 +82,16 @@ class Attempt:
             raise self._failed(error) from error
         self._watch.attempt_started(started.attempt)
         context = JobContext(job, started.attempt, self._settings.parallelism, self._settings)
+        try:
+            self._recover_and_run(context, started)
+        except AttemptFailed as failure:
+            if isinstance(failure.error, CheckpointCorrupted) and started.restored is not None:
+                # Whoever wakes after another took the job over misses what that one has deleted: nothing is damaged.
+                self._client.confirm(job, started.attempt, started.restored.checkpoint_id, ())
+            raise
+
+    def _recover_and_run(self, context: JobContext, started: StartedAttempt) -> None:
+        job = context.job
         try:
             stage = self._submit(context, started)
         except TwoPhaseCommitError as error:

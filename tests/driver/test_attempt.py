@@ -1,0 +1,109 @@
+"""What an attempt that fails says: that something is damaged, or that another driver owns the job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from twopc.config import RunSettings
+from twopc.driver.attempt import Attempt, AttemptFailed
+from twopc.driver.embedded import CoordinatorAddress
+from twopc.driver.events import EventWatch
+from twopc.driver.host import Host
+from twopc.driver.recovery import Planner
+from twopc.driver.signals import StopSignals
+from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
+from twopc.job import JobDefinition
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.rpc.job_client import JobClient, StartedAttempt
+from twopc.sink import JobContext, Settled
+from twopc.source import Split
+
+NEWEST = CheckpointMetadata("flights", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, ())
+STARTED = StartedAttempt(AttemptId(3), NEWEST, NEWEST, frozenset(), earlier_attempts=True)
+
+
+class Client:
+    """A coordinator at which this attempt was started, and maybe a newer one since."""
+
+    def __init__(self, *, newer_attempt: bool) -> None:
+        self._newer_attempt = newer_attempt
+        self.ended: list[str] = []
+
+    def start_attempt(self, *_: object, **__: object) -> StartedAttempt:
+        return STARTED
+
+    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
+        if self._newer_attempt:
+            raise Fenced(f"attempt {attempt} does not own the job")
+
+    def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
+        self.ended.append(reason)
+
+
+class Watch:
+    completed_in_attempt = False
+
+    def attempt_started(self, attempt: AttemptId) -> None:
+        pass
+
+    def recovered(self, *_: object) -> None:
+        pass
+
+
+class EmptySink:
+    def recover(self, *_: object) -> list[Settled]:
+        return []
+
+    def abort_lingering(self, context: JobContext) -> list[str]:
+        return []
+
+
+class FailingPlanner(Planner):
+    def __init__(self, error: TwoPhaseCommitError) -> None:
+        self._error = error
+
+    def plan(self, context: JobContext, restored: CheckpointMetadata | None) -> list[Split]:
+        raise self._error
+
+
+def attempt_that_meets(error: TwoPhaseCommitError, client: Client) -> Attempt:
+    """An attempt that meets this error before its subtasks start."""
+    nothing: Any = None
+    return Attempt(
+        JobDefinition("flights", nothing, (), cast(Any, EmptySink())),
+        RunSettings(),
+        cast(JobClient, client),
+        CoordinatorAddress("127.0.0.1:1", "", None),
+        cast(Host, nothing),
+        FailingPlanner(error),
+        cast(EventWatch, Watch()),
+        cast(StopSignals, nothing),
+    )
+
+
+def failure_of(error: TwoPhaseCommitError, client: Client) -> TwoPhaseCommitError:
+    with pytest.raises(AttemptFailed) as caught:
+        attempt_that_meets(error, client).run("latest", AttemptId(2), restart=False)
+    return caught.value.error
+
+
+def test_what_is_gone_because_another_driver_took_over_is_no_damage() -> None:
+    client, missing = Client(newer_attempt=True), CheckpointCorrupted("chk-7/subtask-0 is not there")
+    with pytest.raises(Fenced, match="does not own the job"):
+        attempt_that_meets(missing, client).run("latest", AttemptId(2), restart=False)
+    assert client.ended == [str(missing)]
+
+
+def test_what_is_damaged_is_named_by_whoever_owns_the_job() -> None:
+    found = failure_of(CheckpointCorrupted("chk-7/subtask-0 is not there"), Client(newer_attempt=False))
+    assert isinstance(found, CheckpointCorrupted)
+
+
+def test_any_other_failure_is_said_as_it_is() -> None:
+    found = failure_of(Unavailable("no broker answers"), Client(newer_attempt=True))
+    assert isinstance(found, Unavailable)
