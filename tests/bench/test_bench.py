@@ -30,7 +30,7 @@ def bench(broker: Broker, *arguments: str) -> dict[str, Any]:
 
 
 def topics(broker: Broker) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics)
+    return set(AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=60).topics)
 
 
 def test_throughput_is_measured_and_nothing_is_left_behind(broker: Broker, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from coordinator.server import CoordinatorServer
-from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, eventually
 from tests.stored_job import StoredJob
 from twopc import cli
 from twopc.driver.announcement import announced
@@ -45,7 +45,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     token_file.write_text(f"{TOKEN}\n")
     server = CoordinatorServer(root, token=TOKEN)
     address = server.start()
-    driver = JobClient(address, token=TOKEN, patience_seconds=5)
+    driver = JobClient(address, token=TOKEN, patience_seconds=PATIENCE_SECONDS)
     attempt = driver.start_attempt(JOB, RARELY).attempt
     subtasks = [ScriptedSubtask(address, attempt, subtask, token=TOKEN) for subtask in (0, 1)]
     with announced(JOB, root, address, TOKEN), AdminClient(address, token=TOKEN) as admin:

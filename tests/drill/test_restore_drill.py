@@ -131,9 +131,9 @@ def look(servers: str, job: str, checkpoints: Path) -> Real:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": job, "isolation.level": "read_uncommitted"})
     try:
         asked = [TopicPartition(f"{job}-in", number) for number in range(PARTITIONS)]
-        group = {each.partition: each.offset for each in consumer.committed(asked, timeout=10)}
+        group = {each.partition: each.offset for each in consumer.committed(asked, timeout=60)}
         outputs = [TopicPartition(f"{job}-out", number) for number in range(PARTITIONS)]
-        ends = {each.partition: consumer.get_watermark_offsets(each, timeout=10) for each in outputs}
+        ends = {each.partition: consumer.get_watermark_offsets(each, timeout=60) for each in outputs}
     finally:
         consumer.close()
     with ControlClient(servers, {}) as client:
@@ -160,7 +160,7 @@ def delete_first_records(servers: str, topic: str) -> None:
 def scratch_on(servers: str) -> list[str]:
     admin = AdminClient({"bootstrap.servers": servers})
     groups = [each.group_id for each in admin.list_consumer_groups().result(10).valid]
-    return [name for name in (*admin.list_topics(timeout=10).topics, *groups) if name.startswith(PREFIX)]
+    return [name for name in (*admin.list_topics(timeout=60).topics, *groups) if name.startswith(PREFIX)]
 
 
 def test_a_checkpoint_that_can_be_restored_holds(drilled: Drilled) -> None:

@@ -7,7 +7,7 @@ import threading
 from twopc.driver.sweeper import Sweeper
 from twopc.errors import Unavailable
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 class Sweeps:

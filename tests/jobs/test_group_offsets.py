@@ -62,7 +62,7 @@ def test_at_the_end_the_group_stands_where_the_input_ends(
 def group_offset(servers: str, job: str) -> int:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": job})
     try:
-        (found,) = consumer.committed([TopicPartition(f"{job}-in", 0)], timeout=10)
+        (found,) = consumer.committed([TopicPartition(f"{job}-in", 0)], timeout=60)
     finally:
         consumer.close()
     return int(found.offset)

@@ -14,7 +14,7 @@ import pytest
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from coordinator.server import CoordinatorServer
-from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, Watcher, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
 from twopc.checkpoints import read_job
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
@@ -53,7 +53,7 @@ class Site:
 def site_in(folder: Path) -> Iterator[Site]:
     server = CoordinatorServer(folder)
     address = server.start()
-    driver = JobClient(address, patience_seconds=5)
+    driver = JobClient(address, patience_seconds=PATIENCE_SECONDS)
     with AdminClient(address) as admin:
         site = Site(address, driver, admin)
         try:
@@ -252,7 +252,7 @@ def test_only_a_manual_checkpoint_or_a_savepoint_can_be_asked_for(site: Site, ki
 def test_a_coordinator_that_ends_leaves_nobody_waiting(tmp_path: Path) -> None:
     server = CoordinatorServer(tmp_path)
     address = server.start()
-    driver = JobClient(address, patience_seconds=5)
+    driver = JobClient(address, patience_seconds=PATIENCE_SECONDS)
     with AdminClient(address) as admin, Watcher(driver) as watcher:
         attempt = driver.start_attempt(JOB, RARELY).attempt
         subtasks = [ScriptedSubtask(address, attempt, subtask) for subtask in (0, 1)]

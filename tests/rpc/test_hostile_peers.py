@@ -19,7 +19,7 @@ from coordinator.jobs import Jobs
 from coordinator.limits import Limits
 from coordinator.server import CoordinatorServer
 from tests.coordinator.kit import snapshot
-from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, Watcher, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.ids import AttemptId, CheckpointId
@@ -32,7 +32,7 @@ from twopc.rpc.job_client import JobClient
 
 SEED = 20_261_121
 FRAMES = 10_000
-STREAM_SECONDS = 30.0
+STREAM_SECONDS = 60.0
 ONE = replace(SETTINGS, parallelism=1)
 RARELY = replace(ONE, checkpoint_interval_ms=600_000)
 UNKNOWN_FIELD = b"\xba\x3e\x05hello"
@@ -51,7 +51,7 @@ def _raw(channel: grpc.Channel, method: str) -> Any:
 def serving(folder: Path, **options: Any) -> Iterator[tuple[str, JobClient]]:
     server = CoordinatorServer(folder, **options)
     address = server.start()
-    client = JobClient(address, token=options.get("token"), patience_seconds=5)
+    client = JobClient(address, token=options.get("token"), patience_seconds=PATIENCE_SECONDS)
     try:
         yield address, client
     finally:
@@ -263,7 +263,7 @@ def test_a_token_that_is_nearly_right_is_wrong_on_loopback_too(tmp_path: Path) -
         for wrong in ("", "s", "sesam", "sesame!", "Sesame", "sesame, Bearer sesame", "x" * 5_000):
             for header in (f"Bearer {wrong}", wrong, f"bearer sesame{wrong}", f"Basic {wrong}"):
                 with pytest.raises(grpc.RpcError) as caught:
-                    call(b"", metadata=(("authorization", header),), timeout=10)
+                    call(b"", metadata=(("authorization", header),), timeout=STREAM_SECONDS)
                 assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED, header
                 assert "sesame" not in str(caught.value.details())
 
@@ -280,7 +280,7 @@ def test_an_error_that_nobody_foresaw_tells_the_peer_nothing(
         grpc.insecure_channel(address) as channel,
         pytest.raises(grpc.RpcError) as caught,
     ):
-        _raw(channel, "JobControl/Stop")(pb.StopRequest(job=JOB, attempt=1).SerializeToString(), timeout=10)
+        _raw(channel, "JobControl/Stop")(pb.StopRequest(job=JOB, attempt=1).SerializeToString(), timeout=STREAM_SECONDS)
     assert caught.value.code() is grpc.StatusCode.INTERNAL
     assert str(tmp_path) not in str(caught.value)
     assert "Traceback" not in str(caught.value)
@@ -303,7 +303,7 @@ def test_random_messages_are_refused_and_the_coordinator_serves_on(
         with grpc.insecure_channel(address) as channel:
             for _ in range(50):
                 data = dice.randbytes(dice.choice([1, 7, 60, 900]))
-                call = channel.stream_stream(f"/twopc.rpc.{method}", *AS_THEY_ARE)(iter([data]), timeout=10)
+                call = channel.stream_stream(f"/twopc.rpc.{method}", *AS_THEY_ARE)(iter([data]), timeout=STREAM_SECONDS)
                 with pytest.raises(grpc.RpcError) as caught:
                     for _ in call:
                         pass
@@ -332,7 +332,7 @@ def _garbage(address: str, dice: random.Random, frames: int) -> int:
     begun = dice.random() < 0.5
     beginning = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000") if begun else b""
     data = b"".join(_frame(dice) for _ in range(frames))
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=STREAM_SECONDS) as connection:
         try:
             connection.sendall(beginning + data)
         except OSError:

@@ -44,7 +44,7 @@ def serve(tmp_path: Path, closing: Closing) -> Callable[..., tuple[CoordinatorSe
     def start(address: str = "127.0.0.1:0", token: str | None = None) -> tuple[CoordinatorServer, str, JobClient]:
         server = CoordinatorServer(tmp_path, address, token)
         bound = server.start()
-        client = JobClient(bound, token=token, patience_seconds=10)
+        client = JobClient(bound, token=token, patience_seconds=PATIENCE_SECONDS)
         closing(server.stop)
         closing(client.close)
         return server, bound, client

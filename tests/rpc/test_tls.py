@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from coordinator.access import ADMIN, TASK
 from coordinator.server import CoordinatorServer
 from tests.rpc.certificates import DAY, LOOPBACK, Authority, role
-from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, eventually
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.messages import FencedOff
@@ -105,7 +105,11 @@ def test_the_certificate_of_a_task_may_not_do_what_an_admin_may(tmp_path: Path, 
         with pytest.raises(ConfigurationError, match="urn:twopc:role:admin"):
             next(client.watch(JOB))
         with AdminClient(address, tls=pki.task) as operator:
-            for call in (operator.jobs, lambda: operator.describe(JOB), lambda: operator.stop(JOB, timeout=10)):
+            for call in (
+                operator.jobs,
+                lambda: operator.describe(JOB),
+                lambda: operator.stop(JOB, timeout=PATIENCE_SECONDS),
+            ):
                 with pytest.raises(ConfigurationError, match="urn:twopc:role:admin"):
                     call()
     assert not (tmp_path / JOB).exists()
@@ -128,7 +132,9 @@ def test_a_certificate_without_a_role_may_ask_for_health_only(tmp_path: Path, pk
             subtask.close()
             assert isinstance(subtask.heard[-1], FencedOff)
         with open_channel(address, nobody) as channel:
-            answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=10)
+            answer = health_pb2_grpc.HealthStub(channel).Check(
+                health_pb2.HealthCheckRequest(), timeout=PATIENCE_SECONDS
+            )
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 

@@ -13,7 +13,7 @@ import pytest
 from twopc.testing.kafka_proxy import Api, Fate, KafkaProxy, Message, Rule
 from twopc.testing.proxy import Direction, Proxy
 
-PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from twopc.errors import Unavailable
 
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 60.0
 _BATCH = 2_000
 
 Headers = tuple[tuple[str, bytes | None], ...]

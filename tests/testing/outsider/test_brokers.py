@@ -109,7 +109,7 @@ def test_brokers_that_do_not_answer_are_a_finding() -> None:
 def without_verification(servers: str) -> Iterator[None]:
     """Let brokers take transactional records for which nobody told the transaction coordinator."""
     client = AdminClient({"bootstrap.servers": servers})
-    brokers = client.list_topics(timeout=10).brokers
+    brokers = client.list_topics(timeout=60).brokers
 
     def alter(value: str) -> None:
         entry = ConfigEntry(VERIFICATION, value, incremental_operation=AlterConfigOpType.SET)

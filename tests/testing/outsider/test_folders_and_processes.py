@@ -112,7 +112,7 @@ def test_looking_goes_on_until_what_takes_time_to_end_has_ended(place: Place, st
     process = start("import sys, time; print(flush=True); time.sleep(0.3)")
     assert process.stdout is not None
     process.stdout.readline()
-    assert wait_until_clean(place, seconds=30) == []
+    assert wait_until_clean(place, seconds=60) == []
 
 
 def test_what_never_ends_is_found_when_the_time_is_up(place: Place, start: Start) -> None:

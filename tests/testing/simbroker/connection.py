@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from kafka.protocol.api_header import ResponseClassRegistry
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 class Connection:

@@ -20,7 +20,7 @@ FEATURE = "transaction.version"
 PROTOCOLS = (1, 2)
 LANES = 16
 _UPGRADE, _SAFE_DOWNGRADE = 1, 2
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0
 
 T = TypeVar("T")
 

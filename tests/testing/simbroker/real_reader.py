@@ -14,7 +14,7 @@ from tests.testing.simbroker.connection import Connection
 from tests.testing.simbroker.observed import Seen
 
 UNCOMMITTED, COMMITTED = 0, 1
-_PATIENCE_S = 20.0
+_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ from twopc.testing.simulation.broker_model import OFFSETS
 from twopc.testing.simulation.transaction_coordinator import NOBODY, Producer
 from twopc.testing.simulation.transaction_tables import Code
 
-SETTLE_S = 20.0
-LAPSE_S = 30.0
+SETTLE_S = 60.0
+LAPSE_S = 60.0
 
 
 class RealSide:

@@ -134,7 +134,7 @@ def _witnessed(drill: Drill) -> dict[int, tuple[int, str]]:
     consumer = Consumer({"bootstrap.servers": drill.bootstrap_servers, "group.id": drill.job})
     try:
         asked = [TopicPartition(drill.input, number) for number in range(PARTITIONS)]
-        return {item.partition: (item.offset, item.metadata or "") for item in consumer.committed(asked, timeout=10)}
+        return {item.partition: (item.offset, item.metadata or "") for item in consumer.committed(asked, timeout=60)}
     finally:
         consumer.close()
 
