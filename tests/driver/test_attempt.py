@@ -67,7 +67,9 @@ class FailingPlanner(Planner):
     def __init__(self, error: TwoPhaseCommitError) -> None:
         self._error = error
 
-    def plan(self, context: JobContext, restored: CheckpointMetadata | None) -> list[Split]:
+    def plan(
+        self, client: JobClient, context: JobContext, started: StartedAttempt, restored: CheckpointMetadata | None
+    ) -> list[Split]:
         raise self._error
 
 
