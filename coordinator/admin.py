@@ -17,6 +17,7 @@ from coordinator.jobs import Jobs
 from coordinator.limits import Limits
 from coordinator.loop import Loop
 from coordinator.sessions import Channel, Sessions
+from twopc.checkpoint_reference import checked_label
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, checked_name
@@ -178,7 +179,7 @@ def _asked(request: pb.TriggerCheckpointRequest, request_id: str) -> CheckpointA
 
 
 def _label(label: str) -> str:
-    return checked_name("label", label) if label else ""
+    return checked_label(label) if label else ""
 
 
 def _answered(event: JobEvent) -> pb.TriggerCheckpointResponse:

@@ -17,7 +17,7 @@ from coordinator.storage import FolderStorage
 from tests.damages import DAMAGES, Damage
 from tests.disks import FAULTS, FailingDisk, Fault, SteppedDisk, count_steps, under_files
 from tests.stored_job import JOB, StoredJob, name_of, tree
-from twopc.checkpoint_archive import opened, pack, unpack
+from twopc.checkpoint_archive import copy_to, opened, pack, unpack
 from twopc.checkpoint_copy import copy_checkpoint
 from twopc.checkpoint_files import examine
 from twopc.checkpoint_reference import Located, locate
@@ -200,6 +200,37 @@ def test_a_folder_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
     with pytest.raises(ForeignFile):
         unpack(path, tmp_path / "into")
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_an_archive_whose_reading_ends_early_is_named_and_not_what_was_unpacked(job: StoredJob, tmp_path: Path) -> None:
+    path = tmp_path / "copy.tar"
+    pack(locate("2", job.root), path)
+    whole = path.read_bytes()
+    # Before the header of each file stands one with what is too long or too exact for it, and what that holds.
+    header = whole.index(f"{JOB}/chk-2/subtask-1/manifest.json".encode()) - 2 * tarfile.BLOCKSIZE
+    path.write_bytes(whole[:header] + b"X" + whole[header + 1 :])
+    with pytest.raises(ForeignFile, match=rf"copy\.tar was cut or damaged: what stands at byte {header:,} is no file"):
+        unpack(path, tmp_path / "one")
+    filled = len(whole.rstrip(tarfile.NUL))
+    path.write_bytes(whole[: filled + -filled % tarfile.BLOCKSIZE])
+    with pytest.raises(ForeignFile, match=r"copy\.tar was cut or damaged"):
+        unpack(path, tmp_path / "two")
+
+
+def test_an_archive_holds_one_job_with_its_ledger(tmp_path: Path) -> None:
+    stored = (member(f"{JOB}/chk-1/metadata.json"), b"{}")
+    ledger = (member(f"{JOB}/ledger/000000000001.json"), b"{}")
+    other = (member("other/chk-1/metadata.json"), b"{}")
+    for name, members in {"none": (), "no-ledger": (stored,), "two-jobs": (stored, ledger, other)}.items():
+        with pytest.raises(ForeignFile, match=rf"{name}\.tar is not an archive of a checkpoint"):
+            unpack(archive(tmp_path / f"{name}.tar", *members), tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["copy.tar.gz", "copy.tgz", "copy.zip"])
+def test_a_name_that_says_another_archive_is_refused(job: StoredJob, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"ends with \.tar"):
+        copy_to(locate("2", job.root), tmp_path / name)
+    assert not (tmp_path / name).exists()
 
 
 def test_a_member_that_is_there_twice_replaces_nothing(tmp_path: Path) -> None:

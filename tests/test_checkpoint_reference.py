@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.stored_job import JOB, StoredJob
-from twopc.checkpoint_reference import locate
+from twopc.checkpoint_reference import checked_label, locate
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.checkpoints import CheckpointKind
 
@@ -49,6 +49,16 @@ def test_a_checkpoint_that_is_not_there_is_never_replaced_by_another(root: Path)
         locate("9", root)
     with pytest.raises(ConfigurationError, match=r"labels: before-1\.2"):
         locate("before-1.3", root)
+
+
+@pytest.mark.parametrize("label", ["latest", "none", "7", "chk-7", "a b", "../x", ""])
+def test_a_label_that_would_not_be_found_again_is_refused(label: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"label .* can't be used"):
+        checked_label(label)
+
+
+def test_a_label_may_begin_as_an_id_does() -> None:
+    assert [checked_label(label) for label in ("7a", "chk-", "chk-7a", "1.2")] == ["7a", "chk-", "chk-7a", "1.2"]
 
 
 def test_a_path_to_nothing_says_what_may_be_given(root: Path) -> None:

@@ -21,20 +21,34 @@ from pathlib import Path
 from typing import IO
 
 from twopc import files
-from twopc.checkpoint_copy import guarded, stage
+from twopc.checkpoint_copy import copy_checkpoint, guarded, stage
 from twopc.checkpoint_reference import ARCHIVE_SUFFIX, Located, locate
 from twopc.errors import ConfigurationError, ForeignFile, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import checked_name
-from twopc.protocol.layout import CHECKPOINT_FILE, LEDGER_FILE
+from twopc.protocol.layout import CHECKPOINT_FILE, LEDGER, LEDGER_FILE
 from twopc.state.layout import is_file_name
 
 MEMBERS_MAX = 10_000_000
+_OTHER_ARCHIVES = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".zip", ".7z")
 _CHUNK_BYTES = 1024 * 1024
 
 
 def is_archive(path: str | Path) -> bool:
     """Say whether this is the name of an archive."""
     return Path(path).name.endswith(ARCHIVE_SUFFIX)
+
+
+def copy_to(located: Located, target: Path) -> None:
+    """Make an archive or a folder of a checkpoint, as the name of the target says; as `copy_checkpoint`."""
+    if target.name.endswith(_OTHER_ARCHIVES):
+        raise ConfigurationError(
+            f"{target} is named as an archive that isn't made here: give a name that ends with {ARCHIVE_SUFFIX}, for "
+            "one that is not compressed, or a folder's"
+        )
+    if is_archive(target):
+        pack(located, target)
+    else:
+        copy_checkpoint(located, target)
 
 
 @contextmanager
@@ -77,12 +91,29 @@ def unpack(archive: Path, into: Path) -> None:
                 if count > MEMBERS_MAX:
                     raise ForeignFile(f"{archive} holds more files than any checkpoint")
                 _take_out(tar, member, into, archive)
+            _refuse_early_end(tar, archive)
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise ForeignFile(f"{archive} is not an archive of a checkpoint, or it was cut: {error}") from error
     except FileExistsError as error:
         raise ForeignFile(f"{archive} holds a file twice: nothing of it is used") from error
     except OSError as error:
         raise Unavailable(f"{archive} can't be unpacked into {into}: {error.strerror}") from error
+    homes = sorted(path.name for path in into.iterdir())
+    if len(homes) != 1 or not (into / homes[0] / LEDGER).is_dir():
+        raise ForeignFile(
+            f"{archive} is not an archive of a checkpoint: it has to hold one job, with its ledger, and holds "
+            f"{', '.join(homes) or 'nothing'}"
+        )
+
+
+def _refuse_early_end(tar: tarfile.TarFile, archive: Path) -> None:
+    """Python's reader takes a member that it can't make sense of for the end."""
+    with archive.open("rb") as file:
+        file.seek(tar.offset)
+        if file.read(tarfile.BLOCKSIZE) != tarfile.NUL * tarfile.BLOCKSIZE:
+            raise ForeignFile(
+                f"{archive} was cut or damaged: what stands at byte {tar.offset:,} is no file, and no end"
+            )
 
 
 def _take_out(tar: tarfile.TarFile, member: tarfile.TarInfo, into: Path, archive: Path) -> None:

@@ -18,10 +18,11 @@ from pathlib import Path
 from twopc.checkpoints import CheckpointEntry, JobCheckpoints, find_checkpoint, jobs, read_job, restorable
 from twopc.errors import ConfigurationError
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import CheckpointId
+from twopc.protocol.ids import CheckpointId, checked_name
 from twopc.protocol.layout import LEDGER, checkpoint_of_folder
 
 LATEST = "latest"
+NONE = "none"
 ARCHIVE_SUFFIX = ".tar"
 
 
@@ -75,6 +76,14 @@ def locate(reference: str, checkpoint_dir: Path, job: str | None = None) -> Loca
             f"checkpoint or of a copy; labels: {labels}"
         )
     return Located(checkpoint_dir, found, labelled[-1])
+
+
+def checked_label(label: str) -> str:
+    """Return a label by which a checkpoint can be found again; raise ConfigurationError for one that means another."""
+    checked_name("label", label)
+    if label in (LATEST, NONE) or checkpoint_of_folder(f"chk-{label.removeprefix('chk-')}") is not None:
+        raise ConfigurationError(f"label {label!r} can't be used: where a checkpoint is named, it means another one")
+    return label
 
 
 def _is_path(reference: str, checkpoint_dir: Path, job: str | None) -> bool:

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from twopc.checkpoint_archive import is_archive, opened, pack
-from twopc.checkpoint_copy import copy_checkpoint
+from twopc.checkpoint_archive import copy_to, opened
 from twopc.checkpoint_files import examine
 from twopc.checkpoint_findings import Examined, worst
 from twopc.checkpoint_reference import Located
@@ -74,10 +73,7 @@ def copy(
               twopc checkpoints copy latest late-flights.tar
     """
     with opened(checkpoint, checkpoint_dir, job) as located:
-        if is_archive(target):
-            pack(located, target)
-        else:
-            copy_checkpoint(located, target)
+        copy_to(located, target)
         _report(located, target, output)
 
 

@@ -59,6 +59,6 @@ def _refuse_another_past(located: Located, here: JobCheckpoints, root: Path) -> 
     newest = here.completed[-1].checkpoint_id if here.completed else "none"
     raise ConfigurationError(
         f"job {located.job!r} has a past of its own in the checkpoint folder {root} (its newest checkpoint: {newest}), "
-        f"which checkpoint {located.checkpoint_id} of {located.checkpoint_dir} does not belong to: name another "
-        "--checkpoint-dir, in which the job has not run yet"
+        f"which checkpoint {located.checkpoint_id}, to be restored, does not belong to: name another --checkpoint-dir, "
+        "in which the job has not run yet"
     )
