@@ -68,10 +68,18 @@ def test_of_many_findings_the_first_are_shown_and_the_rest_counted() -> None:
 def test_junit_has_a_case_for_each_check() -> None:
     suite = Xml.fromstring(report.junit(RESULT))
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
-    assert [(case.get("name"), [child.tag for child in case]) for case in suite] == [
+    assert [(case.get("name"), [child.tag for child in case]) for case in suite.iter("testcase")] == [
         ("readable", []),
         ("replay", ["skipped"]),
         ("output", ["failure"]),
+    ]
+
+
+def test_junit_says_what_plays_the_drill_again() -> None:
+    told = Xml.fromstring(report.junit(replace(RESULT, subject="seed 7, 3 faults", settings={"records": 5_000})))
+    assert [tuple(each.attrib.values()) for each in told.iter("property")] == [
+        ("subject", "seed 7, 3 faults"),
+        ("records", "5000"),
     ]
 
 

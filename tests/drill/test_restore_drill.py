@@ -1,7 +1,7 @@
 """Restore drills of a real job on a real broker: killed in the middle of a commit, as it is found on a bad day.
 
-One job is drilled three times, in this order: as it is, with a damaged checkpoint, and after retention has deleted what
-a position needs.
+One job is drilled four times, in this order: as it is, with a damaged checkpoint, after retention has deleted what a
+position needs, and after the broker has aborted the pending transaction.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from confluent_kafka.admin import AdminClient
 from tests.damages import flip_bit
 from tests.jobs.cli import Finished, twopc
 from tests.stored_job import tree
+from twopc.checkpoints import read_job
 from twopc.config import RunSettings
 from twopc.drill.restore import RestorePlan, restore_drill
 from twopc.drill.scratch import PREFIX
 from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.kafka.resume import Act, settle
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.recovery import BrokerState
 from twopc.testing.broker import Broker
@@ -51,11 +53,12 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Drilled:
-    """The three drills, what was there before and after the first, and what they left on the broker."""
+    """The four drills, what was there before and after the first, and what they left on the broker."""
 
     whole: Finished
     damaged: DrillResult
     out_of_retention: DrillResult
+    aborted: DrillResult
     before: Real
     after: Real
     left_behind: list[str]
@@ -116,10 +119,13 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled
     after = look(servers, job, checkpoints)
     damaged = drill(damaged_copy(checkpoints, folder / "damaged", job), "latest")
     delete_first_records(servers, f"{job}-in")
+    out_of_retention = drill(checkpoints, str(RESTORED))
+    abort_pending(servers, checkpoints, job)
     return Drilled(
         whole=whole,
         damaged=damaged,
-        out_of_retention=drill(checkpoints, str(RESTORED)),
+        out_of_retention=out_of_retention,
+        aborted=drill(checkpoints, str(RESTORED)),
         before=before,
         after=after,
         left_behind=[*scratch_on(servers), *(str(path) for path in temporary.iterdir())],
@@ -155,6 +161,15 @@ def delete_first_records(servers: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     for done in admin.delete_records(asked).values():
         done.result(10)
+
+
+def abort_pending(servers: str, checkpoints: Path, job: str) -> None:
+    """As the broker does to a transaction whose time is up."""
+    metadata = read_job(checkpoints, job).completed[-1].metadata
+    assert metadata is not None
+    with ControlClient(servers, {}) as client:
+        for item in metadata.committables:
+            settle(client, item, confirmed=False, budget_seconds=10.0, act=Act.ABORT)
 
 
 def scratch_on(servers: str) -> list[str]:
@@ -208,6 +223,14 @@ def test_a_position_that_retention_has_deleted_breaks_the_drill_and_is_named(dri
     found = check(drilled.out_of_retention, "positions")
     assert (drilled.out_of_retention.exit_code, found.verdict) == (1, Verdict.BROKEN)
     assert [finding.partition(":")[0] for finding in found.findings] == ["out of retention"]
+
+
+def test_a_pending_transaction_that_the_broker_has_aborted_is_named_with_what_becomes_of_its_output(
+    drilled: Drilled,
+) -> None:
+    found = check(drilled.aborted, "transactions")
+    assert "1 lost, would be written again" in found.said
+    assert re.search(r"@5: lost, would be written again: .*CompleteAbort.*from checkpoint \d", found.findings[0])
 
 
 def test_the_reports_are_written(drilled: Drilled) -> None:

@@ -47,6 +47,9 @@ def junit(result: DrillResult) -> str:
         skipped=str(skipped),
         time=f"{result.seconds:.3f}",
     )
+    told = Xml.SubElement(suite, "properties")
+    for name, value in {"subject": result.subject, **result.settings}.items():
+        Xml.SubElement(told, "property", name=name, value=_plain(str(value)))
     for check in result.checks:
         case = Xml.SubElement(suite, "testcase", classname=f"{result.drill}.{result.job}", name=check.name)
         if check.verdict is Verdict.BROKEN:

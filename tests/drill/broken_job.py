@@ -1,0 +1,31 @@
+"""A job that breaks its promises: its sink swallows and repeats records, and its state is not made by its input."""
+
+import os
+import time
+from typing import Any
+
+from twopc import Job, KafkaSink, KafkaSource
+from twopc.kafka.transactional import Transaction
+from twopc.record import Batch
+
+NAME = os.environ["BROKEN_JOB"]
+SWALLOWED, REPEATED, EVERY = 7, 13, 100
+
+
+class UnreliableSink(KafkaSink):
+    """Of a hundred records of a partition one is missing, and one is there twice."""
+
+    def write(self, txn: Transaction | None, batch: Batch) -> int:
+        numbers = [(row.offset() or 0) % EVERY for row in batch.rows]
+        super().write(txn, batch.take([index for index, number in enumerate(numbers) if number != SWALLOWED]))
+        super().write(txn, batch.take([index for index, number in enumerate(numbers) if number == REPEATED]))
+        return len(batch)
+
+
+def drift(held: Any, value: bytes) -> tuple[Any, bytes]:
+    """Keep the time, which no second run has."""
+    return str(time.time_ns()), value
+
+
+job = Job(NAME)
+job.source(KafkaSource(f"{NAME}-in")).stateful_map(drift, name="drift").sink(UnreliableSink(f"{NAME}-out"))
