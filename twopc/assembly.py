@@ -28,6 +28,7 @@ from twopc.state.layout import parse_snapshot_path
 from twopc.state.restore import restore_state
 from twopc.state.serdes import write_serdes
 from twopc.state.storage import CheckpointStorage
+from twopc.state.undeclared import drop_undeclared
 
 log = logging.getLogger(__name__)
 
@@ -69,12 +70,12 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     closing.callback(_remove, work_folder)
     storage = CheckpointStorage(Path(spec.settings.checkpoint_dir) / spec.job)
     reached(CrashPoint.BEFORE_RESTORE, checkpoint=_restored(spec), subtask=spec.subtask)
-    backend = restore_state(
-        storage, spec.snapshots, [split.partition for split in spec.splits], spec.subtask, work_folder
-    )
+    partitions = [split.partition for split in spec.splits]
+    backend = restore_state(storage, spec.snapshots, partitions, spec.subtask, work_folder)
     closing.callback(backend.close)
-    write_serdes(backend, definition.state_serdes)
     settings = spec.settings
+    drop_undeclared(backend, definition.state_serdes, settings.dropped_states(), partitions)
+    write_serdes(backend, definition.state_serdes)
     patience = max(SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000)
     # A process that was held up until its attempt was over must not open anything: it would only be in the way.
     link.await_welcome(patience)

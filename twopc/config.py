@@ -46,6 +46,8 @@ class RunSettings:
     restore_from: "latest", "none", or a checkpoint or savepoint (its id, its label, or the path of where it is).
     accept_loss: names of committables, comma-separated, whose output a person gives up for good: the error that says
         that they are lost, and can't be written again, names them.
+    drop_states: names of states, comma-separated, that the restored checkpoint has and the job no longer declares: they
+        are deleted. Without it such a checkpoint is refused, because a renamed state would begin empty.
     until_end: read to the ends found at the start, take a last checkpoint, commit, exit.
     host: "spark", or "process" (each subtask a plain process on this machine, no JVM).
     master: Spark's master URL.
@@ -70,6 +72,7 @@ class RunSettings:
     checkpoints_retained: int = 3
     restore_from: str = "latest"
     accept_loss: str = ""
+    drop_states: str = ""
     until_end: bool = False
     host: str = "spark"
     master: str = "local[*]"
@@ -115,6 +118,10 @@ class RunSettings:
             tolerable_failures=self.checkpoint_tolerable_failures,
             retained=self.checkpoints_retained,
         )
+
+    def dropped_states(self) -> frozenset[str]:
+        """The names in `drop_states`."""
+        return frozenset(name.strip() for name in self.drop_states.split(",") if name.strip())
 
     @classmethod
     def resolve(cls, **given: Any) -> RunSettings:

@@ -113,6 +113,14 @@ def run(
             help="Go on without the output of these lost transactions (comma-separated, as the error names them).",
         ),
     ] = None,
+    drop_states: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_DROP_STATES",
+            metavar="NAMES",
+            help="Delete these states of the checkpoint, which the job no longer declares (comma-separated).",
+        ),
+    ] = None,
     restart_strategy: Annotated[
         str | None,
         typer.Option(
@@ -162,6 +170,7 @@ def run(
         coordinator_key=coordinator_key,
         restore_from=restore_from,
         accept_loss=accept_loss,
+        drop_states=drop_states,
         restart_strategy=restart_strategy,
         restart_attempts=restart_attempts,
         until_end=until_end,

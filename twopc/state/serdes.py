@@ -5,7 +5,7 @@ A serde of the user's own is kept by its name only: whatever a checkpoint says, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
@@ -27,6 +27,14 @@ def write_serdes(backend: StateBackend, serdes: Mapping[str, Serde]) -> None:
     new = known | {name: _description(serde) for name, serde in serdes.items()}
     if new != known:
         backend.put_many(Family.OPERATOR, [(KEY, encode_fact(_KIND, new))])
+
+
+def forget_serdes(backend: StateBackend, names: Collection[str]) -> None:
+    """Keep no longer how these states are encoded; a name that isn't known is fine."""
+    known = _read(backend)
+    left = {name: description for name, description in known.items() if name not in names}
+    if left != known:
+        backend.put_many(Family.OPERATOR, [(KEY, encode_fact(_KIND, left))])
 
 
 def read_serdes(backend: StateBackend) -> dict[str, Serde | None]:
