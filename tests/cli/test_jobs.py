@@ -137,6 +137,18 @@ def test_nothing_is_disposed_of_behind_the_back_of_a_run_that_may_be_elsewhere(t
     assert ask("checkpoints", "dispose", "1", "--killed", *where) == {"job": job.job, "disposed": 1}
 
 
+def test_a_label_that_several_bear_does_not_say_which_one_to_delete(tmp_path: Path) -> None:
+    job = StoredJob(tmp_path / "checkpoints")
+    for _ in range(2):
+        job.checkpoint(CheckpointKind.SAVEPOINT, label="v1")
+    job.checkpoint()
+    where = ["--killed", "--checkpoint-dir", str(job.root)]
+    with pytest.raises(ConfigurationError, match=r"2 checkpoints .* 'v1': name one by its id \(1, 2\)"):
+        say("checkpoints", "dispose", "v1", *where)
+    say("checkpoints", "dispose", "1", *where)
+    assert ask("checkpoints", "dispose", "v1", *where)["disposed"] == 2
+
+
 def test_people_get_sentences_and_tables(site: Site) -> None:
     site.subtasks[0].link.send(Progress(12_345, 7, None, "late-1-0-0", ("late-1-0-1",)))
     assert "checkpoint 1 completed in" in say("jobs", "checkpoint", JOB, *site.embedded)

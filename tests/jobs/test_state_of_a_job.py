@@ -26,6 +26,18 @@ def run(broker: Broker, checkpoints: Path, parallelism: int) -> None:
     assert finished.code == 0, finished.err
 
 
+def renamed(broker: Broker, checkpoints: Path, folder: Path) -> str:
+    """Run the job with another name for its state; return what is said."""
+    job = folder / "renamed.py"
+    job.write_text(JOB.read_text().replace('name="count"', 'name="tally"'))
+    finished = twopc(
+        *("run", str(job), "--bootstrap-servers", broker.bootstrap_servers, "--checkpoint-dir", str(checkpoints)),
+        *("--host", "process", "--until-end"),
+    )
+    assert finished.code == 2, finished.err
+    return finished.err
+
+
 def state(checkpoints: Path, *arguments: str, code: int = 0) -> Any:
     finished = twopc("state", *arguments, "--checkpoint-dir", str(checkpoints), "-o", "json")
     assert finished.code == code, finished.err
@@ -43,6 +55,7 @@ def test_the_state_of_a_job_is_read_and_compared_from_outside(broker: Broker, tm
             first = opened.checkpoint_id
         produce(servers, "in", [Write(b"x", key=b"k3"), Write(b"x", key=b"new")])
         run(broker, checkpoints, 1)
+        refused = renamed(broker, checkpoints, tmp_path)
         counted: dict[str, int] = {}
         for record in read_topic(servers, "out"):
             key = (record.key or b"").decode()
@@ -51,6 +64,7 @@ def test_the_state_of_a_job_is_read_and_compared_from_outside(broker: Broker, tm
         for topic in ("in", "out"):
             delete_topic(servers, topic)
 
+    assert "--drop-states count" in refused
     assert {row["key"]: row["value"] for row in state(checkpoints, "scan", "latest", "count")} == counted
     changes = state(checkpoints, "diff", str(first), "latest", code=1)["changes"]
     assert {(each["key"], json.dumps(each["old"]), json.dumps(each["new"])) for each in changes} == {

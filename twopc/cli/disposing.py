@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from twopc.checkpoint_reference import locate
+from twopc.checkpoint_reference import Located, locate
 from twopc.cli.checkpoint_options import CheckpointDir, JobName, Output, OutputFormat
 from twopc.cli.dial import Coordinator, CoordinatorCa, CoordinatorCert, CoordinatorKey, Door, TokenFile
 from twopc.driver.announcement import find
@@ -49,6 +49,7 @@ def dispose(
     located = locate(checkpoint, checkpoint_dir, job)
     if located.checkpoint_dir.resolve() != checkpoint_dir.resolve():
         raise ConfigurationError(f"{checkpoint} is in another checkpoint folder: name it with --checkpoint-dir")
+    _refuse_one_of_several(located, checkpoint)
     door = Door(coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key)
     with _asked(door, located.job, located.found.state, killed) as client:
         client.dispose(located.job, located.checkpoint_id)
@@ -56,6 +57,16 @@ def dispose(
         typer.echo(json.dumps({"job": located.job, "disposed": located.checkpoint_id}))
     else:
         typer.echo(f"{located.job}: checkpoint {located.checkpoint_id} is disposed of")
+
+
+def _refuse_one_of_several(located: Located, checkpoint: str) -> None:
+    """A label may stand for the newest that bears it, but not where that one is deleted for good."""
+    alike = [entry.checkpoint_id for entry in located.found.completed if checkpoint and entry.label == checkpoint]
+    if len(alike) > 1:
+        raise ConfigurationError(
+            f"{len(alike)} checkpoints of job {located.job!r} have the label {checkpoint!r}: name one by its id "
+            f"({', '.join(map(str, alike))})"
+        )
 
 
 @contextmanager
