@@ -54,7 +54,7 @@ def fact_of_request(
         case DisposeAsked():
             return disposal(state, request)
         case EndAsked():
-            current = request.attempt == state.current and not state.ended
+            current = state.attempt is not None and request.attempt == state.current and not state.ended
             return AttemptEnded(request.attempt, False, request.reason) if current else None
         case _:
             assert_never(request)
@@ -62,6 +62,8 @@ def fact_of_request(
 
 def check_attempt(state: LedgerState, attempt: AttemptId) -> None:
     """Raise Fenced unless this is the current attempt."""
+    if state.attempt is None:
+        raise Fenced(f"attempt {attempt} does not own the job: none was started yet")
     if attempt != state.current:
         raise Fenced(f"attempt {attempt} does not own the job: the coordinator's current attempt is {state.current}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from coordinator.events import PlanRequested
@@ -11,6 +13,8 @@ from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import AttemptId, Position, TopicPartition
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.planned_starts import StartsPlanned
+
+Ask = Callable[[Scene], object]
 
 
 def plan(scene: Scene, start: int = 70, *, attempt: int | None = None) -> StartsPlanned:
@@ -66,6 +70,15 @@ def test_an_attempt_that_is_over_plans_nothing() -> None:
     scene.start()
     with pytest.raises(Fenced):
         plan(scene, attempt=1)
+
+
+@pytest.mark.parametrize("request_of", [lambda it: it.stop(), lambda it: it.stop(drain=True), lambda it: plan(it)])
+def test_nothing_is_stored_for_a_job_that_was_never_started_and_it_can_start_afterwards(request_of: Ask) -> None:
+    scene = Scene()
+    with pytest.raises(Fenced, match="none was started"):
+        request_of(scene)
+    scene.end()
+    assert scene.start().attempt == 1
 
 
 def test_a_ledger_that_was_summed_up_before_there_were_such_starts_has_none() -> None:

@@ -9,11 +9,17 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+import coordinator.requests
 import coordinator.triggering
+import twopc.protocol.ledger_state
 from coordinator.aborts import Aborts
 from coordinator.attempt import RunningAttempt
+from coordinator.core import Core
+from coordinator.events import StopAsked
 from coordinator.in_flight import InFlight
+from coordinator.requests import stop_to_store
 from coordinator.retention import to_forget
+from coordinator.triggering import Triggering
 from tests.testing.simulation.mutants import Mutant
 from twopc.kafka.slots import SlotPool
 from twopc.protocol.checkpoints import CheckpointKind
@@ -45,6 +51,10 @@ def _forget_what_is_taken(pool: Any, checkpoint: CheckpointId) -> None:
     pool._last_taken = CheckpointId(0)
 
 
+def _stop_at_once(state: LedgerState, request: StopAsked) -> Any:
+    return stop_to_store(state, replace(request, drain=False))
+
+
 @contextmanager
 def _earlier_completes_after_later() -> Iterator[None]:
     def newest_whole(in_flight: Any) -> Any:
@@ -67,7 +77,37 @@ OVERLAPPING = {
 }
 ASKING = {"asked_every_ms": 100, "retained": 1, "fault_phase_ms": 2_500}
 
+
+@contextmanager
+def _ids_used_again() -> Iterator[None]:
+    """Number checkpoints after the newest completed one; neither the ledger nor a comparison of attempts hides it."""
+    reserve = Triggering.reserve
+
+    def numbered_anew(triggering: Any, state: LedgerState, out: Any) -> None:
+        triggering._burnt = CheckpointId(0)
+        newest = state.newest.checkpoint_id if state.newest else CheckpointId(0)
+        reserve(triggering, replace(state, last_reserved=newest), out)
+
+    with (
+        patch.object(Triggering, "reserve", numbered_anew),
+        patch.object(twopc.protocol.ledger_state, "_require", lambda holds, what: None),
+        patch.object(Core, "_refused", lambda core, event, out: False),
+    ):
+        yield
+
+
 MUTANTS_IN_FLIGHT = (
+    Mutant("checkpoint ids are used again and no attempt is compared", _ids_used_again),
+    Mutant(
+        "what may be needed can be disposed of",
+        partial(patch.object, coordinator.requests, "needed_because", lambda *ignored: ""),
+        ASKING,
+    ),
+    Mutant(
+        "a job that is to drain is stopped at once",
+        partial(patch.object, coordinator.requests, "stop_to_store", _stop_at_once),
+        ASKING,
+    ),
     Mutant(
         "a completion commits what later checkpoints have pre-committed",
         partial(patch.object, SubtaskState, "on", _commit_everything_pending),
@@ -90,7 +130,7 @@ MUTANTS_IN_FLIGHT = (
             patch.object,
             coordinator.triggering,
             "to_forget",
-            lambda done, kept: tuple(each.checkpoint_id for each in done[:-1]),
+            lambda done, kept, restored: tuple(each.checkpoint_id for each in done[:-1]),
         ),
     ),
     Mutant(

@@ -100,6 +100,12 @@ def test_the_seeds_have_the_broker_restart_and_its_coordinator_move() -> None:
     assert [each for each in wanted if not coverage[f"broker {each}"]] == []
 
 
+def test_the_seeds_have_savepoints_disposed_of_and_jobs_drained() -> None:
+    coverage = played(NO_LOSS).coverage
+    wanted = ("disposed of a savepoint", "asked to drain", "completed: savepoint", "completed: final-savepoint")
+    assert [each for each in wanted if not coverage[each]] == []
+
+
 @pytest.mark.parametrize("what", ["forgot ids", "topic recreated"])
 def test_the_broker_forgets_where_something_may_be_lost(what: str) -> None:
     assert played(LOSSES).coverage[f"broker {what}"] > 0

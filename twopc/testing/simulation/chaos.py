@@ -30,7 +30,7 @@ class Chaos:
             ("second coordinator", faults.second_coordinator_every_ms, self._second_coordinator),
             ("second driver", faults.second_driver_every_ms, self._second_driver),
             ("wall clock jumps", faults.clock_jumps_every_ms, self._wall_clock_jumps),
-            ("ask", faults.asked_every_ms, self._run.people.ask),
+            ("ask", faults.asked_every_ms, self._run.people.act),
             ("bit rot", faults.bit_rot_every_ms, self._rot),
         ):
             for at, strike in planned(kind, every_ms, faults.fault_phase_ms):

@@ -152,8 +152,10 @@ class SimJobClient:
     def __init__(self, find: Callable[[], SimCoordinator | None]) -> None:
         self._find = find
 
-    def start_attempt(self, job: str, parallelism: int, settings: CheckpointSettings) -> StartedAttempt:
-        request = AttemptRequested(parallelism, settings, "latest")
+    def start_attempt(
+        self, job: str, parallelism: int, settings: CheckpointSettings, *, restart: bool
+    ) -> StartedAttempt:
+        request = AttemptRequested(parallelism, settings, "latest", restart=restart)
         return self._ask(lambda jobs: jobs.start_attempt(job, request))
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: list[str]) -> None:

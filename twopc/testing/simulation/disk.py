@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,20 +12,19 @@ from coordinator.storage import FolderStorage
 from twopc import files
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
-from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, TWINS, metadata_path, subtask_folder
-from twopc.protocol.ledger_facts import CheckpointCompleted, CommittablesConfirmed, LossSettled
+from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointsDisposed, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_state import decode_entry
 from twopc.testing.simulation.filesystem import Folder, SimFileSystem, SimPath
 from twopc.testing.simulation.world import Crashed, World
 
 STATE_FILE = "state.json"
+ENOUGH_FOR_THE_KIND = 200
 _IN_LEDGER = f"{LEDGER}/"
-_COMPLETION, _CONFIRMATION, _LOSS = (
-    f'"kind":"{each.KIND}"'.encode() for each in (CheckpointCompleted, CommittablesConfirmed, LossSettled)
-)
+_FOLLOWED = (CheckpointCompleted, CommittablesConfirmed, LossSettled, CheckpointsDisposed)
+_KIND = re.compile(f'"kind":"(?:{"|".join(each.KIND for each in _FOLLOWED)})"'.encode())
 
 
 class CheckpointFolder(FolderStorage):
@@ -111,7 +111,7 @@ class CheckpointFolder(FolderStorage):
         """A file is there for all to see: who reads an entry of the ledger acts on it, durable or not."""
         if not path.startswith(_IN_LEDGER) or "/." in path:
             return
-        if _COMPLETION not in data and _CONFIRMATION not in data and _LOSS not in data:
+        if _KIND.search(data, len(data) - ENOUGH_FOR_THE_KIND) is None:
             return
         _, entry = decode_entry(data, path)
         match entry:
@@ -121,7 +121,7 @@ class CheckpointFolder(FolderStorage):
                 self.completed_names |= names
                 self._outstanding[checkpoint_id] = names
                 self._doubtful = checkpoint_id
-                if record.kind is CheckpointKind.SAVEPOINT:
+                if record.kind.is_savepoint:
                     self.savepoints.add(checkpoint_id)
             case CommittablesConfirmed(names=confirmed):
                 for outstanding in self._outstanding.values():
@@ -130,6 +130,8 @@ class CheckpointFolder(FolderStorage):
                 self._outstanding.get(entry.checkpoint_id, set()).difference_update(entry.names)
                 bases = self._bases.setdefault(entry.checkpoint_id, set())
                 bases.update(base for _, base in entry.bases if base)
+            case CheckpointsDisposed():
+                self.savepoints.difference_update(entry.forgotten)
             case _:
                 pass
 

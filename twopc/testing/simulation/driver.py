@@ -73,6 +73,7 @@ class SimDriver:
         self._recoveries_died = recoveries_died
         self._lane = Lane(self.process, "main")
         self._context: JobContext | None = None
+        self._restarts = False
         self._restored = 0
         self._sweep_at = 0
         self.finished_ms = 0
@@ -95,7 +96,7 @@ class SimDriver:
         if self._recoveries_died() >= 2:
             reached(CrashPoint.RECOVERY_AGAIN)
         try:
-            started = self._client.start_attempt(JOB, parallelism, checkpoints)
+            started = self._client.start_attempt(JOB, parallelism, checkpoints, restart=self._restarts)
             context = self._context = JobContext(JOB, started.attempt, parallelism, settings)
             self._sweep_at = 0
             self._restored = 0 if started.restored is None else started.restored.checkpoint_id
@@ -191,6 +192,7 @@ class SimDriver:
 
     def _failed(self, error: TwoPhaseCommitError) -> None:
         self._world.note(self.process.name, "attempt failed:", type(error).__name__, error)
+        self._restarts = True
         self.recovering = False
         self._abandon(self.stage)
         self.stage = []

@@ -1,7 +1,8 @@
-"""People beside a job: they ask for checkpoints and savepoints, want answers, and want what is theirs to be kept.
+"""People beside a job: they ask for checkpoints and savepoints, dispose of some, and have the job read to the end.
 
-Invariants that are checked: whoever's request was accepted by a coordinator that goes on is answered, once; and no
-checkpoint is deleted that may be needed.
+Invariants that are checked: whoever's request was accepted by a coordinator that goes on is answered, once; no
+checkpoint is deleted that may be needed, and no savepoint but those that were disposed of; and a job that is to drain
+first ends with all of its input read.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from coordinator.events import CheckpointAsked
+from coordinator.events import CheckpointAsked, DisposeAsked, StopAsked
 from twopc.errors import TwoPhaseCommitError
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.testing.simulation.coordinator import JOB, SimCoordinator
 from twopc.testing.simulation.disk import CheckpointFolder
@@ -27,14 +29,19 @@ class People:
         self._find = find
         self._asked: dict[str, SimCoordinator] = {}
         self._answers: Counter[str] = Counter()
+        self._attempt = NO_ATTEMPT
 
-    def ask(self, strike: int) -> None:
-        """Ask the coordinator that has the address now for a manual checkpoint, or for a savepoint."""
+    def act(self, strike: int) -> None:
+        """Want something of the coordinator that has the address now."""
         coordinator = self._find()
+        if coordinator is not None:
+            do = self._world.of((self._ask, self._ask, self._dispose, self._drain), strike)
+            do(coordinator, strike // 16)
+
+    def _ask(self, coordinator: SimCoordinator, strike: int) -> None:
+        """Ask for a manual checkpoint, or for a savepoint."""
         kind = self._world.of((CheckpointKind.MANUAL, CheckpointKind.SAVEPOINT), strike)
         request_id = f"request-{strike}"
-        if coordinator is None:
-            return
         try:
             coordinator.ask(lambda jobs: jobs.request(JOB, CheckpointAsked(kind, request_id, request_id)))
         except TwoPhaseCommitError:
@@ -43,9 +50,31 @@ class People:
         self._world.note("people", "asked", kind, request_id, "of", coordinator.process.name)
         self._asked[request_id] = coordinator
 
+    def _dispose(self, coordinator: SimCoordinator, strike: int) -> None:
+        """Let go of any savepoint; that one which may be needed is kept all the same is for the coordinator to see."""
+        savepoints = sorted(self._folder.savepoints)
+        if savepoints:
+            chosen = self._world.of(savepoints, strike)
+            self._want(coordinator, "disposed of a savepoint", DisposeAsked(chosen))
+
+    def _drain(self, coordinator: SimCoordinator, strike: int) -> None:
+        """Have the job read its input to the end, take a last checkpoint or savepoint, and finish."""
+        savepoint = bool(strike % 2)
+        self._want(coordinator, "asked to drain", StopAsked(self._attempt, savepoint=savepoint, drain=True))
+
+    def _want(self, coordinator: SimCoordinator, what: str, request: DisposeAsked | StopAsked) -> None:
+        try:
+            coordinator.ask(lambda jobs: jobs.request(JOB, request))
+        except TwoPhaseCommitError:
+            return
+        self._world.coverage[what] += 1
+        self._world.note("people", what, request)
+
     def told(self, event: JobEvent) -> None:
         """Take an event in; whatever is deleted is deleted before the next one is triggered."""
         match event.kind:
+            case JobEventKind.ATTEMPT_STARTED:
+                self._attempt = max(self._attempt, event.attempt)
             case JobEventKind.TRIGGERED:
                 self._check_what_is_kept()
             case JobEventKind.COMPLETED:
