@@ -18,15 +18,17 @@ from twopc.testing.topics import Write, create_topic, produce
 pytestmark = pytest.mark.drill
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-RECORDS = 2_000
+RECORDS = 4_000
 
 JOB = """
 import os, time
+from pathlib import Path
 from file_sink import FileSink
 from twopc import Job, Json, KafkaSource
 
 def slowly(value):
-    time.sleep(0.001)
+    if not Path(os.environ["STRUCK"]).exists():
+        time.sleep(0.002)
     return value
 
 job = Job(os.environ["JOB_NAME"])
@@ -53,6 +55,7 @@ def test_files_hold_every_record_once_although_a_subtask_was_killed(
         *("-p", "2", "--checkpoint-interval", "200ms", "--host", "process", "--until-end", "-o", "json"),
         JOB_NAME=name,
         OUT=str(tmp_path / "out"),
+        STRUCK=str(once),
         **{VARIABLE: f"{point.name},checkpoint=3,subtask=0,once={once}"},
     )
     assert finished.code == 0, finished.err

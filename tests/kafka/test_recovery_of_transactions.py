@@ -134,7 +134,7 @@ def test_a_transaction_that_the_broker_timed_out_is_lost(
     servers: str, job: str, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driven = DrivenSink(servers, job, out, input_topic=out)
-    monkeypatch.setattr("twopc.kafka.sink.transaction_timeout_ms", lambda settings, client: 1_000)
+    monkeypatch.setattr("twopc.kafka.sink.transaction_timeout_ms", lambda settings, client: 3_000)
     driven.start_attempt()
     try:
         driven.write(b"too late")

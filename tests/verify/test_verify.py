@@ -201,7 +201,7 @@ def test_an_interrupted_load_says_how_far_it_went(broker: Broker, topic: Callabl
     name, servers = topic(), broker.bootstrap_servers
     create_topic(servers, name)
     partition = Partition(name, 0)
-    command = f"-m twopc produce --topic {name} -n 5000 --rate 500 -b {servers} -o json".split()
+    command = f"-m twopc produce --topic {name} -n 100000 --rate 500 -b {servers} -o json".split()
     deadline = time.monotonic() + 60
     with (
         subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE) as process,

@@ -140,11 +140,11 @@ def plant_hanging_transaction(admin: Any, topic: str) -> None:
     request = ProduceRequest(
         transactional_id="late",
         acks=-1,
-        timeout_ms=10_000,
+        timeout_ms=60_000,
         topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[part])],
         max_version=9,
     )
-    for _ in range(100):
+    for _ in range(600):
         answer = admin._manager.run(lambda client: client._manager.send(request), admin)
         code = answer.responses[0].partition_responses[0].error_code
         if code != INVALID_PRODUCER_ID_MAPPING:
