@@ -30,10 +30,20 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """`readers` is who read each input partition; `reached` is the last offset that a subtask wrote before."""
+    """`readers` is who read each input partition; `reached` is the last offset that a subtask wrote before.
+
+    `last` is the last that any of them wrote to a partition before.
+    """
 
     readers: Mapping[TopicPartition, SubtaskIndex] = field(default_factory=dict)
     reached: Mapping[tuple[SubtaskIndex, TopicPartition], int] = field(default_factory=dict)
+    last: Mapping[TopicPartition, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        last: dict[TopicPartition, int] = {}
+        for (_, partition), offset in self.reached.items():
+            last[partition] = max(offset, last.get(partition, offset))
+        object.__setattr__(self, "last", last)
 
     def side(self, sources: Collection[TopicPartition], place: Place) -> Side:
         """Say it of a record of a key that is made of these input partitions since the checkpoint.
@@ -47,8 +57,7 @@ class Bounds:
             return Side.OPEN
         if offset <= min(known):
             return Side.BEFORE
-        last = max(end for (_, where), end in self.reached.items() if where == partition)
-        return Side.AFTER if offset > last else Side.OPEN
+        return Side.AFTER if offset > self.last[partition] else Side.OPEN
 
 
 def bounds_of(metadata: CheckpointMetadata, whose: Owners) -> Bounds:

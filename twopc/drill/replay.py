@@ -106,7 +106,7 @@ class Replay:
         figures |= {
             "restored after, s": clock.restored,
             "first record after, s": clock.first_record,
-            "caught up after, s": clock.caught_up,
+            "caught up after (RTO), s": clock.caught_up,
             "records replayed": float(report.records_in),
         }
         return report.records_in

@@ -137,7 +137,7 @@ class _Drill:
         held = f"{self._subject} is complete: every file of its {size:,} bytes is as it was stored"
         self._note(Check.of(READABLE, damages, held=held, broken=f"{self._subject} can't be restored"))
         self._settings = replace(self._settings, parallelism=self._plan.parallelism or metadata.parallelism)
-        self._figures["checkpoint age, s"] = self._timeline.began - metadata.triggered_ms / 1000
+        self._figures["checkpoint age (RPO), s"] = self._timeline.began - metadata.triggered_ms / 1000
         topics = patiently(lambda: self._input.control.topics(self._source.topics), PATIENCE_SECONDS)
         self._note(judge_positions(metadata.positions, topics, self._input.ranges(topics)))
         self._note(judge_pending(found, self._output))
