@@ -34,6 +34,11 @@ def make_folder(path: Path) -> None:
             disk.sync_folder(path.parent)
         return
     make_folder(path.parent)
+    make_inner_folder(path)
+
+
+def make_inner_folder(path: Path) -> None:
+    """Create a folder durably in one that is there, and is durable; one that exists is made durable too."""
     with contextlib.suppress(FileExistsError):
         disk.make_folder(path)
     disk.sync_folder(path.parent)

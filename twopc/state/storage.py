@@ -19,6 +19,7 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from twopc import files
@@ -55,18 +56,14 @@ class CheckpointStorage:
         self._digests: dict[SubtaskIndex, dict[FileIdentity, str]] = {}
         self._previous: dict[SubtaskIndex, _Stored] = {}
         self._unsynced: dict[FileIdentity, str] = {}
+        self._is_root_durable = False
 
     def put(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
     ) -> StateHandle:
         """Store the files of `local_folder`, incrementally; raise CheckpointDeclined if the disk refuses."""
-        return self._put(
-            checkpoint_id,
-            subtask,
-            checkpoint_id,
-            key_count,
-            lambda unfinished: self._fill(unfinished, checkpoint_id, subtask, local_folder),
-        )
+        fill = partial(self._fill, checkpoint_id, subtask, local_folder)
+        return self._put(checkpoint_id, subtask, checkpoint_id, key_count, fill)
 
     def put_changes(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, base: CheckpointId, written: bytes, key_count: int
@@ -80,13 +77,8 @@ class CheckpointStorage:
             raise CheckpointDeclined(
                 f"the snapshot of subtask {subtask} is what was written since checkpoint {base}, which was not stored"
             )
-        return self._put(
-            checkpoint_id,
-            subtask,
-            base,
-            key_count,
-            lambda unfinished: _fill_from(previous, unfinished, checkpoint_id, subtask, written),
-        )
+        fill = partial(_fill_from, previous, checkpoint_id, subtask, written)
+        return self._put(checkpoint_id, subtask, base, key_count, fill)
 
     def _put(
         self,
@@ -103,7 +95,10 @@ class CheckpointStorage:
         if target.exists():
             raise ProtocolViolation(f"{target} is there already: a checkpoint id is given out once, and taken once")
         try:
-            files.make_folder(parent)
+            if not self._is_root_durable:
+                files.make_folder(self._root)
+                self._is_root_durable = True
+            files.make_inner_folder(parent)
             files.disk.make_folder(unfinished)
             contents = Manifest.of(fill(unfinished), key_count)
             encoded = contents.encode()
@@ -111,6 +106,7 @@ class CheckpointStorage:
             reached(CrashPoint.BEFORE_SEAL, checkpoint=checkpoint_id, subtask=subtask)
             files.publish_folder(unfinished, target)
         except OSError as error:
+            self._is_root_durable = False
             for leftover in (unfinished, target):
                 files.discard(leftover)
             raise CheckpointDeclined(
@@ -144,7 +140,7 @@ class CheckpointStorage:
             ) from error
 
     def _fill(
-        self, unfinished: Path, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path
+        self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, unfinished: Path
     ) -> list[StoredFile]:
         known = self._digests.get(subtask, {})
         digests: dict[FileIdentity, str] = {}
@@ -187,7 +183,7 @@ class CheckpointStorage:
 
 
 def _fill_from(
-    previous: _Stored, unfinished: Path, checkpoint_id: CheckpointId, subtask: SubtaskIndex, written: bytes
+    previous: _Stored, checkpoint_id: CheckpointId, subtask: SubtaskIndex, written: bytes, unfinished: Path
 ) -> list[StoredFile]:
     """Link what the snapshot before has of the whole one that it stands on, and write the changes beside it."""
     base = [file for file in previous.files if file.name != changes.FILE_NAME]
