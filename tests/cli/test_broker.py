@@ -39,6 +39,8 @@ def test_status_of_a_broker_that_never_was_is_not_running(data_dir: Path) -> Non
 def test_stopping_what_does_not_run_is_no_error(data_dir: Path) -> None:
     answer = CliRunner().invoke(app, ["broker", "stop", "--data-dir", str(data_dir)])
     assert (answer.exit_code, answer.stdout) == (0, f"not running in {data_dir}\n")
+    answer = CliRunner().invoke(app, ["broker", "stop", "--data-dir", str(data_dir), "-o", "json"])
+    assert json.loads(answer.stdout) == {"stopped": False, "data_dir": str(data_dir)}
 
 
 @pytest.mark.broker

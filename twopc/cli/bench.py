@@ -20,6 +20,7 @@ from twopc.bench.plan import BenchPlan
 from twopc.bench.result import BenchResult, compare, differing
 from twopc.bench.run import bench as run_bench
 from twopc.bench.run import input_of
+from twopc.cli.interruption import interruptible
 from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
@@ -95,7 +96,7 @@ def bench(
         parallelism=parallelism, checkpoint_interval=checkpoint_interval, master=master, host=host
     )
     values = input_of(plan)
-    with _broker(bootstrap_servers, quiet) as (servers, excluded):
+    with interruptible(), _broker(bootstrap_servers, quiet) as (servers, excluded):
         shown = live_view("bench", Console(stderr=True)) if sys.stderr.isatty() and not quiet else nullcontext(None)
         with shown as view:
             result = run_bench(

@@ -69,17 +69,22 @@ def status(data_dir: DataDir, output: OutputOption = Output.TEXT) -> None:
 
 
 @app.command()
-def stop(data_dir: DataDir) -> None:
+def stop(data_dir: DataDir, output: OutputOption = Output.TEXT) -> None:
     """Stop a broker in order, by force if that takes too long; its data stays in the folder.
 
     Example: twopc broker stop --data-dir /tmp/kafka
     """
     broker = LocalBroker.open(data_dir)
     if broker is None or not broker.any_running:
-        typer.echo(f"not running in {data_dir}")
+        _tell(output, {"stopped": False, "data_dir": str(data_dir)}, f"not running in {data_dir}")
         return
     broker.stop()
-    typer.echo(f"stopped {broker.bootstrap_servers}")
+    told = {"stopped": True, "bootstrap_servers": broker.bootstrap_servers, "data_dir": str(broker.data_dir)}
+    _tell(output, told, f"stopped {broker.bootstrap_servers}")
+
+
+def _tell(output: Output, body: dict[str, Any], sentence: str) -> None:
+    typer.echo(json.dumps(body) if output is Output.JSON else sentence)
 
 
 def _state(broker: LocalBroker) -> dict[str, Any]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from twopc.cli.interruption import interruptible
 from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
 from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.view import live_view
@@ -107,7 +107,7 @@ def drill(
             host=host,
         )
         access = read_kafka_config(kafka_config)
-        with _interruptible(), _shown(quiet) as view:
+        with interruptible(), _shown(quiet) as view:
             told = _Told(lambda what: _say(what, quiet), None if view is None else view.note)
             if faults:
                 chosen = secrets.randbelow(1_000_000) if seed is None else seed
@@ -146,20 +146,6 @@ def _shown(quiet: bool) -> Any:
     if quiet or not sys.stderr.isatty():
         return nullcontext(None)
     return live_view("drill", Console(stderr=True))
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM end the drill as Ctrl-C does, so that what it has made is deleted."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _say(what: str, quiet: bool) -> None:

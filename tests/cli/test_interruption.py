@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from twopc.cli.interruption import interruptible
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does_and_no_longer_than_it_lasts() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+    assert signal.getsignal(signal.SIGTERM) is before
