@@ -50,10 +50,15 @@ def user_code_error(row: Row, what: str, cause: Exception) -> UserCodeError:
 
     The line of the user's file is in the message, because a traceback doesn't survive the way from subtask to driver.
     """
+    return failure_at(f"record {locate(row)}", what, cause)
+
+
+def failure_at(where: str, what: str, cause: Exception) -> UserCodeError:
+    """Return the same for records that are named otherwise, as those of a whole batch."""
     lines = [frame for frame in extract_tb(cause.__traceback__) if _OURS not in Path(frame.filename).parents]
     at = f" ({Path(lines[-1].filename).name}:{lines[-1].lineno})" if lines else ""
     detail = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
     return UserCodeError(
-        f"record {locate(row)}: {what} failed: {detail}{at}. Correct the job or the input and start the same "
+        f"{where}: {what} failed: {detail}{at}. Correct the job or the input and start the same "
         "command again: it goes on from the last completed checkpoint"
     )

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import signal
 
 import pytest
@@ -11,6 +10,5 @@ from twopc.cli.interruption import interruptible
 def test_sigterm_ends_a_command_as_ctrl_c_does_and_no_longer_than_it_lasts() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), interruptible():
-        os.kill(os.getpid(), signal.SIGTERM)
-        signal.pause()
+        signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before

@@ -144,7 +144,7 @@ def test_a_value_that_cannot_be_encoded_is_named(servers: str, job: str, out: st
 
 
 def test_a_value_that_is_no_bytes_is_named(driven: DrivenSink) -> None:
-    with pytest.raises(UserCodeError, match=r"input\[0\]@2: producing to topic"):
+    with pytest.raises(UserCodeError, match=r"input\[0\]@2: producing to topic .*value=Bytes\(\)"):
         driven.write(b"a", b"b", 3)
 
 

@@ -115,6 +115,15 @@ def test_what_goes_wrong_names_the_records_and_the_cause(function: Function, sai
     assert "@0 to " in str(caught.value)
 
 
+def test_what_the_function_raises_names_the_line_of_the_users_file() -> None:
+    def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
+        raise ValueError("as arranged")
+
+    line = fail.__code__.co_firstlineno + 1
+    with pytest.raises(UserCodeError, match=rf"ValueError: as arranged \(test_batches.py:{line}\)\. Correct"):
+        run(fail, batch_of_bytes())
+
+
 def test_values_of_mixed_types_ask_for_their_arrow_type() -> None:
     batch = Batch(rows(2), [1, "one"])
     with pytest.raises(UserCodeError, match="value_type="):

@@ -152,7 +152,8 @@ class Output:
             raise _named(batch, last_taken(values, rest), failure(f"producing to {topic}", error_of(error))) from error
         except (TypeError, ValueError) as error:
             row = batch.rows[last_taken(values, rest)]
-            raise user_code_error(row, f"producing to topic {topic}", error) from error
+            sink = f"KafkaSink(key={self._key}, value={self._value})"
+            raise user_code_error(row, f"producing to topic {topic} with {sink}", error) from error
 
 
 def _log_error(error: KafkaError) -> None:

@@ -15,8 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from twopc.column import locate
-from twopc.errors import UserCodeError
+from twopc.column import failure_at, locate
 from twopc.operators.steps import MapBatches
 from twopc.record import Batch
 
@@ -28,11 +27,8 @@ def map_batches(step: MapBatches, batch: Batch) -> Batch:
         produced = step.function(_as_arrow(step, batch))
         return _as_batch(batch, _checked(produced, len(batch)))
     except Exception as error:
-        raise UserCodeError(
-            f"records {locate(batch.rows[0])} to {locate(batch.rows[-1])}: {step} failed: {type(error).__name__}: "
-            f"{error}. Correct the job or the input and start the same command again: it goes on from the last "
-            "completed checkpoint"
-        ) from error
+        where = f"records {locate(batch.rows[0])} to {locate(batch.rows[-1])}"
+        raise failure_at(where, str(step), error) from error
 
 
 def _as_arrow(step: MapBatches, batch: Batch) -> pa.RecordBatch:
