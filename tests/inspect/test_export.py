@@ -94,6 +94,11 @@ def test_a_name_that_says_no_format_is_refused(tmp_path: Path) -> None:
         export_to(tmp_path / "out.csv", entries(1))
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"there is no folder .*nowhere"):
+        export_to(tmp_path / "nowhere" / "out.jsonl", entries(1))
+
+
 @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
 def test_memory_does_not_grow_with_the_state(tmp_path: Path, name: str) -> None:
     values = (

@@ -90,6 +90,11 @@ def test_a_connection_setting_that_the_control_client_lacks_is_refused_when_the_
         KafkaSink("out", properties={"sasl.oauthbearer.config": "x"})
 
 
+def test_a_security_protocol_that_is_none_is_refused_and_never_taken_for_no_security() -> None:
+    with pytest.raises(ConfigurationError, match=r"security\.protocol must be one of .*SASL_SSL, but is 'sasl-ssl'"):
+        KafkaSource("in", properties={"security.protocol": "sasl-ssl"})
+
+
 def test_a_description_shows_no_properties() -> None:
     sink = KafkaSink("out", properties={"sasl.password": "secret"})
     source = KafkaSource("in", properties={"sasl.password": "secret"})

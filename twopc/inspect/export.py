@@ -41,11 +41,13 @@ def format_of(path: Path) -> ExportFormat:
 def export_to(path: Path, entries: Iterable[StateEntry], *, replace: bool = False) -> int:
     """Write the entries to a file of the format that its name asks for; return how many there were.
 
-    Raises ConfigurationError if the file exists, unless it may be replaced.
+    Raises ConfigurationError if the file exists, unless it may be replaced, and if its folder doesn't.
     """
     write = {ExportFormat.JSONL: write_lines, ExportFormat.PARQUET: write_parquet}[format_of(path)]
     if not replace and os.path.lexists(path):
         raise ConfigurationError(f"{path} exists: name another file, or say --force to replace it")
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"{path} can't be written: there is no folder {path.parent}")
     temporary = path.with_name(f"{TEMPORARY}{path.name}-{secrets.token_hex(8)}")
     try:
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

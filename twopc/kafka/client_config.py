@@ -84,6 +84,7 @@ _ADMIN_NAMES = {
     "ssl.key.password": "ssl_password",
     "ssl.crl.location": "ssl_crlfile",
 }
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _HOST_CHECK = "ssl.endpoint.identification.algorithm"
 
 CONNECTION_SETTINGS = frozenset((*_ADMIN_NAMES, _HOST_CHECK))
@@ -160,8 +161,15 @@ def admin_config(properties: Mapping[str, Any]) -> dict[str, Any]:
                 f"of its kind it knows {', '.join(sorted(n for n in _ADMIN_NAMES if n.startswith(name[:4])))}"
             )
     if "security_protocol" in config:
-        config["security_protocol"] = str(config["security_protocol"]).upper()
+        config["security_protocol"] = _security_protocol(str(config["security_protocol"]))
     return config
+
+
+def _security_protocol(name: str) -> str:
+    """Refuse what isn't one: kafka-python would take it for no security at all."""
+    if name.upper() not in _PROTOCOLS:
+        raise ConfigurationError(f"security.protocol must be one of {', '.join(_PROTOCOLS)}, but is {name!r}")
+    return name.upper()
 
 
 def _checked(owner: str, properties: Mapping[str, Any], refused: Mapping[str, str]) -> dict[str, Any]:

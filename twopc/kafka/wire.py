@@ -264,7 +264,8 @@ class ControlClient:
                 reconnect_backoff_max_ms=1_000,
             )
         except Exception as error:
-            raise _failure(error, self._servers) from error
+            spoken = self._config.get("security_protocol", "PLAINTEXT")
+            raise _failure(error, f"{self._servers} over {spoken}") from error
 
 
 def _failure(error: Exception, servers: str) -> TwoPhaseCommitError:
