@@ -1,0 +1,118 @@
+"""A fault drill's play: who is started again, when a fault strikes, and when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.stored_job import StoredJob
+from twopc.drill.faults import Fault, Kind, draw
+from twopc.drill.playing import play
+from twopc.drill.stage import Stage
+from twopc.drill.strikes import Striker
+from twopc.errors import TransactionLost
+from twopc.kafka.resume import Act
+from twopc.protocol.facts import Committable
+from twopc.sink import Outcome, Settled
+
+KILLED = -9
+
+
+@dataclass
+class Driver:
+    """A driver that has ended."""
+
+    exit_code: int
+
+    def last_words(self, lines: int) -> str:
+        return "words"
+
+
+@dataclass
+class FakeStage:
+    """Starts a driver that ends at once, in the next of the ways that are given; `at_start` is done before."""
+
+    folder: Path
+    endings: list[int]
+    at_start: Callable[[int], None] = lambda number: None
+    checkpoint_dir: Path = Path()
+    drivers: list[Driver] = field(default_factory=list)
+
+    def keep_running(self) -> None:
+        self.at_start(len(self.drivers))
+        self.drivers.append(Driver(self.endings[len(self.drivers)]))
+
+
+@dataclass
+class FakeStriker:
+    """Notes what it is told to strike."""
+
+    struck: list[Fault] = field(default_factory=list)
+    undone: bool = False
+
+    def strike(self, fault: Fault) -> None:
+        self.struck.append(fault)
+
+    def undo(self, *, everything: bool = False) -> None:
+        self.undone = everything
+
+
+def played(stage: FakeStage, striker: FakeStriker, faults: tuple[Fault, ...] = ()) -> bool:
+    finish = stage.folder / "finish"
+    return play(cast(Stage, stage), faults, cast(Striker, striker), finish, lambda: None)
+
+
+def test_whoever_a_fault_has_ended_is_started_again_until_the_job_is_finished(tmp_path: Path) -> None:
+    stage = FakeStage(tmp_path, [KILLED, KILLED, 0])
+    assert played(stage, FakeStriker())
+    assert len(stage.drivers) == 3
+
+
+def test_an_end_that_no_fault_explains_ends_the_drill_and_undoes_what_lasts(tmp_path: Path) -> None:
+    stage, striker = FakeStage(tmp_path, [KILLED, TransactionLost.exit_code, 0]), FakeStriker()
+    assert not played(stage, striker)
+    assert (len(stage.drivers), striker.undone) == (2, True)
+
+
+def test_a_fault_strikes_once_when_its_step_was_reached_and_behind_the_last_the_job_may_hurry(tmp_path: Path) -> None:
+    first, second = draw(1, 2, [Kind.KILL_DRIVER]).faults
+    hurried = []
+
+    def at_start(number: int) -> None:
+        hurried.append((tmp_path / "finish").exists())
+        if number in (1, 2):
+            fault = first if number == 1 else second
+            fault.arm.once(tmp_path).write_text("123\n")
+
+    striker = FakeStriker()
+    assert played(FakeStage(tmp_path, [KILLED] * 4 + [0], at_start), striker, (first, second))
+    assert striker.struck == [first, second]
+    assert hurried == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize("still_open", [True, False])
+def test_a_transaction_is_aborted_only_where_one_is_still_open_and_counts_only_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, still_open: bool
+) -> None:
+    stored = StoredJob(tmp_path / "checkpoints")
+    stored.checkpoint(confirmed=False)
+    asked = []
+
+    def settle(client: object, item: Committable, *, act: Act, **_: Any) -> Settled:
+        assert act is Act.ABORT
+        asked.append(item.name)
+        lost = still_open and len(asked) == 2
+        return Settled(item, Outcome.LOST if lost else Outcome.ALREADY_COMMITTED, "the broker says so")
+
+    monkeypatch.setattr("twopc.drill.strikes.settle", settle)
+    (fault,) = draw(1, 1, [Kind.EXPIRE_TRANSACTION]).faults
+    stage = cast(Stage, FakeStage(tmp_path, [], checkpoint_dir=stored.root))
+    striker = Striker(stage, stored.job, cast(Any, None), None, None, lambda _: None)
+    striker.strike(fault)
+    assert len(asked) == 2
+    assert striker.done == ([fault] if still_open else [])
+    assert Path(f"{fault.arm.once(tmp_path)}.release").exists()
