@@ -65,7 +65,8 @@ class Finished:
         work.mkdir()
         backend = restore_state(storage, metadata.snapshots, partitions, metadata.snapshots[0].subtask, work)
         try:
-            counts = KeyedState(backend).get_many("count", keys)
+            state = KeyedState(backend)
+            counts = [state.get_many("count", partition, [key])[0] for partition, key in keys]
         finally:
             backend.close()
         assert counts == [b"%d" % self.source.size(lane) for lane in self.source.lanes], "the state is not the input's"

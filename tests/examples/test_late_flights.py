@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -12,20 +12,9 @@ from late_flights import LATE_FLIGHT_SCHEMA, job
 from late_flights_answer import LateFlight, expected_late_flights
 
 from twopc.operators import Chain
-from twopc.protocol.ids import TopicPartition
 from twopc.serde import Avro
 from twopc.testing.rows import InputRow, batch_of
-
-
-class DictStore:
-    def __init__(self) -> None:
-        self._states: dict[tuple[TopicPartition, bytes], bytes | None] = {}
-
-    def get_many(self, name: str, keys: Sequence[tuple[TopicPartition, bytes]]) -> list[bytes | None]:
-        return [self._states.get(key) for key in keys]
-
-    def put_many(self, name: str, items: Sequence[tuple[TopicPartition, bytes, bytes | None]]) -> None:
-        self._states.update({(partition, key): state for partition, key, state in items})
+from twopc.testing.states import DictStore
 
 
 def outputs(chunks: Iterable[list[dict[str, Any]]]) -> Iterator[LateFlight]:

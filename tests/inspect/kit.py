@@ -43,7 +43,7 @@ class JobWithState(StoredJob):
             write_serdes(backend, self.serdes)
             for (partition, name, key), value in self.values.items():
                 if partition in mine:
-                    KeyedState(backend).put_many(name, [(partition, key, value)])
+                    KeyedState(backend).put_many(name, partition, [key], [value])
             if subtask in self.own:
                 OperatorState(backend).put("own", self.own[subtask])
             write_positions(backend, positions)

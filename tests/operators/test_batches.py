@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.operators.test_chain import DictStore
 from twopc.errors import UserCodeError
 from twopc.operators import Chain, MapBatches
 from twopc.operators.batches import COLUMNS
 from twopc.record import Batch
 from twopc.serde import Json
 from twopc.testing.rows import InputRow
+from twopc.testing.states import DictStore
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 

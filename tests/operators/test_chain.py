@@ -23,23 +23,7 @@ from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Record
 from twopc.serde import Json
 from twopc.testing.rows import InputRow, batch_of, batch_of_values
-
-
-class DictStore:
-    """Keyed state in a dict."""
-
-    def __init__(self) -> None:
-        self.states: dict[tuple[str, TopicPartition, bytes], bytes] = {}
-
-    def get_many(self, name: str, keys: Sequence[tuple[TopicPartition, bytes]]) -> list[bytes | None]:
-        return [self.states.get((name, *address)) for address in keys]
-
-    def put_many(self, name: str, items: Sequence[tuple[TopicPartition, bytes, bytes | None]]) -> None:
-        for partition, key, state in items:
-            if state is None:
-                self.states.pop((name, partition, key), None)
-            else:
-                self.states[name, partition, key] = state
+from twopc.testing.states import DictStore
 
 
 def run(batch: Batch, *steps: Step) -> Batch:
@@ -212,7 +196,7 @@ def test_a_function_that_returns_the_wrong_thing_is_told_what_is_wanted(step: St
 
 def test_a_batch_of_which_nothing_is_left_does_not_reach_the_store() -> None:
     class Untouchable(DictStore):
-        def get_many(self, name: str, keys: Sequence[tuple[TopicPartition, bytes]]) -> list[bytes | None]:
+        def get_many(self, name: str, partition: TopicPartition, keys: Sequence[bytes]) -> list[bytes | None]:
             raise AssertionError
 
     chain = Chain([Filter(lambda value: False), COUNT], Untouchable())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,32 +12,9 @@ from twopc.operators import Chain, StatefulMap, held
 from twopc.protocol.ids import TopicPartition
 from twopc.serde import Json, Serde, String
 from twopc.testing.rows import InputRow, batch_of
+from twopc.testing.states import Address, DictStore
 
 P0 = TopicPartition("in", 0)
-
-
-class DictStore:
-    """Counts what it is asked, and can refuse to write."""
-
-    def __init__(self) -> None:
-        self.states: dict[held.Address, bytes] = {}
-        self.reads = 0
-        self.written: list[int] = []
-        self.refuses = False
-
-    def get_many(self, name: str, keys: Sequence[held.Address]) -> list[bytes | None]:
-        self.reads += len(keys)
-        return [self.states.get(key) for key in keys]
-
-    def put_many(self, name: str, items: Sequence[tuple[TopicPartition, bytes, bytes | None]]) -> None:
-        if self.refuses:
-            raise OSError("disk full")
-        self.written.append(len(items))
-        for partition, key, state in items:
-            if state is None:
-                self.states.pop((partition, key), None)
-            else:
-                self.states[partition, key] = state
 
 
 def bounded(monkeypatch: pytest.MonkeyPatch, *, entries: int, unwritten: int) -> None:
@@ -70,15 +46,15 @@ def test_outputs_and_state_do_not_depend_on_the_bounds(
     batches: list[list[tuple[bytes, int, int]]], step: tuple[str, Any, Serde], entries: int, unwritten: int
 ) -> None:
     name, function, serde = step
-    model: dict[held.Address, Any] = {}
+    model: dict[Address, Any] = {}
     store = DictStore()
-    chain = Chain([StatefulMap(function, name, serde)], store)
     with pytest.MonkeyPatch.context() as monkeypatch:
         bounded(monkeypatch, entries=entries, unwritten=unwritten)
+        chain = Chain([StatefulMap(function, name, serde)], store)
         for batch in batches:
             expected = []
             for key, value, partition in batch:
-                address = (TopicPartition("in", partition), key)
+                address = (name, TopicPartition("in", partition), key)
                 model[address], output = function(model.get(address), value)
                 expected.append(output)
             found = chain.process(batch_of([InputRow(v, key_=k, partition_=p) for k, v, p in batch])).values
@@ -89,34 +65,84 @@ def test_outputs_and_state_do_not_depend_on_the_bounds(
 
 def test_changes_are_written_when_many_have_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     bounded(monkeypatch, entries=1_000, unwritten=3)
-    store, chain = touched(monkeypatch, 8)
-    assert store.written == [4, 4]
+    store, chain = touched(8)
+    assert store.sizes == [4, 4]
     chain.write_back()
-    assert store.written == [4, 4]
+    assert store.sizes == [4, 4]
+
+
+def test_nothing_is_written_while_a_writer_would_wait_until_very_much_has_gathered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bounded(monkeypatch, entries=1_000, unwritten=3)
+    monkeypatch.setattr(held, "UNWRITTEN_WHILE_FROZEN_MAX", 6)
+    store = DictStore()
+    store.is_frozen = True
+    touch(store, *range(8))
+    assert store.sizes == [7]
+
+
+def test_keys_that_come_round_in_a_circle_find_as_many_as_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounded(monkeypatch, entries=50, unwritten=1_000)
+    store = DictStore()
+    touch(store, *[number % 100 for number in range(1_000)])
+    assert len(store.reads) < 700
+
+
+def test_keys_that_are_new_and_come_again_soon_are_held_before_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounded(monkeypatch, entries=50, unwritten=1_000)
+    store = DictStore()
+    chain = touch(store, *range(100))
+    touch(store, *[number % 20 + 200 for number in range(10_000)], chain=chain)
+    read = len(store.reads)
+    touch(store, *[number % 20 + 200 for number in range(100)], chain=chain)
+    assert len(store.reads) == read
 
 
 def test_what_is_held_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     bounded(monkeypatch, entries=10, unwritten=1_000)
-    store, _ = touched(monkeypatch, 100)
-    assert len(store.states) >= 100 - 2 * 11
-    assert store.reads == 100
+    store, _ = touched(100)
+    assert len(store.states) >= 100 - 11
+    assert len(store.reads) == 100
+
+
+def test_two_operators_share_what_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounded(monkeypatch, entries=100, unwritten=1_000)
+    store = DictStore()
+    chain = Chain([StatefulMap(forgetful, name, Json()) for name in ("one", "two")], store)
+    for key in [*range(80), *range(80)]:
+        chain.process(batch_of([InputRow(1, key_=b"%d" % key)]))
+    assert len(store.reads) > 2 * 80 + 40
+
+
+def test_states_that_are_big_are_let_go_of_until_few_enough_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounded(monkeypatch, entries=100, unwritten=1_000)
+    store = DictStore()
+    chain = Chain([StatefulMap(lambda state, value: (value, value), "last", String())], store)
+    chain.process(batch_of([InputRow("x" * 5_000, key_=b"%d" % key) for key in range(20)]))
+    chain.process(batch_of([InputRow("y", key_=b"%d" % key) for key in range(20)]))
+    assert len(store.reads) - 20 >= 20 - 100 * held.WEIGHT_OF_ENTRY // 5_000
 
 
 def test_what_the_store_refused_is_written_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
     bounded(monkeypatch, entries=1_000, unwritten=1_000)
-    store, chain = touched(monkeypatch, 2)
+    store, chain = touched(2)
     store.refuses = True
     with pytest.raises(OSError, match="disk full"):
         chain.write_back()
     store.refuses = False
     chain.write_back()
-    assert store.written == [2]
+    assert store.sizes == [2]
 
 
-def touched(monkeypatch: pytest.MonkeyPatch, keys: int) -> tuple[DictStore, Chain]:
-    """One record for each of so many keys, a batch each."""
+def touched(keys: int) -> tuple[DictStore, Chain]:
     store = DictStore()
-    chain = Chain([StatefulMap(forgetful, "sum", Json())], store)
-    for number in range(keys):
-        chain.process(batch_of([InputRow(1, key_=b"%d" % number)]))
-    return store, chain
+    return store, touch(store, *range(keys))
+
+
+def touch(store: DictStore, *keys: int, chain: Chain | None = None) -> Chain:
+    """One record for each of these keys, a batch each."""
+    chain = chain or Chain([StatefulMap(forgetful, "sum", Json())], store)
+    for key in keys:
+        chain.process(batch_of([InputRow(1, key_=b"%d" % key)]))
+    return chain

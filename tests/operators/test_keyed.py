@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,29 +10,9 @@ from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch
 from twopc.serde import Json
 from twopc.testing.rows import InputRow, batch_of
+from twopc.testing.states import DictStore
 
 P0, P1 = TopicPartition("in", 0), TopicPartition("in", 1)
-
-
-class RecordingStore:
-    """Keyed state that remembers what it was asked."""
-
-    def __init__(self, states: dict[tuple[TopicPartition, bytes], bytes] | None = None) -> None:
-        self.states = dict(states or {})
-        self.reads: list[tuple[TopicPartition, bytes]] = []
-        self.writes: list[tuple[TopicPartition, bytes, bytes | None]] = []
-
-    def get_many(self, name: str, keys: Sequence[tuple[TopicPartition, bytes]]) -> list[bytes | None]:
-        self.reads.extend(keys)
-        return [self.states.get(key) for key in keys]
-
-    def put_many(self, name: str, items: Sequence[tuple[TopicPartition, bytes, bytes | None]]) -> None:
-        self.writes.extend(items)
-        for partition, key, state in items:
-            if state is None:
-                self.states.pop((partition, key), None)
-            else:
-                self.states[partition, key] = state
 
 
 def total(state: int | None, value: int) -> tuple[int | None, int]:
@@ -44,7 +23,7 @@ def total(state: int | None, value: int) -> tuple[int | None, int]:
 TOTAL = StatefulMap(total, "total", Json())
 
 
-def processed(store: RecordingStore, batch: Batch, *steps: Step) -> list[Any]:
+def processed(store: DictStore, batch: Batch, *steps: Step) -> list[Any]:
     """Return the outputs, when the states are in the store."""
     chain = Chain(steps or [TOTAL], store)
     values = chain.process(batch).values
@@ -57,48 +36,48 @@ def rows(*parts: tuple[Any, int, int]) -> list[InputRow]:
 
 
 def test_a_batch_reads_and_writes_each_of_its_keys_once() -> None:
-    store = RecordingStore()
+    store = DictStore()
     batch = batch_of(rows((b"a", 1, 0), (b"b", 2, 0), (b"a", 3, 0), (b"a", 4, 0)))
     assert processed(store, batch) == [1, 2, 4, 8]
-    assert store.reads == [(P0, b"a"), (P0, b"b")]
+    assert sorted(store.reads) == [("total", P0, b"a"), ("total", P0, b"b")]
     assert store.writes == [(P0, b"a", b"8"), (P0, b"b", b"2")]
 
 
 def test_equal_keys_of_two_partitions_have_a_state_each() -> None:
-    store = RecordingStore()
+    store = DictStore()
     batch = batch_of(rows((b"a", 1, 0), (b"a", 10, 1), (b"a", 1, 0)))
     assert processed(store, batch) == [1, 10, 2]
-    assert store.states == {(P0, b"a"): b"2", (P1, b"a"): b"10"}
+    assert store.states == {("total", P0, b"a"): b"2", ("total", P1, b"a"): b"10"}
 
 
 def test_the_state_of_the_batch_before_is_seen() -> None:
-    chain = Chain([TOTAL], RecordingStore({(P0, b"a"): b"40"}))
+    chain = Chain([TOTAL], DictStore({("total", P0, b"a"): b"40"}))
     assert chain.process(batch_of(rows((b"a", 2, 0)))).values == [42]
 
 
 def test_a_new_state_of_none_deletes_the_key() -> None:
-    store = RecordingStore({(P0, b"a"): b"5"})
+    store = DictStore({("total", P0, b"a"): b"5"})
     processed(store, batch_of(rows((b"a", -5, 0))))
     assert store.writes == [(P0, b"a", None)]
     assert store.states == {}
 
 
 def test_a_key_that_is_forgotten_within_a_batch_begins_anew_in_it() -> None:
-    store = RecordingStore()
+    store = DictStore()
     batch = batch_of(rows((b"a", 5, 0), (b"a", -5, 0), (b"a", 2, 0)))
     step = StatefulMap(lambda state, value: (None if value < 0 else value, state), "last", Json())
     assert processed(store, batch, step) == [None, 5, None]
-    assert store.states == {(P0, b"a"): b"2"}
+    assert store.states == {("last", P0, b"a"): b"2"}
 
 
 def test_a_state_that_did_not_change_is_not_written() -> None:
-    store = RecordingStore({(P0, b"a"): b"5"})
+    store = DictStore({("total", P0, b"a"): b"5"})
     processed(store, batch_of(rows((b"a", 0, 0), (b"b", 0, 0))))
     assert store.writes == []
 
 
 def test_a_batch_that_fails_changes_nothing_in_the_store_and_nothing_is_written_after_it() -> None:
-    store = RecordingStore({(P0, b"a"): b"5"})
+    store = DictStore({("total", P0, b"a"): b"5"})
     chain = Chain([TOTAL], store)
     with pytest.raises(UserCodeError, match=r"in\[0\]@1"):
         chain.process(batch_of(rows((b"a", 1, 0), (b"a", "x", 0))))  # type: ignore[arg-type]
@@ -108,12 +87,12 @@ def test_a_batch_that_fails_changes_nothing_in_the_store_and_nothing_is_written_
 
 
 def test_a_key_that_comes_again_is_not_read_again() -> None:
-    store = RecordingStore()
+    store = DictStore()
     chain = Chain([TOTAL], store)
     for value in (1, 2, 3):
         chain.process(batch_of(rows((b"a", value, 0))))
     chain.write_back()
-    assert store.reads == [(P0, b"a")]
+    assert store.reads == [("total", P0, b"a")]
     assert store.writes == [(P0, b"a", b"6")]
 
 
@@ -122,32 +101,32 @@ def test_a_key_that_comes_again_is_not_read_again() -> None:
     [(b"\xff", b"\xff"), ("\u00e9", b"\xc3\xa9"), (7, b"7"), ({"b": 1, "a": [None]}, b'{"a":[null],"b":1}')],
 )
 def test_a_key_addresses_its_state_in_one_form(key: Any, address: bytes) -> None:
-    store = RecordingStore()
+    store = DictStore()
     processed(store, batch_of(rows((key, 1, 0))))
-    assert list(store.states) == [(P0, address)]
+    assert list(store.states) == [("total", P0, address)]
 
 
 def test_the_key_is_the_one_that_the_record_has_by_then() -> None:
-    store = RecordingStore()
+    store = DictStore()
     by_value = MapRecords(lambda record: record.replace(key=b"%d" % record.value))
     processed(store, batch_of(rows((b"a", 1, 0), (b"a", 2, 1))), by_value, TOTAL)
-    assert list(store.states) == [(P0, b"1"), (P1, b"2")]
+    assert list(store.states) == [("total", P0, b"1"), ("total", P1, b"2")]
 
 
 def test_a_record_without_a_key_is_refused_by_name() -> None:
     with pytest.raises(UserCodeError, match=r"in\[1\]@1 has no key, and stateful_map\(total, name='total'\) keeps"):
-        Chain([TOTAL], RecordingStore()).process(batch_of(rows((b"a", 1, 0), (None, 1, 1))))
+        Chain([TOTAL], DictStore()).process(batch_of(rows((b"a", 1, 0), (None, 1, 1))))
 
 
 @pytest.mark.parametrize("new", [{1: 2}, 2**64], ids=["in place", "scalar"])
 def test_a_state_that_its_serde_can_not_encode_names_the_record_that_left_it(new: Any) -> None:
     step = StatefulMap(lambda state, value: (new if value == 2 else value, value), "last", Json())
     with pytest.raises(UserCodeError, match=r"in\[0\]@2: .* the new state can't be encoded by Json\(\)"):
-        Chain([step], RecordingStore()).process(batch_of(rows((b"b", 1, 0), (b"a", 1, 0), (b"a", 2, 0), (b"b", 1, 0))))
+        Chain([step], DictStore()).process(batch_of(rows((b"b", 1, 0), (b"a", 1, 0), (b"a", 2, 0), (b"b", 1, 0))))
 
 
 def test_a_stored_state_that_its_serde_can_not_decode_names_the_record_that_needed_it() -> None:
-    store = RecordingStore({(P0, b"a"): b"not json"})
+    store = DictStore({("total", P0, b"a"): b"not json"})
     with pytest.raises(UserCodeError, match=r"in\[0\]@1: .* the stored state can't be decoded by Json\(\)"):
         Chain([TOTAL], store).process(batch_of(rows((b"b", 1, 0), (b"a", 1, 0))))
 
@@ -162,7 +141,7 @@ def history(state: dict[str, Any] | None, value: int) -> tuple[dict[str, Any], d
 def test_outputs_do_not_depend_on_where_a_batch_ends() -> None:
     step = StatefulMap(history, "history", Json())
     every = rows((b"a", 1, 0), (b"a", 2, 0), (b"b", 9, 0), (b"a", 3, 0))
-    together = Chain([step], RecordingStore()).process(batch_of(every)).values
-    one_by_one = Chain([step], RecordingStore())
+    together = Chain([step], DictStore()).process(batch_of(every)).values
+    one_by_one = Chain([step], DictStore())
     assert together == [one_by_one.process(batch_of([row])).values[0] for row in every]
     assert [len(output["seen"]) for output in together] == [2, 4, 2, 6]

@@ -149,9 +149,11 @@ def test_what_another_thread_writes_of_a_frozen_state_does_not_see_later_writes(
     later = threading.Thread(target=backend.put_many, args=(Family.KEYED, [(b"a", b"after")]))
     later.start()
     later.join(0.1)
+    assert backend.frozen() == later.is_alive(), "who asks is told whether a write waits"
     assert backend.get_many(Family.POSITIONS, [b"a"]) == [None], "reads go on"
     frozen.write(tmp_path / "snapshot")
     later.join()
+    assert not backend.frozen()
     restored = engine.open_restored(tmp_path / "snapshot")
     try:
         assert list(restored.scan(Family.KEYED)) == [(b"a", b"before")]

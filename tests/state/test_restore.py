@@ -68,7 +68,8 @@ class Job:
             backend = self.restore(snapshots, subtask, mine)
             try:
                 if write:
-                    KeyedState(backend).put_many("count", [(p, key, value(p, key)) for p in mine for key in KEYS])
+                    for p in mine:
+                        KeyedState(backend).put_many("count", p, KEYS, [value(p, key) for key in KEYS])
                     OperatorState(backend).put("own", b"of %d" % subtask)
                 else:
                     self._expect_state_of(backend, mine)
@@ -89,9 +90,9 @@ class Job:
                 backend.close()
 
     def _expect_state_of(self, backend: RocksDBBackend, mine: list[TopicPartition]) -> None:
-        keys = [(partition, key) for partition in mine for key in KEYS]
-        assert KeyedState(backend).get_many("count", keys) == [value(*address) for address in keys]
-        assert len(list(backend.scan(Family.KEYED))) == len(keys)
+        for partition in mine:
+            assert KeyedState(backend).get_many("count", partition, KEYS) == [value(partition, key) for key in KEYS]
+        assert len(list(backend.scan(Family.KEYED))) == len(mine) * len(KEYS)
         assert {position.partition for position in read_positions(backend)} == set(mine)
 
 
@@ -132,10 +133,9 @@ def test_a_new_partition_starts_without_state_beside_the_old_ones(job: Job) -> N
     new = TopicPartition("in", 99)
     backend = job.restore(snapshots, 1, [*share(1, 2), new])
     try:
-        assert KeyedState(backend).get_many("count", [(new, KEYS[0]), (share(1, 2)[0], KEYS[0])]) == [
-            None,
-            value(share(1, 2)[0], KEYS[0]),
-        ]
+        old = share(1, 2)[0]
+        assert KeyedState(backend).get_many("count", new, KEYS[:1]) == [None]
+        assert KeyedState(backend).get_many("count", old, KEYS[:1]) == [value(old, KEYS[0])]
     finally:
         backend.close()
 
@@ -154,12 +154,12 @@ def test_operator_state_goes_to_the_subtask_of_the_same_index(job: Job, before: 
 def test_what_an_earlier_attempt_left_in_the_work_folder_is_not_restored(job: Job) -> None:
     snapshots = job.run([], 1, write=True)
     left = job.restore([], 0, PARTITIONS)
-    KeyedState(left).put_many("count", [(PARTITIONS[0], b"left", b"over")])
+    KeyedState(left).put_many("count", PARTITIONS[0], [b"left"], [b"over"])
     left.snapshot(job.folder / "flushed")
     left.close()
     backend = job.restore(snapshots, 0, PARTITIONS)
     try:
-        assert KeyedState(backend).get_many("count", [(PARTITIONS[0], b"left")]) == [None]
+        assert KeyedState(backend).get_many("count", PARTITIONS[0], [b"left"]) == [None]
     finally:
         backend.close()
 

@@ -49,8 +49,8 @@ _CONSUMER = _BOTH | {
     "fetch.queue.backoff.ms": 5,
     "fetch.min.bytes": 100_000,
     "fetch.wait.max.ms": 20,
-    "fetch.message.max.bytes": 10_000_000,
-    "queued.max.messages.kbytes": 65_536,
+    "fetch.message.max.bytes": 4_000_000,
+    "queued.max.messages.kbytes": 32_768,
 }
 _PRODUCER = _BOTH | {
     "linger.ms": 5,

@@ -11,7 +11,7 @@ from functools import partial
 from typing import assert_never
 
 from twopc.column import ColumnError, user_code_error
-from twopc.operators.held import KeyedStateStore
+from twopc.operators.held import HeldStates, KeyedStateStore
 from twopc.operators.keyed import KeyedOperator
 from twopc.operators.records import filter_records, flat_map_records, map_records
 from twopc.operators.steps import (
@@ -33,7 +33,8 @@ class Chain:
     """The steps of one subtask, with the store that holds their keyed state."""
 
     def __init__(self, steps: Sequence[Step], store: KeyedStateStore) -> None:
-        self._keyed = {step.name: KeyedOperator(step, store) for step in steps if isinstance(step, StatefulMap)}
+        keyed = [step for step in steps if isinstance(step, StatefulMap)]
+        self._keyed = {step.name: KeyedOperator(step, HeldStates(step.name, store, len(keyed))) for step in keyed}
         self._operators = [(step, self._operator(step)) for step in steps]
 
     def process(self, batch: Batch) -> Batch:

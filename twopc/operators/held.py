@@ -6,101 +6,102 @@ ones are written by `write_back`, before every snapshot and whenever many have g
 Invariants:
 
 - What is changed and not yet written is never dropped, so the store with what is held here is the state.
-- Memory is bounded, whatever the number of keys: two generations of about `WEIGHT_MAX` bytes each; a state of the older
-  one that is asked for moves to the newer, and the older one is dropped when the newer is full.
-- At most `UNWRITTEN_MAX` changes and those of one batch wait to be written, so that a snapshot does not wait long.
+- Memory is bounded, whatever the number of keys: beyond about `WEIGHT_MAX` bytes a subtask some are let go of, most of
+  them those that came last, a few those that came first. Where keys come round in a circle that is longer than what is
+  held, who drops the oldest finds nothing; so what is held stays, and is renewed little by little.
+- At most `UNWRITTEN_MAX` changes and those of one batch wait to be written, so that a snapshot does not wait long;
+  up to `UNWRITTEN_WHILE_FROZEN_MAX` where a writer would wait for a snapshot that is being written.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 from twopc.protocol.ids import TopicPartition
 
 UNWRITTEN_MAX = 8_192
-WEIGHT_MAX = 16_000_000
-WEIGHT_OF_ENTRY = 200
-"""About the bytes that an entry of a dict takes, with a short key."""
+UNWRITTEN_WHILE_FROZEN_MAX = 65_536
+WEIGHT_MAX = 144_000_000
+WEIGHT_OF_ENTRY = 130
+"""About the bytes that an entry of a dict takes, with a short key and an integer."""
 
-Address = tuple[TopicPartition, bytes]
-"""Where the state of one key is: its input partition, and the key as bytes."""
+DROPPED_ONE_IN = 16
+OLDEST_ONE_IN = 8
+"""Of those that are dropped."""
 
 
 class KeyedStateStore(Protocol):
     """Keyed state under a name, by input partition and key. Used by one thread."""
 
-    def get_many(self, name: str, keys: Sequence[Address]) -> list[bytes | None]:
-        """Return the state of each address, None where there is none, in the order of `keys`."""
+    def get_many(self, name: str, partition: TopicPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the state of each key, None where there is none, in the order of `keys`."""
 
-    def put_many(self, name: str, items: Sequence[tuple[TopicPartition, bytes, bytes | None]]) -> None:
-        """Write (partition, key, state) items; a state of None deletes."""
+    def put_many(
+        self, name: str, partition: TopicPartition, keys: Sequence[bytes], states: Sequence[bytes | None]
+    ) -> None:
+        """Write the state of each key; None deletes it."""
+
+    def frozen(self) -> bool:
+        """Say whether a write would wait for a snapshot that is being written."""
 
 
 class HeldStates:
-    """States by partition and key: bytes as the store has them, None for no state, or an int."""
+    """States by partition and key: bytes as the store has them, None for no state, or an int.
 
-    def __init__(self, name: str, store: KeyedStateStore) -> None:
+    `sharers` share the memory of a subtask: all its operators that hold states.
+    """
+
+    def __init__(self, name: str, store: KeyedStateStore, sharers: int = 1) -> None:
+        self._weight_max = WEIGHT_MAX // sharers
         self._name = name
         self._store = store
-        self._newer: defaultdict[TopicPartition, dict[bytes, Any]] = defaultdict(dict)
-        self._older: Mapping[TopicPartition, dict[bytes, Any]] = {}
-        self._unwritten: defaultdict[TopicPartition, set[bytes]] = defaultdict(set)
+        self._held: defaultdict[TopicPartition, dict[bytes, Any]] = defaultdict(dict)
+        self._unwritten: defaultdict[TopicPartition, dict[bytes, Any]] = defaultdict(dict)
         self._weight = 0
 
-    def fetch(self, runs: Iterable[tuple[TopicPartition, Sequence[bytes]]]) -> None:
-        """Make sure that the state of each of these keys is at hand."""
-        missing: defaultdict[TopicPartition, set[bytes]] = defaultdict(set)
-        for partition, keys in runs:
-            newer, older = self._newer[partition], self._older.get(partition)
-            absent = set(keys).difference(newer)
-            self._weight += WEIGHT_OF_ENTRY * len(absent)
-            if older:
-                found = {key: older[key] for key in absent if key in older}
-                newer.update(found)
-                absent.difference_update(found)
-            if absent:
-                missing[partition] |= absent
+    def fetch(self, partition: TopicPartition, keys: Iterable[bytes]) -> None:
+        """Make sure that the state of each of these keys is at hand until `settle`."""
+        held = self._held[partition]
+        missing = list(set(keys).difference(held))
         if missing:
-            self._read(missing)
+            states = self._store.get_many(self._name, partition, missing)
+            held.update(zip(missing, states, strict=True))
+            self._weight += WEIGHT_OF_ENTRY * len(missing) + sum(map(len, filter(None, states)))
 
-    def _read(self, missing: Mapping[TopicPartition, set[bytes]]) -> None:
-        # In the order of the keys, the store finds neighbours together.
-        addresses = [(partition, key) for partition, keys in missing.items() for key in sorted(keys)]
-        for (partition, key), state in zip(addresses, self._store.get_many(self._name, addresses), strict=True):
-            self._newer[partition][key] = state
-            self._weight += 0 if state is None else len(state)
+    def of(self, partition: TopicPartition) -> tuple[dict[bytes, Any], dict[bytes, Any]]:
+        """Return the states at hand of a partition, and those of them that the store lacks; a change goes into both."""
+        return self._held[partition], self._unwritten[partition]
 
-    def of(self, partition: TopicPartition) -> dict[bytes, Any]:
-        """Return the states at hand of a partition; who changes one says so with `changed`."""
-        return self._newer[partition]
-
-    def changed(self, partition: TopicPartition, keys: Iterable[bytes], weight: int) -> None:
-        """Note that the states of these keys were changed, and take `weight` bytes more."""
-        self._unwritten[partition].update(keys)
+    def grew(self, weight: int) -> None:
+        """Note by how many bytes the states at hand have grown since they were fetched."""
         self._weight += weight
 
     def settle(self) -> None:
-        """Between batches: write where much is unwritten; let go of the older generation where the newer is full."""
-        full = self._weight > WEIGHT_MAX
-        if full or sum(map(len, self._unwritten.values())) > UNWRITTEN_MAX:
+        """Between batches: write where much is unwritten; let go of some where much is held."""
+        unwritten = sum(map(len, self._unwritten.values()))
+        most = UNWRITTEN_WHILE_FROZEN_MAX if self._store.frozen() else UNWRITTEN_MAX
+        if unwritten > most or self._weight > self._weight_max:
             self.write_back()
-        if full:
-            self._older, self._newer, self._weight = self._newer, defaultdict(dict), 0
+        while self._weight > self._weight_max:
+            self._drop_some()
+
+    def _drop_some(self) -> None:
+        for held in self._held.values():
+            count = len(held) // DROPPED_ONE_IN + 1
+            oldest = count // OLDEST_ONE_IN + 1
+            keys = [*islice(held, oldest), *islice(reversed(held), count - oldest)]
+            dropped = map(held.pop, keys)
+            self._weight -= WEIGHT_OF_ENTRY * len(keys) + sum(len(state) for state in dropped if type(state) is bytes)
 
     def write_back(self) -> None:
         """Write every change to the store; what the store refuses stays unwritten."""
-        items = [
-            (partition, key, _encoded(states[key]))
-            for partition, keys in self._unwritten.items()
-            for states in (self._newer[partition],)
-            for key in sorted(keys)
-        ]
-        if items:
-            self._store.put_many(self._name, items)
-            self._unwritten.clear()
-
-
-def _encoded(state: Any) -> bytes | None:
-    return b"%d" % state if type(state) is int else state
+        for partition, unwritten in self._unwritten.items():
+            # Neighbours are written together: out of order RocksDB takes half as long again.
+            keys = sorted(unwritten)
+            if keys:
+                states = [b"%d" % state if type(state) is int else state for state in map(unwritten.__getitem__, keys)]
+                self._store.put_many(self._name, partition, keys, states)
+                unwritten.clear()

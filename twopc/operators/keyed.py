@@ -17,7 +17,7 @@ from typing import Any
 
 from twopc.column import ColumnError, last_taken, locate, map_column
 from twopc.errors import UserCodeError
-from twopc.operators.held import HeldStates, KeyedStateStore
+from twopc.operators.held import HeldStates
 from twopc.operators.steps import StatefulMap
 from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Row
@@ -32,9 +32,9 @@ Run = tuple[TopicPartition, Sequence[bytes]]
 class KeyedOperator:
     """One stateful_map on one subtask."""
 
-    def __init__(self, step: StatefulMap, store: KeyedStateStore) -> None:
+    def __init__(self, step: StatefulMap, states: HeldStates) -> None:
         self._step = step
-        self._states = HeldStates(step.name, store)
+        self._states = states
         self._holds_ints = type(step.state) is Json
         self._partitions: dict[tuple[Any, Any], TopicPartition] = {}
         self._failed = False
@@ -42,7 +42,8 @@ class KeyedOperator:
     def process(self, batch: Batch) -> Batch:
         """Return the batch with the function's outputs as its values."""
         runs = list(self._runs(batch.rows, self._keys(batch)))
-        self._states.fetch(runs)
+        for partition, keys in runs:
+            self._states.fetch(partition, keys)
         outputs: list[Any] = []
         rest = iter(batch.values)
         self._failed = True
@@ -86,13 +87,16 @@ class KeyedOperator:
         """Call the function for each key of the run and the next value; keep the states that it leaves behind."""
         partition, keys = run
         function, serde, holds_ints = self._step.function, self._step.state, self._holds_ints
-        states = self._states.of(partition)
-        changed: list[bytes] = []
+        states, unwritten = self._states.of(partition)
         weight = 0
         # The keys come first: the other way round one value more would be taken.
         for key, value in zip(keys, values, strict=False):
             held = states[key]
-            state = _decoded(serde, held) if type(held) is bytes else held
+            if type(held) is bytes:
+                weight -= len(held)
+                state = int(held) if holds_ints and held.isdigit() else _decoded(serde, held)
+            else:
+                state = held
             result = function(state, value)
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TypeError(f"the function must return a pair (new state, value), not {type(result).__name__}")
@@ -103,11 +107,11 @@ class KeyedOperator:
                 new = _encoded(serde, new)
                 weight += 0 if new is None else len(new)
                 same = new == held
+            states[key] = new
             if not same:
-                states[key] = new
-                changed.append(key)
+                unwritten[key] = new
             outputs.append(output)
-        self._states.changed(partition, changed, weight)
+        self._states.grew(weight)
 
 
 def key_bytes(key: Any) -> bytes:

@@ -67,6 +67,10 @@ class StateBackend(ABC):
         Reads go on meanwhile; the next write may wait until the snapshot is written.
         """
 
+    def frozen(self) -> bool:
+        """Say whether a write would have to wait, because what `freeze` returned is not written yet."""
+        return False
+
     def changes(self) -> Changes | None:
         """Return what was written since the last `freeze`; None if that is unknown, or too much to store by itself."""
         return None

@@ -28,15 +28,21 @@ class KeyedState:
         self._backend = backend
         self._prefixes: dict[str, _Prefixes] = {}
 
-    def get_many(self, name: str, keys: Sequence[tuple[TopicPartition, bytes]]) -> list[bytes | None]:
-        """Return the value of each address, None where there is none, in order."""
-        prefixes = self._prefixes_of(name)
-        return self._backend.get_many(Family.KEYED, [prefixes[partition] + key for partition, key in keys])
+    def get_many(self, name: str, partition: TopicPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the value of each key, None where there is none, in order."""
+        prefix = self._prefixes_of(name)[partition]
+        return self._backend.get_many(Family.KEYED, [prefix + key for key in keys])
 
-    def put_many(self, name: str, items: Sequence[tuple[TopicPartition, bytes, bytes | None]]) -> None:
-        """Write (partition, key, value) items atomically; a value of None deletes the key."""
-        prefixes = self._prefixes_of(name)
-        self._backend.put_many(Family.KEYED, [(prefixes[partition] + key, value) for partition, key, value in items])
+    def put_many(
+        self, name: str, partition: TopicPartition, keys: Sequence[bytes], values: Sequence[bytes | None]
+    ) -> None:
+        """Write the value of each key, all or none; a value of None deletes the key."""
+        prefix = self._prefixes_of(name)[partition]
+        self._backend.put_many(Family.KEYED, list(zip(map(prefix.__add__, keys), values, strict=True)))
+
+    def frozen(self) -> bool:
+        """Say whether a write would wait for a snapshot that is being written."""
+        return self._backend.frozen()
 
     def _prefixes_of(self, name: str) -> _Prefixes:
         found = self._prefixes.get(name)
