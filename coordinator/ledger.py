@@ -57,7 +57,6 @@ class Ledger:
         self._previous = digest_of_entry(entries[self._next - 1]) if entries else NOTHING_BEFORE
         self._unsummarised = len(numbers)
         self._doubtful: bytes | None = None
-        self._swept = False
 
     def store(self, fact: Fact) -> None:
         """Store one fact durably. Raises Fenced, or OSError if storing failed; then nothing has changed."""
@@ -89,13 +88,8 @@ class Ledger:
         return check_metadata(self._job, completed.record, data)
 
     def prune(self) -> None:
-        """Delete the folders of checkpoints that are no longer kept, and of aborted ones older than the newest.
-
-        What crashes left is swept the first time, and again after a time that failed.
-        """
-        if not self._swept:
-            self._storage.sweep()
-        self._swept = False
+        """Delete the folders of checkpoints that are no longer kept, and of aborted ones older than the newest."""
+        self._storage.sweep()
         newest = self.state.newest
         for name in self._storage.list(""):
             checkpoint_id = checkpoint_of_folder(name)
@@ -103,7 +97,6 @@ class Ledger:
                 continue
             if self.state.find(checkpoint_id) is None:
                 self._storage.remove_folder(checkpoint_folder(checkpoint_id))
-        self._swept = True
 
     def _store_metadata(self, metadata: CheckpointMetadata) -> None:
         try:

@@ -67,39 +67,6 @@ def test_a_long_ledger_is_summed_up_only_when_what_was_stored_is_told() -> None:
     assert len(disk.list("ledger")) < 5
 
 
-class SweptDisk(MemoryStorage):
-    """Counts its sweeps; may refuse to remove folders."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sweeps = 0
-        self.refuses = False
-
-    def sweep(self) -> None:
-        self.sweeps += 1
-
-    def remove_folder(self, folder: str) -> None:
-        if self.refuses:
-            raise OSError(5, "Input/output error")
-        super().remove_folder(folder)
-
-
-def test_what_crashes_left_is_swept_once_and_again_after_a_deletion_that_failed() -> None:
-    disk = SweptDisk()
-    scene = Scene(disk, replace(SETTINGS, retained=1))
-    scene.run(parallelism=1)
-    for number in range(1, 5):
-        scene.complete(number, parallelism=1)
-    assert disk.sweeps == 1
-    disk.refuses = True
-    scene.complete(5, parallelism=1)
-    disk.refuses = False
-    for number in range(6, 9):
-        scene.complete(number, parallelism=1)
-    assert disk.sweeps == 2
-    assert "chk-3" not in disk.list("")
-
-
 def test_who_finds_when_tidying_that_another_owns_the_ledger_learns_it_with_the_next_fact() -> None:
     disk = MemoryStorage()
     fenced = Ledger(JOB, disk, summary_every=1)
