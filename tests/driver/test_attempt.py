@@ -8,17 +8,17 @@ from typing import Any, cast
 import pytest
 
 from twopc.config import RunSettings
-from twopc.driver.attempt import Attempt, AttemptFailed
+from twopc.driver.attempt import Attempt, AttemptFailed, _log_idle
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
 from twopc.driver.host import Host
-from twopc.driver.recovery import Planner
+from twopc.driver.recovery import Planner, assign
 from twopc.driver.signals import StopSignals
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, TopicPartition
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import JobContext, Settled
 from twopc.source import Split
@@ -109,3 +109,12 @@ def test_what_is_damaged_is_named_by_whoever_owns_the_job() -> None:
 def test_any_other_failure_is_said_as_it_is() -> None:
     found = failure_of(Unavailable("no broker answers"), Client(newer_attempt=True))
     assert isinstance(found, Unavailable)
+
+
+@pytest.mark.parametrize(("subtasks", "said"), [(3, ["1 of 3 subtasks read nothing: partitions to read: 2"]), (2, [])])
+def test_more_subtasks_than_partitions_are_pointed_out(
+    subtasks: int, said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    splits = [Split(TopicPartition("in", number), "id", Position(0), None) for number in range(2)]
+    _log_idle(assign(splits, subtasks))
+    assert caplog.messages == said

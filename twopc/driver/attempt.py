@@ -22,6 +22,7 @@ from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import JobContext
+from twopc.source import Split
 
 log = logging.getLogger(__name__)
 
@@ -120,6 +121,8 @@ class Attempt:
         self._watch.recovered(context.attempt, started, recovered)
         splits = self._planner.plan(self._client, context, started, recovered.restored)
         snapshots = () if recovered.restored is None else recovered.restored.snapshots
+        assigned = assign(splits, context.parallelism)
+        _log_idle(assigned)
         group = group_of_transactions(self._definition, context)
         specs = [
             SubtaskSpec(
@@ -134,7 +137,7 @@ class Attempt:
                 snapshots=snapshots,
                 group=group,
             )
-            for index, mine in enumerate(assign(splits, context.parallelism))
+            for index, mine in enumerate(assigned)
         ]
         stage = self._host.submit(self._definition, specs)
         self._submitted = True
@@ -195,6 +198,12 @@ def _log_recovery(started: StartedAttempt, recovered: Recovered) -> None:
         log.info("transaction %s: %s (%s)", item.committable.name, item.outcome.value, item.evidence)
     for name in _shown(recovered.lingering):
         log.info("lingering transaction %s: aborted", name)
+
+
+def _log_idle(assigned: Sequence[Sequence[Split]]) -> None:
+    if idle := sum(not splits for splits in assigned):
+        partitions = sum(map(len, assigned))
+        log.warning("%d of %d subtasks read nothing: partitions to read: %d", idle, len(assigned), partitions)
 
 
 def _shown(names: Sequence[str], most: int = 20) -> list[str]:
