@@ -81,6 +81,18 @@ class Door:
         return self.open() if self.coordinator else dial(find(self.checkpoint_dir, checked_name("job", job)))
 
 
+def door_of(
+    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    coordinator: Coordinator = None,
+    token_file: TokenFile = None,
+    coordinator_ca: CoordinatorCa = None,
+    coordinator_cert: CoordinatorCert = None,
+    coordinator_key: CoordinatorKey = None,
+) -> Door:
+    """The options that say where the coordinator is; for `twopc.cli.folding.taking`."""
+    return Door(coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key)
+
+
 def dial(announcement: Announcement) -> AdminClient:
     """Dial the coordinator inside a driver on this machine."""
     return AdminClient(announcement.address, token=announcement.token)

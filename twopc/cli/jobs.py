@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 import typer
 
 from twopc.cli.asking import ask_for_checkpoint
-from twopc.cli.dial import (
-    CheckpointDir,
-    Coordinator,
-    CoordinatorCa,
-    CoordinatorCert,
-    CoordinatorKey,
-    Door,
-    Job,
-    Timeout,
-    TokenFile,
-    dial,
-)
+from twopc.cli.dial import Door, Job, Timeout, dial, door_of
+from twopc.cli.folding import taking
 from twopc.cli.job_report import headline, job_tables, jobs_table
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables
@@ -34,13 +23,9 @@ app = typer.Typer(
 
 
 @app.command(name="list")
+@taking(door=door_of)
 def list_jobs(
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    coordinator: Coordinator = None,
-    token_file: TokenFile = None,
-    coordinator_ca: CoordinatorCa = None,
-    coordinator_cert: CoordinatorCert = None,
-    coordinator_key: CoordinatorKey = None,
+    door: Door,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """List the jobs of a coordinator; or those of a checkpoint folder that run on this machine.
@@ -50,33 +35,27 @@ def list_jobs(
       twopc jobs list --checkpoint-dir checkpoints
       twopc jobs list --coordinator 10.0.0.5:7070 --token-file token -o json
     """
-    door = Door(coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key)
     found = _jobs(door)
     if output is Output.JSON:
         typer.echo(json.dumps([asdict(each) for each in found]))
     elif found:
         print_tables([jobs_table(found)])
     else:
-        where = f"at {coordinator}" if coordinator else f"with checkpoints in {checkpoint_dir}, on this machine"
-        typer.echo(f"no job {where}")
+        here = f"with checkpoints in {door.checkpoint_dir}, on this machine"
+        typer.echo(f"no job {f'at {door.coordinator}' if door.coordinator else here}")
 
 
 @app.command()
+@taking(door=door_of)
 def show(
+    door: Door,
     job: Job,
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    coordinator: Coordinator = None,
-    token_file: TokenFile = None,
-    coordinator_ca: CoordinatorCa = None,
-    coordinator_cert: CoordinatorCert = None,
-    coordinator_key: CoordinatorKey = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show where a job stands: its subtasks, and its checkpoints that are kept, in flight, waiting and failed.
 
     Example: twopc jobs show late-flights --checkpoint-dir checkpoints
     """
-    door = Door(coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key)
     with door.open_for(job) as client:
         found = client.describe(job)
     if output is Output.JSON:
@@ -87,15 +66,11 @@ def show(
 
 
 @app.command()
+@taking(door=door_of)
 def checkpoint(
+    door: Door,
     job: Job,
     timeout: Timeout = "1m",
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    coordinator: Coordinator = None,
-    token_file: TokenFile = None,
-    coordinator_ca: CoordinatorCa = None,
-    coordinator_cert: CoordinatorCert = None,
-    coordinator_key: CoordinatorKey = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Take a checkpoint now, and say what became of it; exit with 1 if it was aborted.
@@ -104,7 +79,6 @@ def checkpoint(
 
     Example: twopc jobs checkpoint late-flights --checkpoint-dir checkpoints
     """
-    door = Door(coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key)
     ask_for_checkpoint(door, job, CheckpointKind.MANUAL, "", timeout, output)
 
 

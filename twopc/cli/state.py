@@ -12,19 +12,19 @@ from typing import Annotated
 
 import typer
 
+from twopc.cli.folding import taking
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.state_options import (
-    CheckpointDir,
     CheckpointName,
-    JobFile,
-    JobName,
     KeyAs,
     KeyForm,
-    SerdeOptions,
+    Place,
     Source,
     StateName,
     parse_key,
     parse_partition,
+    place_of,
+    source_of,
 )
 from twopc.cli.state_report import (
     change_line,
@@ -53,17 +53,17 @@ app = typer.Typer(
 
 
 @app.command(name="list")
+@taking(place=place_of)
 def list_states(
+    place: Place,
     checkpoint: CheckpointName = "latest",
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    job: JobName = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """List the states: how each is encoded, how many keys it has, and their bytes. Reads all of them.
 
     Example: twopc state list latest --checkpoint-dir checkpoints
     """
-    with Source(checkpoint_dir, job, None, None).open(checkpoint) as opened:
+    with Source(place).open(checkpoint) as opened:
         sizes = list(sizes_of(opened))
     if output is Output.JSON:
         typer.echo(json.dumps(sizes))
@@ -74,7 +74,9 @@ def list_states(
 
 
 @app.command()
+@taking(source=source_of)
 def get(
+    source: Source,
     checkpoint: CheckpointName,
     state: Annotated[str, typer.Argument(help="The state; the name given to stateful_map.")],
     key: Annotated[str, typer.Argument(help="The key, as the job has it.")],
@@ -82,10 +84,6 @@ def get(
         str | None, typer.Option("--partition", help="Only in this input partition, TOPIC:NUMBER.")
     ] = None,
     key_as: KeyAs = KeyForm.TEXT,
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    job: JobName = None,
-    job_file: JobFile = None,
-    serde: SerdeOptions = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show the state of one key, in each input partition that has one. Exit code 1 if none has.
@@ -96,7 +94,7 @@ def get(
       twopc state get 7 count 00ff --key-as hex --partition flights:0 -o json
     """
     wanted = parse_key(key, key_as)
-    with Source(checkpoint_dir, job, job_file, serde).open(checkpoint) as opened:
+    with source.open(checkpoint) as opened:
         found = opened.state(state).find(wanted, parse_partition(partition))
     _show(found, output)
     if not found:
@@ -105,16 +103,14 @@ def get(
 
 
 @app.command()
+@taking(source=source_of)
 def scan(
+    source: Source,
     checkpoint: CheckpointName,
     state: StateName = None,
     prefix: Annotated[str, typer.Option("--prefix", help="Only keys that begin so; needs a state.")] = "",
     key_as: KeyAs = KeyForm.TEXT,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Show so many keys; 0 for all.")] = 100,
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    job: JobName = None,
-    job_file: JobFile = None,
-    serde: SerdeOptions = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show keys with their values, by input partition, state and key.
@@ -124,7 +120,7 @@ def scan(
       twopc state scan latest
       twopc state scan latest count --prefix L --limit 0 -o json
     """
-    with Source(checkpoint_dir, job, job_file, serde).open(checkpoint) as opened:
+    with source.open(checkpoint) as opened:
         entries = _chosen(opened, state, parse_key(prefix, key_as) if prefix else b"")
         _show(islice(entries, limit or None), output)
         if limit and next(entries, None) is not None:
@@ -132,7 +128,9 @@ def scan(
 
 
 @app.command()
+@taking(source=source_of)
 def export(
+    source: Source,
     checkpoint: CheckpointName,
     state: StateName = None,
     to: Annotated[
@@ -141,10 +139,6 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     prefix: Annotated[str, typer.Option("--prefix", help="Only keys that begin so; needs a state.")] = "",
     key_as: KeyAs = KeyForm.TEXT,
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    job: JobName = None,
-    job_file: JobFile = None,
-    serde: SerdeOptions = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Write all state, or one, as JSON lines or Parquet: a row for each key, with the bytes of what is not text.
@@ -156,7 +150,7 @@ def export(
       twopc state export latest --to counts.parquet
       twopc state export latest count --prefix L | head
     """
-    with Source(checkpoint_dir, job, job_file, serde).open(checkpoint) as opened:
+    with source.open(checkpoint) as opened:
         entries = _chosen(opened, state, parse_key(prefix, key_as) if prefix else b"")
         if str(to) == "-":
             write_lines(sys.stdout.buffer, entries)
@@ -167,14 +161,12 @@ def export(
 
 
 @app.command()
+@taking(source=source_of)
 def diff(
+    source: Source,
     old: Annotated[str, typer.Argument(metavar="OLD", help="The earlier checkpoint: an id, a label, a path.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="The later one.")],
     state: StateName = None,
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    job: JobName = None,
-    job_file: JobFile = None,
-    serde: SerdeOptions = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show which keys were added (+), removed (-) and changed (~) between two checkpoints, with old and new value.
@@ -187,7 +179,6 @@ def diff(
       twopc state diff 7 8
       twopc state diff before-upgrade latest count -o json
     """
-    source = Source(checkpoint_dir, job, job_file, serde)
     with _trouble_is_no_difference(), source.open(old) as before, source.open(new) as after:
         difference = compare(before, after, state)
         moved = moved_positions(before, after)

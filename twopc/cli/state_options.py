@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -51,21 +51,44 @@ KeyAs = Annotated[KeyForm, typer.Option("--key-as", help="How the key or prefix 
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where checkpoints are, and how their values are encoded where they don't say it themselves."""
+class Place:
+    """Where checkpoints are, and of which job."""
 
     checkpoint_dir: Path
     job: str | None
-    job_file: str | None
-    serdes: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where checkpoints are, and how their values are encoded where they don't say it themselves."""
+
+    place: Place
+    job_file: str | None = None
+    serdes: Sequence[str] = ()
 
     def open(self, checkpoint: str) -> Checkpoint:
         """Open one checkpoint to look at."""
-        return open_checkpoint(checkpoint, checkpoint_dir=self.checkpoint_dir, job=self.job, serdes=self._serdes())
+        place = self.place
+        return open_checkpoint(checkpoint, checkpoint_dir=place.checkpoint_dir, job=place.job, serdes=self._serdes())
 
     def _serdes(self) -> Mapping[str, Serde]:
         of_job = load_job(self.job_file).state_serdes if self.job_file else {}
-        return of_job | dict(_parse_serdes(self.serdes or ()))
+        return of_job | dict(_parse_serdes(self.serdes))
+
+
+def place_of(checkpoint_dir: CheckpointDir = Path("checkpoints"), job: JobName = None) -> Place:
+    """The options that every command has."""
+    return Place(checkpoint_dir, job)
+
+
+def source_of(
+    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    job: JobName = None,
+    job_file: JobFile = None,
+    serde: SerdeOptions = None,
+) -> Source:
+    """The options of the commands that decode values."""
+    return Source(Place(checkpoint_dir, job), job_file, serde or ())
 
 
 def _parse_serdes(options: Iterable[str]) -> Iterable[tuple[str, Serde]]:

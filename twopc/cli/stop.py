@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from twopc.cli.dial import (
-    CheckpointDir,
-    Coordinator,
-    CoordinatorCa,
-    CoordinatorCert,
-    CoordinatorKey,
-    Door,
-    Job,
-    Timeout,
-    TokenFile,
-    wait_seconds,
-)
+from twopc.cli.dial import Door, Job, Timeout, door_of, wait_seconds
+from twopc.cli.folding import taking
 from twopc.cli.output import Output, OutputOption
 from twopc.errors import TwoPhaseCommitError
 
 
+@taking(door=door_of)
 def stop(
+    door: Door,
     job: Job,
     savepoint: Annotated[
         bool, typer.Option("--savepoint", help="Keep the last checkpoint until it is disposed of.")
@@ -35,12 +26,6 @@ def stop(
         bool, typer.Option("--drain", help="First read to the end that the input has when this is asked.")
     ] = False,
     timeout: Timeout = "2m",
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    coordinator: Coordinator = None,
-    token_file: TokenFile = None,
-    coordinator_ca: CoordinatorCa = None,
-    coordinator_cert: CoordinatorCert = None,
-    coordinator_key: CoordinatorKey = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Stop a job: it takes a last checkpoint, commits, and ends; `twopc run` goes on from there.
@@ -56,7 +41,6 @@ def stop(
               twopc stop late-flights --savepoint --label before-1.2 --checkpoint-dir checkpoints
               twopc stop late-flights --drain --timeout 10m --checkpoint-dir checkpoints
     """
-    door = Door(coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key)
     seconds = wait_seconds(timeout)
     with door.open_for(job) as client:
         outcome = client.stop(job, savepoint=savepoint, label=label, drain=drain, timeout=seconds)
