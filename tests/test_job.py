@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import twopc
 from twopc.errors import ConfigurationError
 from twopc.job import Job, Stream
+from twopc.kafka import KafkaSink, KafkaSource, StartingOffsets
 from twopc.operators import Filter, FlatMap, Map, StatefulMap
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import TopicPartition
@@ -152,3 +154,20 @@ def test_every_public_name_is_there() -> None:
 def test_importing_what_a_job_needs_starts_no_spark() -> None:
     code = "import sys; from twopc import Job, KafkaSource, KafkaSink; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda: KafkaSource("in", value=cast(Any, "json")), "value of KafkaSource must be a serde"),
+        (lambda: KafkaSource("in", key=cast(Any, Json)), "key of KafkaSource must be a serde such as Json()"),
+        (lambda: KafkaSink("out", value=cast(Any, Json)), "value of KafkaSink must be a serde"),
+        (lambda: KafkaSource("in", start=cast(Any, "earliest")), "such as StartingOffsets.earliest()"),
+        (lambda: StartingOffsets.timestamp(cast(Any, "now")), "Unix milliseconds, not 'now'"),
+        (lambda: StartingOffsets.specific(cast(Any, {"in": 3})), "not ('in', 3)"),
+        (lambda: Job(cast(Any, 3)), "job name 3 can't be used"),
+    ],
+)
+def test_what_is_of_another_type_is_refused_where_it_is_written(build: Callable[[], object], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        build()

@@ -50,6 +50,13 @@ class Serde(ABC):
         return f"{type(self).__name__}()"
 
 
+def checked_serde(where: str, serde: Serde) -> Serde:
+    """Return what was given as a serde; raise ConfigurationError, which says where, if it is none."""
+    if not isinstance(serde, Serde):
+        raise ConfigurationError(f"{where} must be a serde such as Json(), not {serde!r}")
+    return serde
+
+
 class Bytes(Serde):
     """Bytes as they are: the default of every key and value."""
 

@@ -21,7 +21,7 @@ from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex, checked_name
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
-from twopc.serde import Serde
+from twopc.serde import Serde, checked_serde
 from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
 
 SETTLE_BUDGET_SECONDS = 120.0
@@ -60,8 +60,8 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
                 f"KafkaSink needs a topic's name, or a function of a record that returns one, not {topic!r}"
             )
         self.topic = topic
-        self.key = key
-        self.value = value
+        self.key = checked_serde("key of KafkaSink", key)
+        self.value = checked_serde("value of KafkaSink", value)
         self.delivery_guarantee = _guarantee(delivery_guarantee)
         self.transactional_id_prefix = transactional_id_prefix
         if transactional_id_prefix is not None:

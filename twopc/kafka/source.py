@@ -9,11 +9,11 @@ from twopc.errors import ConfigurationError
 from twopc.kafka.client_config import admin_config, checked_consumer_properties, consumer_config
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics
 from twopc.kafka.reader import KafkaReader, check_config
-from twopc.kafka.start import GroupOffsets, StartupMode, resolve
+from twopc.kafka.start import GroupOffsets, StartupMode, checked_mode, resolve
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.serde import Bytes, Serde
+from twopc.serde import Bytes, Serde, checked_serde
 from twopc.sink import JobContext, SubtaskContext
 from twopc.source import Source, SourceReader, Split
 
@@ -41,10 +41,10 @@ class KafkaSource(Source):
         self.topics = (topics,) if isinstance(topics, str) else tuple(dict.fromkeys(topics))
         if not self.topics or not all(isinstance(topic, str) and topic for topic in self.topics):
             raise ConfigurationError(f"KafkaSource needs the name of a topic, or several, not {topics!r}")
-        self.key = key
-        self.value = value
+        self.key = checked_serde("key of KafkaSource", key)
+        self.value = checked_serde("value of KafkaSource", value)
         self.group_id = group_id
-        self.start = start
+        self.start = checked_mode(start)
         self.bootstrap_servers = bootstrap_servers
         self.properties = checked_consumer_properties(properties or {})
         admin_config(self.properties)

@@ -64,16 +64,33 @@ class StartingOffsets:
 
     @staticmethod
     def timestamp(milliseconds: int) -> StartupMode:
-        if milliseconds < 0:
-            raise ConfigurationError(f"StartingOffsets.timestamp needs Unix milliseconds, not {milliseconds}")
+        if not isinstance(milliseconds, int) or milliseconds < 0:
+            raise ConfigurationError(f"StartingOffsets.timestamp needs Unix milliseconds, not {milliseconds!r}")
         return Timestamp(milliseconds)
 
     @staticmethod
     def specific(offsets: Mapping[tuple[str, int], int]) -> StartupMode:
+        for given in offsets.items():
+            match given:
+                case ((str(), int()), int()):
+                    pass
+                case _:
+                    raise ConfigurationError(
+                        f"StartingOffsets.specific needs offsets by partition, {{('topic', 0): 42}}, not {given}"
+                    )
         named = {TopicPartition(*partition): Position(offset) for partition, offset in offsets.items()}
         if wrong := [f"{partition}: {offset}" for partition, offset in named.items() if offset < 0]:
             raise ConfigurationError(f"StartingOffsets.specific needs offsets of 0 or more, not {', '.join(wrong)}")
         return Specific(tuple(sorted(named.items())))
+
+
+def checked_mode(mode: StartupMode) -> StartupMode:
+    """Return what was given as a startup mode; raise ConfigurationError if it is none."""
+    if not isinstance(mode, StartupMode):
+        raise ConfigurationError(
+            f"start of KafkaSource must be one of StartingOffsets, such as StartingOffsets.earliest(), not {mode!r}"
+        )
+    return mode
 
 
 def resolve(

@@ -11,7 +11,7 @@ from typing import Any
 
 from twopc.errors import ConfigurationError
 from twopc.protocol.ids import checked_name
-from twopc.serde import Serde
+from twopc.serde import Serde, checked_serde
 
 Function = Callable[..., Any]
 
@@ -75,8 +75,7 @@ class StatefulMap(_Described):
     def __post_init__(self) -> None:
         _Described.__post_init__(self)
         checked_name("the name of a stateful_map", self.name)
-        if not isinstance(self.state, Serde):
-            raise ConfigurationError(f"state of {self} must be a serde such as Json(), not {self.state!r}")
+        checked_serde(f"state of {self}", self.state)
 
     def __str__(self) -> str:
         return f"stateful_map({function_name(self.function)}, name={self.name!r})"

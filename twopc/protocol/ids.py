@@ -40,7 +40,7 @@ class TopicPartition(NamedTuple):
 
 def checked_name(kind: str, name: str) -> str:
     """Return `name` if it may become part of a path and of a transactional id; raise ConfigurationError otherwise."""
-    if not _NAME.fullmatch(name) or ".." in name:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name:
         raise ConfigurationError(
             f"{kind} {name!r} can't be used: give 1 to 128 letters, digits, '.', '_' or '-', "
             "the first a letter or digit, without '..'"
