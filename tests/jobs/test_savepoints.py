@@ -16,6 +16,7 @@ import pytest
 
 from tests.jobs.cli import twopc
 from twopc.checkpoint_files import examine
+from twopc.checkpoint_times import times_of
 from twopc.checkpoints import read_job
 from twopc.cli.dial import dial
 from twopc.driver.announcement import find
@@ -99,6 +100,13 @@ def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savep
     assert (newest.completed.record.kind, newest.label) == (CheckpointKind.FINAL_SAVEPOINT, "done")
     assert newest.metadata is not None
     assert sum(held.position for held in newest.metadata.positions) >= 1_400
+    times = times_of(newest.metadata, newest.completed)
+    assert times.completed_ms is not None
+    assert times.confirmed_ms is not None
+    assert times.triggered_ms <= times.acknowledged_ms <= times.completed_ms <= times.confirmed_ms
+    assert all(0 < each.pre_commit_ms <= each.pause_ms for each in times.subtasks.values())
+    assert all(0 <= each.write_ms <= each.store_ms for each in times.subtasks.values())
+    assert len(times.subtasks) == 2
 
 
 def _await_attached(checkpoints: Path) -> None:
