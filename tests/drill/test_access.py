@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -16,6 +17,7 @@ from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.paced import PacedSource, paced_job, without_access, write_paced_file
 from twopc.drill.restore import RestorePlan
 from twopc.drill.scratch import PREFIX, Names, parts_of, scratch_job, write_job_file
+from twopc.errors import Unavailable
 from twopc.loading import load_job
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.testing.topics import produce
@@ -91,6 +93,24 @@ def test_whatever_a_drill_opens_gets_at_the_brokers_as_the_job_does(act: Callabl
         act()
     config = opened.value.args[0]
     assert config.items() >= {**ACCESS, "bootstrap.servers": "there:1"}.items()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(lambda: cluster().create_topic(f"{PREFIX}out", 1), id="create"),
+        pytest.param(lambda: cluster().delete_topic(f"{PREFIX}out"), id="delete"),
+    ],
+)
+def test_brokers_that_do_not_answer_are_named_in_words(
+    act: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = MagicMock()
+    for ask in (silent.create_topics, silent.delete_topics):
+        ask.return_value.__getitem__.return_value.result.side_effect = TimeoutError()
+    monkeypatch.setattr("twopc.drill.broker.AdminClient", lambda config: silent)
+    with pytest.raises(Unavailable, match="no answer from"):
+        act()
 
 
 def test_what_a_drill_asks_itself_it_asks_with_the_same_login(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,11 @@ class Cluster:
             admin.create_topics([NewTopic(topic, num_partitions=partitions)])[topic].result(_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise ConfigurationError(f"the scratch topic {topic} can't be created: {error}") from error
+        except TimeoutError as error:
+            raise Unavailable(
+                f"the scratch topic {topic} can't be created: no answer from {self._config['bootstrap.servers']} in "
+                f"{_TIMEOUT_SECONDS:.0f} s"
+            ) from error
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while self._leaders(admin, topic) < partitions:
             if time.monotonic() > deadline:
@@ -151,3 +156,5 @@ def _tolerating(code: int) -> Iterator[None]:
     except KafkaException as error:
         if error_of(error).code() != code:
             raise Unavailable(f"a scratch name could not be deleted: {error}") from error
+    except TimeoutError as error:
+        raise Unavailable("a scratch name could not be deleted: no answer from the brokers") from error

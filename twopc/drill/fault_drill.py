@@ -137,6 +137,8 @@ class _Drill:
     @contextmanager
     def _scratch(self) -> Iterator[None]:
         """Have the scratch names on the brokers, and nothing of them afterwards."""
+        # Whoever is not let in is told so before anything is created, and in words.
+        self._cluster.control.topics([self._input])
         try:
             yield
         finally:
