@@ -97,6 +97,8 @@ class Aborts:
 
     def expire(self, out: Outbox) -> None:
         """Abort what has been in flight for too long, and requests that wait too long for subtasks to attach."""
+        if self._membership.all_attached and not self._in_flight:
+            return
         now = out.now.monotonic_ms
         for pending in self._in_flight.all:
             if now >= self._schedule.expires(pending.triggered.monotonic_ms):
@@ -113,9 +115,9 @@ class Aborts:
 
     def next_expiry(self) -> int | None:
         """When `expire` has something to do."""
-        since = earliest(
-            (self._in_flight.oldest_trigger, None if self._membership.all_attached else self._requests.oldest)
-        )
+        since = self._in_flight.oldest_trigger
+        if not self._membership.all_attached:
+            since = earliest((since, self._requests.oldest))
         return None if since is None else self._schedule.expires(since)
 
     def _tell(

@@ -6,7 +6,7 @@ What `twopc.driver.attempt` and `run` do around recovery is here in events, sinc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from twopc.config import RunSettings
@@ -39,6 +39,17 @@ IDLE_MS = 2_000
 RESTART_MS = (50, 300)
 DRAIN_MS = 10_000
 SWEEP_MS = 2_000
+
+
+@lru_cache(64)
+def _settings(parallelism: int, interval_ms: int, timeout_ms: int) -> RunSettings:
+    return RunSettings(
+        parallelism=parallelism,
+        checkpoint_interval_ms=interval_ms,
+        checkpoint_timeout_ms=timeout_ms,
+        until_end=True,
+        host="process",
+    )
 
 
 class SimDriver:
@@ -84,13 +95,7 @@ class SimDriver:
     def _attempt(self) -> None:
         parallelism = self._world.between(1, self._world.faults.most_subtasks)
         checkpoints = settings_of(self._world.faults)
-        settings = RunSettings(
-            parallelism=parallelism,
-            checkpoint_interval_ms=checkpoints.interval_ms,
-            checkpoint_timeout_ms=checkpoints.timeout_ms,
-            until_end=True,
-            host="process",
-        )
+        settings = _settings(parallelism, checkpoints.interval_ms, checkpoints.timeout_ms)
         self._context = None
         self.recovering = True
         if self._recoveries_died() >= 2:

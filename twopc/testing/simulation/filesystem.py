@@ -95,11 +95,11 @@ class SimPath:
 
     __slots__ = ("_below", "fs", "name", "node", "parent", "text")
 
-    def __init__(self, fs: SimFileSystem, text: str) -> None:
+    def __init__(self, fs: SimFileSystem, text: str, parent: SimPath | None = None) -> None:
         self.fs = fs
         self.text = text
         above, _, self.name = text.rpartition("/")
-        self.parent: SimPath = fs.path(above) if text else self
+        self.parent: SimPath = parent or (fs.path(above) if text else self)
         self.node: Node | None = None
         self._below: dict[str, SimPath] = {}
         fs.paths[text] = self
@@ -108,7 +108,10 @@ class SimPath:
         below = self._below.get(name)
         if below is None:
             text = f"{self.text}/{name}" if self.text and name else self.text or name
-            below = self._below[name] = self.fs.path(text)
+            below = self.fs.paths.get(text)
+            if below is None:
+                below = SimPath(self.fs, text, self if "/" not in name else None)
+            self._below[name] = below
         return below
 
     def __str__(self) -> str:

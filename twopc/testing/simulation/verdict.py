@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
+import orjson
+
 from twopc.config import NO_TIMEOUT_MS
 from twopc.kafka.naming import parse_transactional_id
-from twopc.protocol.facts import CheckpointMetadata, decode_fact
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.layout import metadata_path
-from twopc.protocol.ledger_facts import METADATA_KIND
 from twopc.state.layout import parse_keyed_key
 from twopc.testing.simulation.coordinator import JOB
 from twopc.testing.simulation.disk import STATE_FILE
@@ -87,7 +87,7 @@ def _judge_no_more_than_expected(run: Simulation) -> None:
 def _judge_last_checkpoint(run: Simulation) -> None:
     number = run.folder.newest
     path = metadata_path(number)
-    metadata = CheckpointMetadata.from_json(decode_fact(METADATA_KIND, run.folder.read(path), path))
+    metadata = CheckpointMetadata.from_json(orjson.loads(run.folder.read(path))["body"])
     positions = {item.partition.partition: int(item.position) for item in metadata.positions}
     sizes = dict(enumerate(run.source.sizes))
     if positions != sizes:
@@ -95,7 +95,7 @@ def _judge_last_checkpoint(run: Simulation) -> None:
     counts: dict[tuple[int, bytes], int] = {}
     for snapshot in metadata.snapshots:
         try:
-            body = json.loads(run.folder.read(f"{snapshot.state.path}/{STATE_FILE}"))["body"]
+            body = orjson.loads(run.folder.read(f"{snapshot.state.path}/{STATE_FILE}"))["body"]
         except FileNotFoundError:
             run.world.violated("the last checkpoint's state is gone", snapshot.state.path)
             return
