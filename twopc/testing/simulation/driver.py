@@ -21,7 +21,7 @@ from twopc.errors import (
     TwoPhaseCommitError,
     Unavailable,
 )
-from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEventKind
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import JobContext
@@ -122,6 +122,11 @@ class SimDriver:
             self._failed(error)
             return
         self._supervise_in(IDLE_MS)
+
+    @property
+    def attempt(self) -> AttemptId:
+        """The attempt that it runs, or ran last."""
+        return NO_ATTEMPT if self._context is None else self._context.attempt
 
     @property
     def sweeps(self) -> bool:

@@ -93,10 +93,15 @@ class Simulation:
         judge_run(self)
 
     def _leave_one_of_each(self) -> None:
-        """Somebody cleans up behind the rivals; who dies now is not started again while the other lives."""
+        """Somebody cleans up behind the rivals; who dies now is not started again while the other lives.
+
+        Where one has finished the job, whoever runs it once more is left: nobody would end what that one has open.
+        """
         for coordinator in self.coordinators[:-1]:
             self.world.kill(coordinator.process, "there is a later one")
         living = [driver for driver in self.drivers if driver.process.alive]
+        if self.driver.done:
+            living.sort(key=lambda driver: driver.attempt)
         for driver in living[:-1]:
             self.world.kill(driver.process, "there is a later one")
 
