@@ -20,6 +20,7 @@ from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import worker_tls
+from twopc.runtime.garbage import collected_seldom
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Parts, Subtask
@@ -41,7 +42,9 @@ def run_subtask(definition: JobDefinition, spec: SubtaskSpec) -> None:
         link = _link(spec)
         closing.callback(link.close)
         try:
-            _assemble(definition, spec, link, closing).run()
+            subtask = _assemble(definition, spec, link, closing)
+            closing.enter_context(collected_seldom())
+            subtask.run()
         except Fenced:
             raise
         except Exception as error:
