@@ -20,19 +20,17 @@ from coordinator.outbox import Outbox
 from coordinator.request_queue import RequestQueue, Wanted
 from coordinator.schedule import Schedule, earliest
 from coordinator.triggering import Triggering
+from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import FailureReason
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
-    AttemptEnded,
-    AttemptStarted,
     CheckpointCompleted,
     CheckpointReserved,
     CheckpointsDisposed,
     CommittablesConfirmed,
     Fact,
     LossSettled,
-    StopRequested,
 )
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import (

@@ -37,21 +37,19 @@ from coordinator.phase import Phase, phase_of
 from coordinator.request_queue import check_asked
 from coordinator.requests import fact_of_request
 from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
+from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.protocol.instant import Instant
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
-    AttemptEnded,
-    AttemptStarted,
     CheckpointCompleted,
     CheckpointReserved,
     CheckpointsDisposed,
     CommittablesConfirmed,
     Fact,
     LossSettled,
-    StopRequested,
 )
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import FencedOff, Finish

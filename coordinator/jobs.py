@@ -44,15 +44,12 @@ from coordinator.tidying import prune, tidy
 from twopc.clock import Clock
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Fenced, ProtocolViolation, Unavailable
+from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.ids import checked_name
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent, JobEventKind
-from twopc.protocol.ledger_facts import (
-    AttemptEnded,
-    AttemptStarted,
-    Fact,
-)
+from twopc.protocol.ledger_facts import Fact
 from twopc.protocol.messages import ToSubtask
 
 CLAIMS = 20

@@ -15,6 +15,7 @@ import logging
 from coordinator.storage import Storage
 from twopc.checkpoints import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
 from twopc.errors import CheckpointCorrupted, Fenced
+from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
@@ -27,7 +28,7 @@ from twopc.protocol.layout import (
     lost_entries,
     metadata_path,
 )
-from twopc.protocol.ledger_facts import AttemptStarted, Entry, Fact
+from twopc.protocol.ledger_facts import Entry, Fact
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place, digest_of_entry
 from twopc.protocol.ledger_state import LedgerState, encode_entry, replay
 

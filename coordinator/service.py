@@ -32,17 +32,9 @@ from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToSubtask
 from twopc.rpc import control_pb2 as pb
-from twopc.rpc.codec import (
-    Attach,
-    decode_from_subtask,
-    decode_planned,
-    decode_settings,
-    encode_event,
-    encode_metadata,
-    encode_planned,
-    encode_to_subtask,
-)
+from twopc.rpc.codec import Attach, decode_from_subtask, encode_to_subtask
 from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
+from twopc.rpc.job_codec import decode_planned, decode_settings, encode_event, encode_metadata, encode_planned
 from twopc.rpc.status import Overloaded
 from twopc.rpc.wording import outward
 

@@ -16,10 +16,11 @@ from coordinator.outbox import Outbox
 from coordinator.request_queue import RequestQueue, Wanted
 from coordinator.retention import to_forget
 from coordinator.schedule import Schedule
+from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.instant import Instant
-from twopc.protocol.ledger_facts import AttemptStarted, CheckpointReserved
+from twopc.protocol.ledger_facts import CheckpointReserved
 from twopc.protocol.ledger_state import LedgerState
 
 

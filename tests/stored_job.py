@@ -11,19 +11,13 @@ from pathlib import Path
 from coordinator.checkpoint import completion_record
 from coordinator.ledger import Ledger
 from coordinator.storage import FolderStorage
+from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.layout import LEDGER, entry_name
-from twopc.protocol.ledger_facts import (
-    AttemptEnded,
-    AttemptStarted,
-    CheckpointCompleted,
-    CheckpointReserved,
-    CommittablesConfirmed,
-    LossSettled,
-)
+from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import encode_entry
 from twopc.protocol.times import SubtaskTimes

@@ -21,9 +21,10 @@ from twopc.protocol.messages import Failed
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import worker_tls
 from twopc.runtime.garbage import collected_seldom
+from twopc.runtime.parts import Parts
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
-from twopc.runtime.subtask import Parts, Subtask
+from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.layout import parse_snapshot_path
 from twopc.state.restore import restore_state

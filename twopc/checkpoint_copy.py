@@ -27,9 +27,9 @@ from twopc.checkpoint_findings import Problem, WrongFile
 from twopc.checkpoint_reference import Located
 from twopc.checkpoints import CheckpointEntry, read_job
 from twopc.errors import ConfigurationError, Unavailable
+from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.layout import LEDGER, TWINS, entry_name, metadata_path
-from twopc.protocol.ledger_facts import AttemptEnded
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import LedgerState, encode_entry
 from twopc.state.filecopy import copy_open_file

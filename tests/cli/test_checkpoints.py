@@ -17,6 +17,7 @@ from twopc.cli.checkpoints import app
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka import standing
 from twopc.kafka.standing import Standing, Verdict
+from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import (
@@ -28,13 +29,7 @@ from twopc.protocol.facts import (
     encode_fact,
 )
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
-from twopc.protocol.ledger_facts import (
-    METADATA_KIND,
-    AttemptStarted,
-    CheckpointCompleted,
-    CheckpointReserved,
-    CommittablesConfirmed,
-)
+from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, CheckpointReserved, CommittablesConfirmed
 
 TRIGGERED_MS = 1_700_000_000_000
 

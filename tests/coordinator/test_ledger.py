@@ -12,11 +12,12 @@ from coordinator.request_queue import Wanted
 from coordinator.storage import FolderStorage, MemoryStorage, Storage
 from tests.coordinator.kit import JOB, SETTINGS, FaultyStorage, checkpoint, snapshot
 from twopc.errors import CheckpointCorrupted, Fenced
+from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, encode_fact
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.instant import Instant
-from twopc.protocol.ledger_facts import AttemptStarted, CheckpointReserved, CommittablesConfirmed
+from twopc.protocol.ledger_facts import CheckpointReserved, CommittablesConfirmed
 from twopc.protocol.messages import Ack
 
 NOW = Instant(0, 1_700_000_000_000)

@@ -12,9 +12,10 @@ from coordinator.storage import MemoryStorage
 from coordinator.tidying import tidy
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, Scene, checkpoint
 from twopc.errors import Fenced
+from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.ledger_facts import AttemptStarted, CheckpointReserved
+from twopc.protocol.ledger_facts import CheckpointReserved
 from twopc.protocol.messages import Complete, ToSubtask, Trigger
 
 Sent = list[tuple[SessionId, ToSubtask]]

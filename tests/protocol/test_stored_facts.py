@@ -15,16 +15,11 @@ from hypothesis import strategies as st
 from twopc.checkpoints import check_metadata
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol import facts
+from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, encode_fact, open_fact
 from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.ledger_facts import (
-    ENTRY_TYPES,
-    METADATA_KIND,
-    AttemptEnded,
-    CheckpointCompleted,
-    CommittablesConfirmed,
-)
+from twopc.protocol.ledger_facts import ENTRY_TYPES, METADATA_KIND, CheckpointCompleted, CommittablesConfirmed
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import SUMMARY_KIND, decode_entry, encode_entry
 from twopc.state.manifest import Manifest

@@ -12,7 +12,7 @@ from twopc.errors import ProtocolViolation
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToCoordinator, ToSubtask
-from twopc.rpc import codec
+from twopc.rpc import codec, job_codec
 from twopc.rpc import control_pb2 as pb
 
 
@@ -30,18 +30,18 @@ def test_what_the_coordinator_says_survives_the_wire(message: ToSubtask) -> None
 
 @given(strategies.events)
 def test_events_survive_the_wire(event: JobEvent) -> None:
-    wire = codec.encode_event(event).SerializeToString()
-    assert codec.decode_event(pb.JobEvent.FromString(wire)) == event
+    wire = job_codec.encode_event(event).SerializeToString()
+    assert job_codec.decode_event(pb.JobEvent.FromString(wire)) == event
 
 
 @given(strategies.metadata)
 def test_metadata_survives_the_wire(metadata: CheckpointMetadata) -> None:
-    assert codec.decode_metadata(codec.encode_metadata(metadata)) == metadata
+    assert job_codec.decode_metadata(job_codec.encode_metadata(metadata)) == metadata
 
 
 def test_no_metadata_is_no_bytes() -> None:
-    assert codec.encode_metadata(None) == b""
-    assert codec.decode_metadata(b"") is None
+    assert job_codec.encode_metadata(None) == b""
+    assert job_codec.decode_metadata(b"") is None
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b'{"subtask": 0}', json.dumps({"state": []}).encode()])

@@ -12,8 +12,9 @@ from twopc.clock import Clock, SystemClock
 from twopc.operators import Chain
 from twopc.protocol.ids import SubtaskIndex
 from twopc.runtime.link import MemoryLink
+from twopc.runtime.parts import Parts
 from twopc.runtime.state import SubtaskStore
-from twopc.runtime.subtask import Parts, Subtask
+from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
 

@@ -14,7 +14,7 @@ from twopc.protocol.job_description import (
     SubtaskDescription,
 )
 from twopc.rpc import admin_pb2 as pb
-from twopc.rpc.codec import decode_progress, decode_settings, encode_progress, encode_settings
+from twopc.rpc.job_codec import decode_progress, decode_settings, encode_progress, encode_settings
 from twopc.rpc.wording import outward
 
 

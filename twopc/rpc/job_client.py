@@ -17,8 +17,8 @@ from twopc.protocol.job_events import JobEvent
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
-from twopc.rpc.codec import decode_event, decode_metadata, decode_planned, encode_planned, encode_settings
 from twopc.rpc.control_pb2_grpc import JobControlStub
+from twopc.rpc.job_codec import decode_event, decode_metadata, decode_planned, encode_planned, encode_settings
 from twopc.rpc.status import error_of
 from twopc.rpc.tls import TlsFiles
 from twopc.rpc.wording import outward

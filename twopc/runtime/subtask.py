@@ -1,15 +1,14 @@
 """One subtask: poll, process, write; on a trigger snapshot and pre-commit; on completion commit.
 
 One thread, the data loop, owns the reader, the chain, the state and the open transaction. Beside it snapshots are
-written, stored and acknowledged (`twopc.runtime.storing`), and a single-threaded executor commits and reports. What is
-found there comes back to the loop through a queue. Every decision is `twopc.protocol.subtask_state`'s; this module
-carries it out.
+written, stored and acknowledged (`twopc.runtime.storing`), and transactions committed (`twopc.runtime.committing`).
+What is found there comes back to the loop through a queue. Every decision is `twopc.protocol.subtask_state`'s; this
+module carries it out.
 
 Invariants:
 
 - Nothing is acknowledged before the flush of the transaction and the storing of the snapshot both succeeded.
 - The next transaction is begun only after the pre-commit of the one before has returned.
-- Behind a commit that failed nothing is committed: what is lost can be written again only while nothing follows it.
 - Ending for whatever reason aborts the open transaction only; pre-committed ones stay as they are.
 """
 
@@ -17,15 +16,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Executor
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, assert_never
 
-from twopc.clock import Clock
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined, Fenced, Unavailable
-from twopc.operators import Chain
 from twopc.protocol.facts import PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Committed, EndOfInput, Progress, ToSubtask, Trigger
@@ -39,11 +34,10 @@ from twopc.protocol.subtask_state import (
     TakeCheckpoint,
 )
 from twopc.runtime.batch_size import BatchSize
-from twopc.runtime.link import Link
-from twopc.runtime.state import SubtaskStore
+from twopc.runtime.committing import Committing
+from twopc.runtime.parts import Parts
 from twopc.runtime.storing import Storing
-from twopc.sink import PreCommit, TwoPhaseCommitSink
-from twopc.source import SourceReader
+from twopc.sink import PreCommit
 
 log = logging.getLogger(__name__)
 
@@ -54,21 +48,6 @@ COMPLETION_POLL_SECONDS = 0.005
 """The same while output waits for a completion: whoever reads it waits as long."""
 
 PROGRESS_SECONDS = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a subtask is made of; every executor must run one task at a time, in order."""
-
-    reader: SourceReader
-    chain: Chain
-    sink: TwoPhaseCommitSink[Any]
-    store: SubtaskStore
-    link: Link
-    clock: Clock
-    snapshot_executor: Executor
-    store_executor: Executor
-    commit_executor: Executor
 
 
 class Subtask:
@@ -93,8 +72,8 @@ class Subtask:
         self._storing = Storing(
             index, parts.store, parts.link, parts.clock, parts.snapshot_executor, parts.store_executor, self._guarded
         )
+        self._committing = Committing(index, parts.sink, parts.commit_executor, self._guarded, self._found.put)
         self._txn: Any = None
-        self._commit_failed = False
         self._ended = False
         self._end_reported = False
         self._reads_no_more = False
@@ -160,7 +139,7 @@ class Subtask:
                 if action.trigger.final:
                     self._send_progress()
             case CommitPending():
-                self._parts.commit_executor.submit(self._guarded, lambda: self._commit(action))
+                self._committing.begin(action)
             case ReadToEnd():
                 self._reads_no_more = not self._parts.reader.bound()
             case End():
@@ -209,21 +188,6 @@ class Subtask:
         committables, base = self._state.committables, self._state.base
         finished = self._parts.reader.finished()
         return lambda handle: SubtaskSnapshot(self._index, positions, handle, committables, finished, base)
-
-    def _commit(self, work: CommitPending) -> None:
-        checkpoint_id = work.proof.checkpoint_id
-        reached(CrashPoint.BEFORE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
-        if self._commit_failed:
-            return
-        try:
-            for entry in work.due:
-                if entry.committable is not None:
-                    self._parts.sink.commit(entry.committable, work.proof)
-        except BaseException:
-            self._commit_failed = True
-            raise
-        reached(CrashPoint.AFTER_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
-        self._found.put(work)
 
     def _take_findings(self) -> None:
         while True:

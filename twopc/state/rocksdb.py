@@ -1,4 +1,4 @@
-"""The state backend on RocksDB: the only importer of rocksdict.
+"""The state backend on RocksDB: with `rocksdb_options` the only importer of rocksdict.
 
 Invariants:
 
@@ -20,65 +20,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
-from rocksdict import (
-    AccessType,
-    BlockBasedOptions,
-    Cache,
-    Checkpoint,
-    DBCompressionType,
-    Options,
-    Rdict,
-    WriteBatch,
-    WriteOptions,
-)
+from rocksdict import AccessType, Checkpoint, Options, Rdict, WriteBatch, WriteOptions
 
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.state.backend import Family, StateBackend
 from twopc.state.changes import ChangeLog, Changes, changes_in
 from twopc.state.layout import after_prefix
-
-MIB = 1024 * 1024
-BLOCK_CACHE_BYTES = 64 * MIB
-WRITE_BUFFER_BYTES = 32 * MIB
-ALL_WRITE_BUFFERS_BYTES = 64 * MIB
-"""Over all families of one subtask; several subtasks share a machine."""
+from twopc.state.rocksdb_options import database_options, without_log
 
 _SENTINEL_KEY = b"twopc-snapshot"
 _SENTINEL_VALUE = b"1"
-
-
-def _options() -> Options:
-    table = BlockBasedOptions()
-    table.set_block_cache(Cache(BLOCK_CACHE_BYTES))
-    # Filters and indexes stay outside the cache, at about 1.5 bytes a key: inside, they drive each other out as soon as
-    # the state outgrows it, and reads become ten times slower.
-    table.set_bloom_filter(10, False)
-    options = Options(raw_mode=True)
-    options.set_block_based_table_factory(table)
-    options.set_compression_type(DBCompressionType.lz4())
-    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
-    options.set_db_write_buffer_size(ALL_WRITE_BUFFERS_BYTES)
-    # A checkpoint a second is a small file a second: to merge eight at a time takes half the work of four.
-    options.set_level_zero_file_num_compaction_trigger(8)
-    options.set_max_background_jobs(2)
-    options.set_max_open_files(500)
-    options.set_max_manifest_file_size(MIB)
-    options.set_keep_log_file_num(1)
-    options.set_stats_dump_period_sec(0)
-    options.set_stats_persist_period_sec(0)
-    options.set_paranoid_checks(True)
-    options.set_atomic_flush(True)
-    # Most keys that are asked for are new or flushed: without a filter each costs a search through the memtable.
-    options.set_memtable_prefix_bloom_ratio(0.1)
-    options.set_memtable_whole_key_filtering(True)
-    options.create_missing_column_families(True)
-    return options
-
-
-def _without_log() -> WriteOptions:
-    options = WriteOptions()
-    setattr(options, "disable_wal", True)  # noqa: B010 - a property, which rocksdict's stub declares as a method
-    return options
 
 
 class RocksDBBackend(StateBackend):
@@ -94,14 +45,14 @@ class RocksDBBackend(StateBackend):
         )
         self._families = {family: self._db.get_column_family(family.value) for family in Family}
         self._handles = {family: self._db.get_column_family_handle(family.value) for family in Family}
-        self._write_options = _without_log()
+        self._write_options = without_log()
         self._not_frozen = threading.Lock()
         self._log = ChangeLog()
 
     @classmethod
     def open_fresh(cls, folder: Path) -> RocksDBBackend:
         """Open an empty state in `folder`, which must not exist yet."""
-        options = _options()
+        options = database_options()
         options.create_if_missing(True)
         options.set_error_if_exists(True)
         try:
@@ -138,7 +89,7 @@ class RocksDBBackend(StateBackend):
 
     @classmethod
     def _opened(cls, folder: Path, access: AccessType) -> RocksDBBackend:
-        options = _options()
+        options = database_options()
         options.create_if_missing(False)
         if not folder.is_dir():
             raise CheckpointCorrupted(f"{folder} is not there, so no state can be restored from it")

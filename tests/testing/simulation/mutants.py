@@ -38,6 +38,7 @@ from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_place import Place
 from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
+from twopc.runtime.committing import Committing
 from twopc.runtime.storing import Storing
 from twopc.runtime.subtask import Subtask
 from twopc.sink import Outcome, Settled
@@ -183,13 +184,13 @@ def _ack_before_storing(original: Any, storing: Any, taken: Any, snapshot_of: An
     storing._store.put(taken)
 
 
-def _say_committed_first(commit: Any, subtask: Any, work: Any) -> None:
-    subtask._found.put(work)
+def _say_committed_first(commit: Any, committing: Any, work: Any) -> None:
+    committing._done(work)
     waiting: Any = twopc.kafka.patience
     waiting.time.sleep(0.3)
     for entry in work.due:
         if entry.committable is not None:
-            subtask._parts.sink.commit(entry.committable, work.proof)
+            committing._sink.commit(entry.committable, work.proof)
 
 
 def _one_acknowledgement(pending: Any) -> Any:
@@ -351,7 +352,7 @@ MUTANTS = (
         "acknowledged before the snapshot is stored",
         _around(Storing, "_put", _ack_before_storing),
     ),
-    Mutant("committed is said before it is", _around(Subtask, "_commit", _say_committed_first), KILLS),
+    Mutant("committed is said before it is", _around(Committing, "_commit", _say_committed_first), KILLS),
     Mutant("one acknowledgement completes", instead(PendingCheckpoint, "whole", property(_one_acknowledgement))),
     Mutant("what an absent subtask missed is not repeated", _nothing_repeated, BREAKS),
     Mutant(

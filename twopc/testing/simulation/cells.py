@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
-from twopc.testing.simulation.world import Process
+from twopc.testing.simulation.process import Process
 
 if TYPE_CHECKING:
     from twopc.testing.simulation.run import Simulation

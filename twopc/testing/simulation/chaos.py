@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from twopc.testing.simulation.world import Process
+from twopc.testing.simulation.process import Process
 
 if TYPE_CHECKING:
     from twopc.testing.simulation.run import Simulation

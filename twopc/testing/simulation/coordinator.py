@@ -16,7 +16,8 @@ from twopc.protocol.planned_starts import StartsPlanned
 from twopc.testing.simulation.disk import CheckpointFolder
 from twopc.testing.simulation.faults import Faults
 from twopc.testing.simulation.network import Stream
-from twopc.testing.simulation.world import Crashed, Lane, SimClock, World
+from twopc.testing.simulation.process import Crashed, Lane
+from twopc.testing.simulation.world import SimClock, World
 
 JOB = "job"
 TOLD = (

@@ -18,7 +18,8 @@ from twopc.protocol.layout import LEDGER, TWINS, metadata_path, subtask_folder
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointsDisposed, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_state import decode_entry
 from twopc.testing.simulation.filesystem import Folder, SimFileSystem, SimPath
-from twopc.testing.simulation.world import Crashed, World
+from twopc.testing.simulation.process import Crashed
+from twopc.testing.simulation.world import World
 
 STATE_FILE = "state.json"
 ENOUGH_FOR_THE_KIND = 200

@@ -26,11 +26,12 @@ from twopc.protocol.job_events import JobEventKind
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import JobContext
 from twopc.testing.simulation.coordinator import JOB, SimJobClient, settings_of
+from twopc.testing.simulation.process import Lane
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.source import SimSource
 from twopc.testing.simulation.subtask import SimSubtask
 from twopc.testing.simulation.verdict import HEALED
-from twopc.testing.simulation.world import Lane, World
+from twopc.testing.simulation.world import World
 
 LOOK_MS = 100
 """The longest time until something that happened is looked at."""

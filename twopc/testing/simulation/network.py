@@ -15,7 +15,8 @@ from coordinator.jobs import Jobs
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.protocol.messages import Ack, FencedOff, Finish, Progress, ToCoordinator, ToSubtask
 from twopc.rpc.link_memory import LinkMemory
-from twopc.testing.simulation.world import Lane, World
+from twopc.testing.simulation.process import Lane
+from twopc.testing.simulation.world import World
 
 REDIAL_MS = (50, 100, 400)
 REPEAT_MS = (1, 50, 400)

@@ -19,12 +19,13 @@ from twopc.testing.simulation.disk import CheckpointFolder, SimSnapshots
 from twopc.testing.simulation.driver import SimDriver
 from twopc.testing.simulation.faults import Faults, draw
 from twopc.testing.simulation.people import People
+from twopc.testing.simulation.process import Process, Stuck
 from twopc.testing.simulation.seams import playing
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.source import SimSource
 from twopc.testing.simulation.subtask import SimSubtask
 from twopc.testing.simulation.verdict import judge_run
-from twopc.testing.simulation.world import Process, Stuck, World
+from twopc.testing.simulation.world import World
 
 CALM_MS = 60_000
 AFTERWARDS_MS = 15_000

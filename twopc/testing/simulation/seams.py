@@ -22,6 +22,7 @@ import twopc.kafka.patience
 import twopc.kafka.resume
 import twopc.kafka.transactional
 import twopc.protocol.ledger_state
+import twopc.runtime.committing
 import twopc.runtime.state
 import twopc.runtime.storing
 import twopc.runtime.subtask
@@ -51,6 +52,7 @@ CRASHING: tuple[Any, ...] = (
     twopc.kafka.resume,
     twopc.kafka.transactional,
     twopc.runtime.storing,
+    twopc.runtime.committing,
     twopc.runtime.subtask,
     twopc.testing.simulation.disk,
     twopc.testing.simulation.driver,

@@ -23,7 +23,8 @@ from twopc.record import Batch
 from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
 from twopc.testing.simulation.broker import SimBroker
 from twopc.testing.simulation.kafka_clients import OUTPUT, SimChannel, SimControlClient, SimProducer
-from twopc.testing.simulation.world import Lane, World
+from twopc.testing.simulation.process import Lane
+from twopc.testing.simulation.world import World
 
 KEEPER_MS = 20
 SETTLE_BUDGET_SECONDS = 5.0

@@ -19,17 +19,19 @@ from twopc.errors import (
 )
 from twopc.operators.chain import Chain
 from twopc.protocol.messages import Failed
+from twopc.runtime.parts import Parts
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
-from twopc.runtime.subtask import Parts, Subtask
+from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.restore import restore_state
 from twopc.testing.simulation.broker import SimBroker
 from twopc.testing.simulation.disk import SimSnapshots, local_disk
 from twopc.testing.simulation.network import Peer, SimLink
+from twopc.testing.simulation.process import Lane
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.source import GROUP, STEP, SimReader, SimSource
-from twopc.testing.simulation.world import Lane, SimClock, World
+from twopc.testing.simulation.world import SimClock, World
 
 STEP_MS = (1, 40)
 """How long a turn of the loop takes: how late a message is noticed."""

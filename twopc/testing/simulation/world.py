@@ -18,6 +18,7 @@ from twopc.crashpoints import CrashPoint
 from twopc.protocol.instant import Instant
 from twopc.testing.simulation.dice import Dice, Strike
 from twopc.testing.simulation.faults import Faults
+from twopc.testing.simulation.process import Crashed, Lane, Process, Stuck
 
 EPOCH_MS = 1_700_000_000_000
 MOST_EVENTS = 300_000
@@ -25,39 +26,6 @@ LONGEST_UPTIME_MS = 1_000_000_000
 PAUSE_MS = (50, 300, 2_000, 8_000)
 
 T = TypeVar("T")
-
-
-class Crashed(BaseException):
-    """The process that runs now is dead: unwinds it, through every `except Exception`."""
-
-
-class Stuck(Exception):
-    """The run does not come to an end."""
-
-
-@dataclass(eq=False, slots=True)
-class Process:
-    """Something that can be killed, or paused and woken, with clocks of its own. `kind` is for coverage.
-
-    Its clocks differ from the world's by `monotonic_ms` and `skew_ms`.
-    """
-
-    name: str
-    kind: str
-    alive: bool = True
-    paused_until: int = 0
-    monotonic_ms: int = 0
-    skew_ms: int = 0
-
-
-@dataclass(eq=False, slots=True)
-class Lane:
-    """One thread of a process: what runs in it runs one after the other; what comes while it is busy waits."""
-
-    process: Process
-    name: str
-    busy: bool = False
-    waiting: list[Callable[[], None]] = field(default_factory=list)
 
 
 RECOVERY = frozenset(point for point in CrashPoint if point.code.startswith("R"))

@@ -1,0 +1,54 @@
+"""Commits, beside the data loop: one after the other, in the order of their checkpoints.
+
+Invariant: behind a commit that failed nothing is committed. What is lost can be written again only while nothing
+follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from twopc.crashpoints import CrashPoint, reached
+from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.subtask_state import CommitPending
+from twopc.sink import TwoPhaseCommitSink
+
+
+class Committing:
+    """Commits on an executor. `guarded` tells the loop what a piece of work raises, `done` what is committed."""
+
+    def __init__(
+        self,
+        index: SubtaskIndex,
+        sink: TwoPhaseCommitSink[Any],
+        executor: Executor,
+        guarded: Callable[[Callable[[], None]], None],
+        done: Callable[[CommitPending], None],
+    ) -> None:
+        self._index = index
+        self._sink = sink
+        self._executor = executor
+        self._guarded = guarded
+        self._done = done
+        self._failed = False
+
+    def begin(self, work: CommitPending) -> None:
+        """Begin to commit all that is due."""
+        self._executor.submit(self._guarded, lambda: self._commit(work))
+
+    def _commit(self, work: CommitPending) -> None:
+        checkpoint_id = work.proof.checkpoint_id
+        reached(CrashPoint.BEFORE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
+        if self._failed:
+            return
+        try:
+            for entry in work.due:
+                if entry.committable is not None:
+                    self._sink.commit(entry.committable, work.proof)
+        except BaseException:
+            self._failed = True
+            raise
+        reached(CrashPoint.AFTER_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
+        self._done(work)
