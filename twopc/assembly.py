@@ -28,7 +28,7 @@ from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.layout import parse_snapshot_path
 from twopc.state.restore import restore_state
-from twopc.state.serdes import write_serdes
+from twopc.state.serdes import check_serdes, write_serdes
 from twopc.state.storage import CheckpointStorage
 from twopc.state.undeclared import drop_undeclared
 
@@ -79,6 +79,7 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     closing.callback(backend.close)
     settings = spec.settings
     drop_undeclared(backend, definition.state_serdes, settings.dropped_states(), partitions)
+    check_serdes(backend, definition.state_serdes)
     write_serdes(backend, definition.state_serdes)
     patience = max(SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000)
     # A process that was held up until its attempt was over must not open anything: it would only be in the way.

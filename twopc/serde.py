@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro.schema import to_parsing_canonical_form
 from fastavro.utils import generate_many
 
 from twopc.column import map_column
@@ -143,6 +144,11 @@ class Avro(Serde):
             return list(generate_many(self.schema, count))
         finally:
             random.setstate(before)
+
+    def writes_as(self, other: Avro) -> bool:
+        """Say whether a value has the same bytes under both: one Parsing Canonical Form (Avro's specification)."""
+        mine, others = (str(to_parsing_canonical_form(_parsed(each._text))) for each in (self, other))
+        return mine == others
 
     def __repr__(self) -> str:
         return f"Avro({self.schema.get('name', self.schema.get('type'))})"

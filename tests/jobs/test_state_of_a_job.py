@@ -26,10 +26,10 @@ def run(broker: Broker, checkpoints: Path, parallelism: int) -> None:
     assert finished.code == 0, finished.err
 
 
-def renamed(broker: Broker, checkpoints: Path, folder: Path) -> str:
-    """Run the job with another name for its state; return what is said."""
-    job = folder / "renamed.py"
-    job.write_text(JOB.read_text().replace('name="count"', 'name="tally"'))
+def refused(broker: Broker, checkpoints: Path, folder: Path, declaration: str) -> str:
+    """Run the job with another declaration of its state; return what is said."""
+    job = folder / "changed.py"
+    job.write_text(JOB.read_text().replace('name="count"', declaration))
     finished = twopc(
         *("run", str(job), "--bootstrap-servers", broker.bootstrap_servers, "--checkpoint-dir", str(checkpoints)),
         *("--host", "process", "--until-end"),
@@ -55,7 +55,8 @@ def test_the_state_of_a_job_is_read_and_compared_from_outside(broker: Broker, tm
             first = opened.checkpoint_id
         produce(servers, "in", [Write(b"x", key=b"k3"), Write(b"x", key=b"new")])
         run(broker, checkpoints, 1)
-        refused = renamed(broker, checkpoints, tmp_path)
+        renamed = refused(broker, checkpoints, tmp_path, 'name="tally"')
+        encoded = refused(broker, checkpoints, tmp_path, 'name="count", state=__import__("twopc").String()')
         counted: dict[str, int] = {}
         for record in read_topic(servers, "out"):
             key = (record.key or b"").decode()
@@ -64,7 +65,8 @@ def test_the_state_of_a_job_is_read_and_compared_from_outside(broker: Broker, tm
         for topic in ("in", "out"):
             delete_topic(servers, topic)
 
-    assert "--drop-states count" in refused
+    assert "--drop-states count" in renamed
+    assert "as Json wrote it, and the job declares String" in encoded
     assert {row["key"]: row["value"] for row in state(checkpoints, "scan", "latest", "count")} == counted
     changes = state(checkpoints, "diff", str(first), "latest", code=1)["changes"]
     assert {(each["key"], json.dumps(each["old"]), json.dumps(each["new"])) for each in changes} == {

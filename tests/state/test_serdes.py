@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from twopc.errors import CheckpointCorrupted
+from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.facts import encode_fact
 from twopc.serde import Avro, Bytes, Json, Serde, String
 from twopc.state.backend import Family
 from twopc.state.memory import MemoryBackend
-from twopc.state.serdes import KEY, read_serdes, serde_named, write_serdes
+from twopc.state.serdes import KEY, check_serdes, read_serdes, serde_named, write_serdes
 
 SCHEMA = {"type": "record", "name": "Total", "fields": [{"name": "n", "type": "int"}]}
+
+
+OTHER = {**SCHEMA, "fields": [{"name": "n", "type": "long"}]}
 
 
 class Own(Json):
@@ -32,6 +35,32 @@ def test_every_serde_of_this_package_comes_back_and_a_users_own_is_only_known_to
     }
     assert isinstance(found["a"], Avro)
     assert found["a"].schema == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("written", "declared", "told"),
+    [
+        (Json(), String(), "as Json wrote it, and the job declares String"),
+        (Own(), Json(), "as Own wrote it"),
+        (Avro(SCHEMA), Json(), "as Avro wrote it"),
+        (Json(), Avro(SCHEMA), "as Json wrote it"),
+        (Avro(SCHEMA), Avro(OTHER), "as Avro with another schema wrote it"),
+    ],
+)
+def test_a_state_that_another_serde_wrote_is_refused_with_what_to_do(
+    written: Serde, declared: Serde, told: str
+) -> None:
+    backend = MemoryBackend()
+    write_serdes(backend, {"count": written})
+    with pytest.raises(ConfigurationError, match=rf"state 'count' {told}.*--drop-states count"):
+        check_serdes(backend, {"count": declared})
+
+
+@pytest.mark.parametrize("declared", [Avro(SCHEMA), Avro({**SCHEMA, "doc": "how many"})])
+def test_a_state_is_read_by_the_serde_that_wrote_it_however_its_schema_is_documented(declared: Serde) -> None:
+    backend = MemoryBackend()
+    write_serdes(backend, {"count": Avro(SCHEMA), "other": Own()})
+    check_serdes(backend, {"count": declared, "other": Own(), "new": Json()})
 
 
 def test_what_was_said_of_other_states_stays() -> None:

@@ -29,6 +29,28 @@ def write_serdes(backend: StateBackend, serdes: Mapping[str, Serde]) -> None:
         backend.put_many(Family.OPERATOR, [(KEY, encode_fact(_KIND, new))])
 
 
+def check_serdes(backend: StateBackend, serdes: Mapping[str, Serde]) -> None:
+    """Raise ConfigurationError if a state was written with another serde than the job declares for it now.
+
+    Of two serdes of the user's own only the names are compared.
+    """
+    known = _read(backend)
+    for name, serde in serdes.items():
+        if name not in known:
+            continue
+        written, description = _serde(name, known[name]), known[name]
+        if isinstance(serde, Avro) and isinstance(written, Avro):
+            same, said = serde.writes_as(written), "Avro with another schema"
+        else:
+            same, said = description == _description(serde), description.get("name", "Avro")
+        if not same:
+            raise ConfigurationError(
+                f"the restored checkpoint holds state {name!r} as {said} wrote it, and the job declares {serde!r} for "
+                "it, which would read something else: declare the serde that wrote it, or give the state another name "
+                f"and give the old one up with --drop-states {name}"
+            )
+
+
 def forget_serdes(backend: StateBackend, names: Collection[str]) -> None:
     """Keep no longer how these states are encoded; a name that isn't known is fine."""
     known = _read(backend)
