@@ -42,10 +42,10 @@ from twopc.runtime.committing import Committing
 from twopc.runtime.storing import Storing
 from twopc.runtime.subtask import Subtask
 from twopc.sink import Outcome, Settled
+from twopc.testing.simulation.clocks import SimClock
 from twopc.testing.simulation.faults import draw
 from twopc.testing.simulation.filesystem import SimDisk
 from twopc.testing.simulation.shrink import Case
-from twopc.testing.simulation.world import SimClock
 
 Patch = Callable[[], AbstractContextManager[Any]]
 

@@ -13,11 +13,12 @@ from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import FencedOff, ToSubtask
 from twopc.protocol.planned_starts import StartsPlanned
+from twopc.testing.simulation.clocks import SimClock
 from twopc.testing.simulation.disk import CheckpointFolder
 from twopc.testing.simulation.faults import Faults
 from twopc.testing.simulation.network import Stream
 from twopc.testing.simulation.process import Crashed, Lane
-from twopc.testing.simulation.world import SimClock, World
+from twopc.testing.simulation.world import World
 
 JOB = "job"
 TOLD = (

@@ -11,8 +11,7 @@ import errno
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from twopc.disk import Disk
 
@@ -249,32 +248,3 @@ class SimDisk(Disk):
     def close(self, descriptor: int) -> None:
         """As `os.close`."""
         del self._open[descriptor]
-
-
-class SimUuid:
-    """As the module `uuid`, for who wants names that nobody else has."""
-
-    def __init__(self) -> None:
-        self._names = count(1)
-        self.hex = ""
-
-    def uuid4(self) -> SimUuid:
-        self.hex = f"{next(self._names):x}"
-        return self
-
-
-def remove_tree(path: _Tree) -> None:
-    """As `twopc.files.remove_tree`."""
-    path.remove_tree()
-
-
-class SimShutil:
-    """As the module `shutil`, for who removes folders."""
-
-    @staticmethod
-    def rmtree(path: _Tree, ignore_errors: bool = False) -> None:
-        path.remove_tree()
-
-
-class _Tree(Protocol):
-    def remove_tree(self) -> None: ...

@@ -36,7 +36,8 @@ from twopc.protocol.ledger_facts import Entry
 from twopc.protocol.ledger_place import Place
 from twopc.protocol.ledger_state import LedgerState, decode_entry
 from twopc.state.memory import MemoryBackend
-from twopc.testing.simulation.filesystem import SimDisk, SimShutil, SimUuid, remove_tree
+from twopc.testing.simulation.filesystem import SimDisk
+from twopc.testing.simulation.modules import SimShutil, SimUuid, remove_tree
 from twopc.testing.simulation.plain_values import made_plainly
 from twopc.testing.simulation.sink import SimSlotPool
 from twopc.testing.simulation.world import World

@@ -26,12 +26,13 @@ from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.restore import restore_state
 from twopc.testing.simulation.broker import SimBroker
+from twopc.testing.simulation.clocks import SimClock
 from twopc.testing.simulation.disk import SimSnapshots, local_disk
 from twopc.testing.simulation.network import Peer, SimLink
 from twopc.testing.simulation.process import Lane
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.source import GROUP, STEP, SimReader, SimSource
-from twopc.testing.simulation.world import SimClock, World
+from twopc.testing.simulation.world import World
 
 STEP_MS = (1, 40)
 """How long a turn of the loop takes: how late a message is noticed."""

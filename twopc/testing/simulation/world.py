@@ -18,6 +18,7 @@ from twopc.crashpoints import CrashPoint
 from twopc.protocol.instant import Instant
 from twopc.testing.simulation.dice import Dice, Strike
 from twopc.testing.simulation.faults import Faults
+from twopc.testing.simulation.points import POINT_NAMES, PointNames
 from twopc.testing.simulation.process import Crashed, Lane, Process, Stuck
 
 EPOCH_MS = 1_700_000_000_000
@@ -28,40 +29,12 @@ PAUSE_MS = (50, 300, 2_000, 8_000)
 T = TypeVar("T")
 
 
-RECOVERY = frozenset(point for point in CrashPoint if point.code.startswith("R"))
-"""The places of a recovery: a run that crashes at them often crashes in one recovery after the other."""
-
-
-class _Names(NamedTuple):
-    """How a point is called in the coverage, and in strikes."""
-
-    point: str
-    reached: str
-    crash: str
-    pause: str
-    company: str
-    in_recovery: bool
-
-
 class _Chances(NamedTuple):
     """Whether the aimed strike is due at a point now, and how likely others are; a pause if there is no crash."""
 
     aimed: bool
     crash: float
     pause: float
-
-
-_NAMES = {
-    point.code: _Names(
-        point.name,
-        f"reached {point.name}",
-        f"crash {point.name}",
-        f"pause {point.name}",
-        f"stop another {point.name}",
-        point in RECOVERY,
-    )
-    for point in CrashPoint
-}
 
 
 @dataclass(slots=True)
@@ -236,7 +209,7 @@ class World:
 
         The one strike that is aimed at a place comes in the calm phase too, if it was not reached before.
         """
-        names = _NAMES[point._value_.code]  # by a string: the hash of a member of an enumeration is Python's
+        names = POINT_NAMES[point._value_.code]  # by a string: the hash of a member of an enumeration is Python's
         self.coverage[names.reached] += 1
         faults = self.faults
         if point is faults.aimed_at:
@@ -257,7 +230,7 @@ class World:
             crash, pause = crash / either, 1.0
         self._may_stop(process, names, nth, _Chances(aimed, crash, pause), checkpoint)
 
-    def _may_stop(self, process: Process, names: _Names, nth: int, chances: _Chances, checkpoint: int) -> None:
+    def _may_stop(self, process: Process, names: PointNames, nth: int, chances: _Chances, checkpoint: int) -> None:
         aimed, crash, pause = chances
         faults, throw = self.faults, self.dice.throw_at
         if throw(nth, names.company, process.name, 1.0 if aimed and faults.aimed_in_company else 0.0):
@@ -274,21 +247,6 @@ class World:
             self.pause(process, f"at {names.point} of {checkpoint}", strike)
             self.sleep(0.001)
 
-    def _cover(self, process: Process, names: _Names) -> None:
+    def _cover(self, process: Process, names: PointNames) -> None:
         if self.peers is not None:
             self.coverage[f"cell {names.point} {self.peers(process).name}"] += 1
-
-
-class SimClock:
-    """The clocks of one process."""
-
-    def __init__(self, world: World, process: Process) -> None:
-        self._world = world
-        self._process = process
-
-    def now(self) -> Instant:
-        now_ms = self._world.now_ms
-        return Instant(now_ms + self._process.monotonic_ms, EPOCH_MS + now_ms + self._process.skew_ms)
-
-    def monotonic(self) -> float:
-        return (self._world.now_ms + self._process.monotonic_ms) / 1000

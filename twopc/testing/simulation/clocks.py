@@ -1,0 +1,22 @@
+"""The clocks of a simulated process."""
+
+from __future__ import annotations
+
+from twopc.protocol.instant import Instant
+from twopc.testing.simulation.process import Process
+from twopc.testing.simulation.world import EPOCH_MS, World
+
+
+class SimClock:
+    """The clocks of one process."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world = world
+        self._process = process
+
+    def now(self) -> Instant:
+        now_ms = self._world.now_ms
+        return Instant(now_ms + self._process.monotonic_ms, EPOCH_MS + now_ms + self._process.skew_ms)
+
+    def monotonic(self) -> float:
+        return (self._world.now_ms + self._process.monotonic_ms) / 1000

@@ -1,0 +1,35 @@
+"""Stand-ins for modules whose functions touch the machine."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Protocol
+
+
+class SimUuid:
+    """As the module `uuid`, for who wants names that nobody else has."""
+
+    def __init__(self) -> None:
+        self._names = count(1)
+        self.hex = ""
+
+    def uuid4(self) -> SimUuid:
+        self.hex = f"{next(self._names):x}"
+        return self
+
+
+def remove_tree(path: _Tree) -> None:
+    """As `twopc.files.remove_tree`."""
+    path.remove_tree()
+
+
+class SimShutil:
+    """As the module `shutil`, for who removes folders."""
+
+    @staticmethod
+    def rmtree(path: _Tree, ignore_errors: bool = False) -> None:
+        path.remove_tree()
+
+
+class _Tree(Protocol):
+    def remove_tree(self) -> None: ...
