@@ -62,7 +62,11 @@ SWEEPS = {
     "subtasks": Sweep(
         about="by number of subtasks",
         points=tuple(
-            Point(label=f"{n} subtasks", options=("--parallelism", str(n), "--partitions", "8")) for n in (1, 2, 8)
+            Point(
+                label=f"{n} subtasks",
+                options=("--parallelism", str(n), "--partitions", "8", "--master", f"local[{n}]"),
+            )
+            for n in (1, 2, 8)
         ),
         figures=SPEED,
     ),
