@@ -8,8 +8,10 @@ import pytest
 
 from coordinator.storage import FolderStorage
 from tests.coordinator.kit import JOB, Scene, checkpoint
+from twopc import checkpoints
 from twopc.checkpoints import find_checkpoint, jobs, read_job
 from twopc.errors import ConfigurationError
+from twopc.stored import read_fact
 
 
 def run_job(root: Path, completed: int) -> None:
@@ -45,6 +47,26 @@ def test_a_missing_metadata_file_is_listed_as_damage(tmp_path: Path) -> None:
     (tmp_path / JOB / "chk-1" / "metadata.json").unlink()
     (entry,) = read_job(tmp_path, JOB).completed
     assert "missing" in entry.damage
+
+
+def test_a_checkpoint_that_retention_deletes_between_ledger_and_metadata_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(FolderStorage(tmp_path / JOB))
+    scene.run()
+    for number in range(1, 5):
+        scene.complete(number)
+    pruned: list[int] = []
+
+    def read(folder: Path, name: str, source: str) -> bytes:
+        if name.endswith("metadata.json") and not pruned:
+            pruned.append(5)
+            scene.complete(5)
+        return read_fact(folder, name, source)
+
+    monkeypatch.setattr(checkpoints, "read_fact", read)
+    found = read_job(tmp_path, JOB).completed
+    assert [(entry.checkpoint_id, entry.damage) for entry in found] == [(number, "") for number in (2, 3, 4, 5)]
 
 
 def test_a_job_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from twopc import files
 from twopc.checkpoint_files import check_digest, checked_manifest, checked_metadata, needed_by, opened_file
 from twopc.checkpoint_findings import Problem, WrongFile
 from twopc.checkpoint_reference import Located
-from twopc.checkpoints import CheckpointEntry, read_job
+from twopc.checkpoints import CheckpointEntry, is_kept
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.ids import NO_ATTEMPT
@@ -69,8 +69,7 @@ def _refuse_forgotten(located: Located, error: WrongFile) -> None:
     """Raise ConfigurationError if the file is missing because the checkpoint was deleted meanwhile."""
     if error.finding.problem is not Problem.MISSING:
         return
-    kept = [entry.checkpoint_id for entry in read_job(located.checkpoint_dir, located.job).completed]
-    if located.checkpoint_id not in kept:
+    if not is_kept(located.checkpoint_dir, located.job, located.checkpoint_id):
         raise ConfigurationError(
             f"checkpoint {located.checkpoint_id} of job {located.job!r} was deleted while it was copied: retention "
             "keeps the newest ones. Take a savepoint, which is kept, and copy that"

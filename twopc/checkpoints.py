@@ -137,10 +137,17 @@ def read_job(checkpoint_dir: Path, job: str) -> JobCheckpoints:
         raise ConfigurationError(f"no job {job!r} in the checkpoint folder {checkpoint_dir}; jobs there: {known}")
     for _ in range(_READS - 1):
         try:
-            return _read(folder, job)
+            found = _read(folder, job)
         except (FileNotFoundError, CheckpointCorrupted):
             continue
+        if not any(entry.damage for entry in found.completed):
+            return found
     return _read(folder, job)
+
+
+def is_kept(checkpoint_dir: Path, job: str, checkpoint_id: CheckpointId) -> bool:
+    """Whether a checkpoint that was there is there still: a running job keeps its newest ones, and savepoints."""
+    return any(entry.checkpoint_id == checkpoint_id for entry in read_job(checkpoint_dir, job).completed)
 
 
 def _read(folder: Path, job: str) -> JobCheckpoints:

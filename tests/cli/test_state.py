@@ -113,6 +113,17 @@ def test_what_a_terminal_would_act_upon_is_escaped_in_values_too() -> None:
     assert change_line(Change(None, entry)) == r'+ count in[0] k "\x9b31m"'
 
 
+@pytest.mark.parametrize(
+    "command", [["get", "1", "count", "LGA"], ["scan", "1"], ["export", "1"], ["diff", "1", "2"]], ids=lambda each: each[0]
+)
+def test_a_serde_for_a_state_that_is_not_there_is_refused_with_those_that_are(root: Path, command: list[str]) -> None:
+    result = run(root, *command, "--serde", "cuont=json")
+    assert isinstance(result.exception, TwoPhaseCommitError), result.output
+    assert "--serde names state 'cuont'" in str(result.exception)
+    assert "there: count, other" in str(result.exception)
+    assert result.stdout == ""
+
+
 def test_serdes_can_be_given_by_name_or_by_the_job_file(root: Path, tmp_path: Path) -> None:
     (row,) = answer(root, "scan", "1", "other", "--serde", "other=string")
     assert row["value"] == "\x00"

@@ -16,7 +16,7 @@ from twopc.checkpoint_reference import locate
 from twopc.errors import CheckpointCorrupted, ConfigurationError, UserCodeError
 from twopc.inspect import Checkpoint, StateSize, open_checkpoint
 from twopc.inspect.snapshots import OpenSnapshots
-from twopc.protocol.ids import Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.serde import Avro, Bytes, Json, Serde, String
 
 
@@ -183,12 +183,21 @@ def test_positions_are_shown_without_opening_any_state(shared: JobWithState, mon
         assert len(checkpoint.positions) == 2
 
 
+def test_a_checkpoint_that_retention_deletes_meanwhile_is_not_called_damaged(job: JobWithState) -> None:
+    job.checkpoint()
+    job.checkpoint()
+    with opened(job, 1) as checkpoint:
+        job.forget(CheckpointId(1))
+        with pytest.raises(ConfigurationError, match="checkpoint 1 of job 'flights' was deleted while it was read"):
+            checkpoint.state("count")
+
+
 def test_a_snapshot_that_is_said_to_be_elsewhere_is_not_looked_for_there(shared: JobWithState) -> None:
     with opened(shared) as checkpoint:
         first = replace(checkpoint.subtasks[0].state, path="chk-1/subtask-1")
         snapshots = (replace(checkpoint.subtasks[0], state=first), checkpoint.subtasks[1])
         with pytest.raises(CheckpointCorrupted, match="'chk-1/subtask-1' as the place of subtask 0"):
-            OpenSnapshots(shared.folder, replace(checkpoint.metadata, snapshots=snapshots), {}).all()
+            OpenSnapshots(locate("1", shared.root), replace(checkpoint.metadata, snapshots=snapshots), {}).all()
 
 
 def test_a_snapshot_that_stands_elsewhere_than_its_metadata_says_is_refused(shared: JobWithState) -> None:
@@ -196,4 +205,4 @@ def test_a_snapshot_that_stands_elsewhere_than_its_metadata_says_is_refused(shar
         first, second = checkpoint.subtasks
         moved = replace(first, positions=(replace(first.positions[0], position=Position(7)),))
         with pytest.raises(CheckpointCorrupted, match="does not belong to its checkpoint"):
-            OpenSnapshots(shared.folder, replace(checkpoint.metadata, snapshots=(moved, second)), {}).all()
+            OpenSnapshots(locate("1", shared.root), replace(checkpoint.metadata, snapshots=(moved, second)), {}).all()

@@ -95,6 +95,7 @@ def get(
     """
     wanted = parse_key(key, key_as)
     with source.open(checkpoint) as opened:
+        source.refuse_unknown(opened)
         found = opened.state(state).find(wanted, parse_partition(partition))
     _show(found, output)
     if not found:
@@ -121,6 +122,7 @@ def scan(
       twopc state scan latest count --prefix L --limit 0 -o json
     """
     with source.open(checkpoint) as opened:
+        source.refuse_unknown(opened)
         entries = _chosen(opened, state, parse_key(prefix, key_as) if prefix else b"")
         _show(islice(entries, limit or None), output)
         if limit and next(entries, None) is not None:
@@ -151,6 +153,7 @@ def export(
       twopc state export latest count --prefix L | head
     """
     with source.open(checkpoint) as opened:
+        source.refuse_unknown(opened)
         entries = _chosen(opened, state, parse_key(prefix, key_as) if prefix else b"")
         if str(to) == "-":
             write_lines(sys.stdout.buffer, entries)
@@ -180,6 +183,7 @@ def diff(
       twopc state diff before-upgrade latest count -o json
     """
     with _trouble_is_no_difference(), source.open(old) as before, source.open(new) as after:
+        source.refuse_unknown(before, after)
         difference = compare(before, after, state)
         moved = moved_positions(before, after)
         if output is Output.JSON:

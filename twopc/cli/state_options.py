@@ -71,6 +71,19 @@ class Source:
         place = self.place
         return open_checkpoint(checkpoint, checkpoint_dir=place.checkpoint_dir, job=place.job, serdes=self._serdes())
 
+    def refuse_unknown(self, *opened: Checkpoint) -> None:
+        """Raise ConfigurationError if --serde names a state that none of these has: it would decode nothing."""
+        given = dict(_parse_serdes(self.serdes))
+        if not given:
+            return
+        known = {name for checkpoint in opened for name in checkpoint.states}
+        for name in sorted(given.keys() - known):
+            ids = " and ".join(str(checkpoint.checkpoint_id) for checkpoint in opened)
+            raise ConfigurationError(
+                f"--serde names state {name!r}, and in checkpoint {ids} there is none; there: "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+
     def _serdes(self) -> Mapping[str, Serde]:
         of_job = load_job(self.job_file).state_serdes if self.job_file else {}
         return of_job | dict(_parse_serdes(self.serdes))

@@ -46,7 +46,7 @@ class Checkpoint:
     ) -> None:
         self.metadata = metadata
         self._located = located
-        self._snapshots = OpenSnapshots(located.job_folder, metadata, serdes)
+        self._snapshots = OpenSnapshots(located, metadata, serdes)
         self._closing = closing
         closing.callback(self._snapshots.close)
 

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twopc.checkpoint_files import examine
-from twopc.errors import CheckpointCorrupted
+from twopc.checkpoint_reference import Located
+from twopc.checkpoints import is_kept
+from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import subtask_folder
@@ -51,16 +53,24 @@ def all_that_is_wrong(job_folder: Path, checkpoint_id: CheckpointId, first: Chec
     return CheckpointCorrupted(f"checkpoint {checkpoint_id} of job {job_folder.name!r} is not as it was stored:{lines}")
 
 
+def _refuse_deleted(located: Located, error: Exception) -> None:
+    """Raise ConfigurationError if files were missing because the checkpoint was deleted meanwhile."""
+    if not is_kept(located.checkpoint_dir, located.job, located.checkpoint_id):
+        raise ConfigurationError(
+            f"checkpoint {located.checkpoint_id} of job {located.job!r} was deleted while it was read: retention keeps "
+            "the newest ones. Take a savepoint, which is kept, and read that"
+        ) from error
+
+
 class OpenSnapshots:
     """The snapshots of one checkpoint. Used by one thread; `close` removes what it made."""
 
-    def __init__(self, job_folder: Path, metadata: CheckpointMetadata, serdes: Mapping[str, Serde]) -> None:
+    def __init__(self, located: Located, metadata: CheckpointMetadata, serdes: Mapping[str, Serde]) -> None:
         refuse_two_owners(metadata.snapshots)
         self._snapshots = {snapshot.subtask: snapshot for snapshot in metadata.snapshots}
         self._places = {subtask: subtask_folder(metadata.checkpoint_id, subtask) for subtask in self._snapshots}
-        self._job_folder = job_folder
-        self._checkpoint_id = metadata.checkpoint_id
-        self._storage = CheckpointStorage(job_folder)
+        self._located = located
+        self._storage = CheckpointStorage(located.job_folder)
         self._serdes = serdes
         self._closing = ExitStack()
         self._opened: dict[SubtaskIndex, OpenSnapshot] = {}
@@ -91,8 +101,11 @@ class OpenSnapshots:
         folder = self._private_folder() / f"subtask-{snapshot.subtask}"
         try:
             self._storage.fetch(snapshot.state, folder)
-        except CheckpointCorrupted as error:
-            raise all_that_is_wrong(self._job_folder, self._checkpoint_id, error) from error
+        except (CheckpointCorrupted, Unavailable) as error:
+            _refuse_deleted(self._located, error)
+            if isinstance(error, Unavailable):
+                raise
+            raise all_that_is_wrong(self._located.job_folder, self._located.checkpoint_id, error) from error
         backend = RocksDBBackend.open_read_only(folder)
         self._closing.callback(backend.close)
         refuse_other_positions(backend, snapshot)
