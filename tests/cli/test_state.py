@@ -114,7 +114,9 @@ def test_what_a_terminal_would_act_upon_is_escaped_in_values_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["get", "1", "count", "LGA"], ["scan", "1"], ["export", "1"], ["diff", "1", "2"]], ids=lambda each: each[0]
+    "command",
+    [["get", "1", "count", "LGA"], ["scan", "1"], ["export", "1"], ["diff", "1", "2"]],
+    ids=lambda each: each[0],
 )
 def test_a_serde_for_a_state_that_is_not_there_is_refused_with_those_that_are(root: Path, command: list[str]) -> None:
     result = run(root, *command, "--serde", "cuont=json")

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from twopc.checkpoint_times import times_of
 from twopc.checkpoints import CheckpointEntry
+from twopc.cli.state_report import sizes_table
 from twopc.cli.tables import moment, size_text, table
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from twopc.kafka.standing import Standing
 
 _FROM_METADATA = (
-    *("kind", "triggered_ms", "completed_ms", "duration_ms", "parallelism"),
-    *("size_bytes", "key_count", "committables", "outstanding"),
+    *("kind", "triggered_ms", "acknowledged_ms", "duration_ms", "parallelism"),
+    *("size_bytes", "committables", "outstanding"),
 )
 
 
@@ -38,11 +39,10 @@ def summarise(job: str, entry: CheckpointEntry) -> dict[str, Any]:
     return known | {
         "kind": metadata.kind,
         "triggered_ms": metadata.triggered_ms,
-        "completed_ms": metadata.acknowledged_ms,
+        "acknowledged_ms": metadata.acknowledged_ms,
         "duration_ms": metadata.acknowledged_ms - metadata.triggered_ms,
         "parallelism": metadata.parallelism,
         "size_bytes": sum(snapshot.state.size_bytes for snapshot in metadata.snapshots),
-        "key_count": sum(snapshot.state.key_count for snapshot in metadata.snapshots),
         "committables": len(names),
         "outstanding": len(names - entry.confirmed - _lost(entry)),
     }
@@ -90,12 +90,17 @@ def _snapshot(snapshot: SubtaskSnapshot, entry: CheckpointEntry) -> dict[str, An
             }
             for committable in snapshot.committables
         ],
-        "state": snapshot.state.to_json(),
+        "state": _without_estimate(snapshot.state.to_json()),
     }
 
 
+def _without_estimate(state: dict[str, Any]) -> dict[str, Any]:
+    """RocksDB's estimate of the keys is too high by however often they were written: no answer."""
+    return {name: value for name, value in state.items() if name != "key_count"}
+
+
 def summary_table(summaries: Iterable[dict[str, Any]]) -> Table:
-    heads = ("job", "id", "kind", "label", "completed at", "duration", "size", "keys", "subtasks", "transactions")
+    heads = ("job", "id", "kind", "label", "acknowledged at", "duration", "size", "subtasks", "transactions")
     return table(None, heads, [_damaged_row(each) if each["damage"] else _summary_row(each) for each in summaries])
 
 
@@ -110,13 +115,18 @@ def _summary_row(summary: dict[str, Any]) -> tuple[str, ...]:
         str(summary["checkpoint_id"]),
         summary["kind"],
         summary["label"],
-        moment(summary["completed_ms"]),
+        moment(summary["acknowledged_ms"]),
         f"{summary['duration_ms']:,} ms",
         size_text(summary["size_bytes"]),
-        f"{summary['key_count']:,}",
         str(summary["parallelism"]),
-        f"{outstanding} of {summary['committables']} outstanding" if outstanding else "committed",
+        _transactions(summary["committables"], outstanding),
     )
+
+
+def _transactions(count: int, outstanding: int) -> str:
+    if not count:
+        return "none"
+    return f"{outstanding} of {count} outstanding" if outstanding else "committed"
 
 
 def loss_table(losses: Iterable[dict[str, Any]]) -> Iterable[Table]:
@@ -144,15 +154,14 @@ def stood(standings: Iterable[Standing]) -> list[dict[str, Any]]:
             "end": each.end,
             "behind": each.behind,
         }
-        for each in standings
+        for each in sorted(standings, key=lambda each: each.partition)
     ]
 
 
-def state_table(states: Iterable[dict[str, Any]]) -> Iterable[Table]:
-    """What states there are; nothing where nobody counted."""
-    rows = [(each["name"], f"{each['keys']:,}", size_text(each["size_bytes"])) for each in states]
-    if rows:
-        yield table("States", ("name", "keys", "keys and values"), rows)
+def state_table(states: Iterable[dict[str, Any]] | None) -> Iterable[Table]:
+    """What states there are; nothing where there are none, or nobody counted."""
+    if states:
+        yield sizes_table(states, "State")
 
 
 def standing_table(standings: Iterable[dict[str, Any]]) -> Iterable[Table]:
@@ -187,21 +196,15 @@ def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:
             for position in each["positions"]
         ],
     )
+    transactions = [
+        (str(each["subtask"]), committable["name"], str(committable["checkpoint_id"]), committable["state"])
+        for each in rows
+        for committable in each["committables"]
+    ]
+    if transactions:
+        yield table("Transactions", ("subtask", "name", "of checkpoint", "state"), transactions)
     yield table(
-        "Transactions",
-        ("subtask", "name", "of checkpoint", "state"),
-        [
-            (str(each["subtask"]), committable["name"], str(committable["checkpoint_id"]), committable["state"])
-            for each in rows
-            for committable in each["committables"]
-        ],
-    )
-    yield table(
-        "State",
-        ("subtask", "folder", "size", "keys (about)"),
-        [
-            (str(each["subtask"]), state["path"], size_text(state["size_bytes"]), f"{state['key_count']:,}")
-            for each in rows
-            for state in [each["state"]]
-        ],
+        "Snapshots",
+        ("subtask", "folder", "size"),
+        [(str(each["subtask"]), each["state"]["path"], size_text(each["state"]["size_bytes"])) for each in rows],
     )

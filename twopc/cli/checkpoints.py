@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 
 from twopc.checkpoint_archive import opened
 from twopc.checkpoints import jobs, read_job
-from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName, Output, OutputFormat
+from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
 from twopc.cli.checkpoint_report import (
     describe,
     detail_tables,
@@ -22,9 +21,11 @@ from twopc.cli.checkpoint_report import (
     summarise,
     summary_table,
 )
+from twopc.cli.counting import count_states
 from twopc.cli.disposing import dispose
 from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
 from twopc.cli.keeping import copy, verify
+from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
@@ -36,7 +37,7 @@ app = typer.Typer(help="List, show, verify, copy and dispose of completed checkp
 def list_checkpoints(
     checkpoint_dir: CheckpointDir = Path("checkpoints"),
     job: Annotated[str | None, typer.Option("--job", help="Only this job.")] = None,
-    output: OutputFormat = Output.TABLE,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """List the completed checkpoints of one job or of all jobs, oldest first.
 
@@ -73,11 +74,19 @@ def show(
     ] = None,
     kafka_config: KafkaConfig = None,
     states: Annotated[
-        bool, typer.Option("--states", help="Count keys and bytes of each state too: reads all of it.")
-    ] = False,
-    output: OutputFormat = Output.TABLE,
+        bool | None,
+        typer.Option(
+            "--states/--no-states",
+            help="Count keys and bytes of each state, which reads all of it.",
+            show_default="where the snapshots have at most 8 MiB",
+        ),
+    ] = None,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Show one completed checkpoint: times of each phase, positions, transactions and state of every subtask.
+
+    Keys are those that there are now: of each state, whatever was written and deleted before. Where they are not
+    counted, only the size of the snapshots is known.
 
     Of a subtask's times, "waited" is from the trigger to when its loop took it up, with the way of both messages; the
     pre-commit is part of how long the loop stood still, and writing part of storing, which goes on beside the loop.
@@ -94,29 +103,30 @@ def show(
         if located.entry.metadata is None:
             raise CheckpointCorrupted(located.entry.damage)
         description = describe(located.job, located.entry, located.entry.metadata)
+        counted = count_states(located, located.entry.metadata, states)
+        description["states"] = counted.states
         if bootstrap_servers:
             from twopc.kafka.standing import ask_standings
 
             access = read_kafka_config(kafka_config)
             description["standings"] = stood(ask_standings(bootstrap_servers, access, located.entry.metadata.positions))
-    if states:
-        from twopc.inspect import open_checkpoint
-
-        with open_checkpoint(checkpoint, checkpoint_dir=checkpoint_dir, job=job) as held:
-            description["states"] = [{"name": name, **asdict(held.state(name).size())} for name in held.states]
     if output is Output.JSON:
         typer.echo(json.dumps(description))
     else:
         print_tables(
             [
                 summary_table([description]),
-                *time_tables(description["times"], [each["subtask"] for each in description["snapshots"]]),
+                *time_tables(description),
                 *detail_tables(description["snapshots"]),
                 *loss_table(description["losses"]),
-                *state_table(description.get("states", ())),
                 *standing_table(description.get("standings", ())),
+                *state_table(counted.states),
             ]
         )
+        if counted.why_not:
+            typer.echo(counted.why_not)
+    if counted.damage is not None:
+        raise counted.damage
 
 
 def _existing(checkpoint_dir: Path) -> Path:

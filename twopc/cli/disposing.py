@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from twopc.checkpoint_reference import Located, locate
-from twopc.cli.checkpoint_options import CheckpointDir, JobName, Output, OutputFormat
+from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.cli.dial import Coordinator, CoordinatorCa, CoordinatorCert, CoordinatorKey, Door, TokenFile
+from twopc.cli.output import Output, OutputOption
 from twopc.driver.announcement import find
 from twopc.driver.embedded import coordinator_at_rest
 from twopc.errors import ConfigurationError
@@ -32,7 +33,7 @@ def dispose(
     coordinator_ca: CoordinatorCa = None,
     coordinator_cert: CoordinatorCert = None,
     coordinator_key: CoordinatorKey = None,
-    output: OutputFormat = Output.TABLE,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Delete a savepoint, or another checkpoint, for good.
 

@@ -14,7 +14,8 @@ from twopc.checkpoint_files import examine
 from twopc.checkpoint_findings import Examined, worst
 from twopc.checkpoint_reference import Located
 from twopc.checkpoints import jobs
-from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName, Output, OutputFormat
+from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
+from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables, size_text, table
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 
@@ -25,7 +26,7 @@ def verify(
     ] = None,
     checkpoint_dir: CheckpointDir = Path("checkpoints"),
     job: JobName = None,
-    output: OutputFormat = Output.TABLE,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Read every file of the checkpoints, and compare it with what was written down when it was stored.
 
@@ -61,7 +62,7 @@ def copy(
     ],
     checkpoint_dir: CheckpointDir = Path("checkpoints"),
     job: JobName = None,
-    output: OutputFormat = Output.TABLE,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Pack one checkpoint, with all that restoring it needs, into a folder or an archive of its own.
 

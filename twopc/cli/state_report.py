@@ -29,12 +29,12 @@ def sizes_of(checkpoint: Checkpoint) -> Iterator[Row]:
         }
 
 
-def sizes_table(sizes: Iterable[Row]) -> Table:
+def sizes_table(sizes: Iterable[Row], title: str | None = None) -> Table:
     rows = [
         (each["state"], each["serde"] or "not known", f"{each['keys']:,}", size_text(each["size_bytes"]))
         for each in sizes
     ]
-    return table(None, ("state", "serde", "keys", "size"), rows)
+    return table(title, ("state", "serde", "keys", "size"), rows)
 
 
 def entry_table(entries: Iterable[StateEntry]) -> Table:

@@ -10,6 +10,7 @@ from rich.table import Table
 from twopc.cli.tables import moment, table
 
 UNKNOWN = "-"
+NOTHING_TO_CONFIRM = "not written down: no transaction"
 
 _STEPS = {
     "triggered_ms": "triggered",
@@ -27,10 +28,11 @@ _PHASES = {
 }
 
 
-def time_tables(times: Mapping[str, Any], subtasks: Iterable[int]) -> Iterable[Table]:
+def time_tables(description: Mapping[str, Any]) -> Iterable[Table]:
     """The times of the whole checkpoint, then those of each subtask's part."""
-    triggered = times["triggered_ms"]
-    yield table("Times", ("step", "at", "after the trigger"), [_step(times, name, triggered) for name in _STEPS])
+    times, subtasks = description["times"], [each["subtask"] for each in description["snapshots"]]
+    unknown = UNKNOWN if description["committables"] else NOTHING_TO_CONFIRM
+    yield table("Times", ("step", "at", "after the trigger"), [_step(times, name, unknown) for name in _STEPS])
     measured = {each["subtask"]: each for each in times["subtasks"]}
     yield table(
         "Times of each subtask, ms",
@@ -39,11 +41,11 @@ def time_tables(times: Mapping[str, Any], subtasks: Iterable[int]) -> Iterable[T
     )
 
 
-def _step(times: Mapping[str, Any], name: str, triggered: int) -> tuple[str, ...]:
+def _step(times: Mapping[str, Any], name: str, unknown: str) -> tuple[str, ...]:
     at = times[name]
     if at is None:
-        return (_STEPS[name], UNKNOWN, UNKNOWN)
-    return (_STEPS[name], moment(at), f"{at - triggered:,} ms")
+        return (_STEPS[name], unknown, UNKNOWN)
+    return (_STEPS[name], moment(at), f"{at - times['triggered_ms']:,} ms")
 
 
 def _figure(measured: Mapping[str, Any] | None, name: str) -> str:
