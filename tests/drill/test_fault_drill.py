@@ -19,8 +19,8 @@ from twopc.testing.broker import Broker
 pytestmark = pytest.mark.broker
 
 JOB_FILE = str(Path(__file__).with_name("drilled_job.py"))
-SEED = 2
-"""The coordinator is killed, a transaction is aborted by the broker, a disk is full."""
+SEED = 3
+"""The coordinator is killed, a transaction is aborted, a disk is full under a snapshot."""
 
 
 @pytest.fixture(scope="module")

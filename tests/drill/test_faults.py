@@ -36,18 +36,20 @@ def test_no_kind_comes_twice_before_each_has_come_once() -> None:
 def test_a_broker_that_is_not_the_drills_own_is_never_struck() -> None:
     kinds = choices(own_broker=False)
     struck = {fault.kind for seed in SEEDS for fault in draw(seed, 10, kinds).faults}
-    assert struck == set(Kind) - {Kind.KILL_BROKER, Kind.PAUSE_BROKER, Kind.SLOW_BROKER}
+    assert struck == set(Kind) - {Kind.KILL_BROKER, Kind.PAUSE_BROKER, Kind.SLOW_BROKER, Kind.EXPIRE_TRANSACTION}
 
 
 def test_a_job_without_transactions_meets_no_fault_that_only_a_transaction_can_meet() -> None:
-    kinds = choices(own_broker=True, transactional=False)
-    faults = [fault for seed in SEEDS for fault in draw(seed, 9, kinds, transactional=False).faults]
-    assert Kind.EXPIRE_TRANSACTION not in {fault.kind for fault in faults}
-    assert CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH not in {fault.step for fault in faults}
+    for own_broker in (True, False):
+        kinds = choices(own_broker=own_broker, transactional=False)
+        faults = [fault for seed in SEEDS for fault in draw(seed, 9, kinds, transactional=False).faults]
+        assert not {Kind.EXPIRE_TRANSACTION, Kind.ABORT_TRANSACTION} & {fault.kind for fault in faults}
+        assert CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH not in {fault.step for fault in faults}
 
 
-def test_its_own_may_be() -> None:
-    assert set(choices(own_broker=True)) == set(Kind)
+def test_its_own_may_be_and_its_clock_does_what_the_drill_does_elsewhere() -> None:
+    assert set(choices(own_broker=True)) == set(Kind) - {Kind.ABORT_TRANSACTION}
+    assert Kind.ABORT_TRANSACTION in choices(own_broker=False)
 
 
 def test_faults_come_one_after_the_other() -> None:
@@ -66,10 +68,16 @@ def test_no_two_faults_of_a_plan_share_a_place() -> None:
     assert len(set(armed)) == 30
 
 
-@pytest.mark.parametrize("kind", [Kind.EXPIRE_TRANSACTION, Kind.CORRUPT_CHECKPOINT])
+@pytest.mark.parametrize("kind", [Kind.EXPIRE_TRANSACTION, Kind.ABORT_TRANSACTION, Kind.CORRUPT_CHECKPOINT])
 def test_what_is_about_a_completed_checkpoint_happens_where_one_is_not_committed_yet(kind: Kind) -> None:
     steps = {fault.step for seed in SEEDS for fault in draw(seed, 1, [kind]).faults}
     assert steps == {CrashPoint.BEFORE_COMMIT}
+
+
+def test_a_disk_is_full_where_a_snapshot_is_half_stored() -> None:
+    assert {fault.step for seed in SEEDS for fault in draw(seed, 1, [Kind.FILL_SNAPSHOT_DISK]).faults} == {
+        CrashPoint.IN_STORE
+    }
 
 
 def test_a_fault_says_what_it_does_at_which_step() -> None:

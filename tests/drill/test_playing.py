@@ -14,6 +14,7 @@ from twopc.drill.faults import Fault, Kind, draw
 from twopc.drill.playing import play
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
+from twopc.drill.transaction_strikes import NOTHING_OPEN, expire_one
 from twopc.errors import TransactionLost
 from twopc.kafka.resume import Act
 from twopc.protocol.facts import Committable
@@ -54,8 +55,9 @@ class FakeStriker:
     struck: list[Fault] = field(default_factory=list)
     undone: bool = False
 
-    def strike(self, fault: Fault) -> None:
+    def strike(self, fault: Fault) -> bool:
         self.struck.append(fault)
+        return True
 
     def undo(self, *, everything: bool = False) -> None:
         self.undone = everything
@@ -108,11 +110,71 @@ def test_a_transaction_is_aborted_only_where_one_is_still_open_and_counts_only_t
         lost = still_open and len(asked) == 2
         return Settled(item, Outcome.LOST if lost else Outcome.ALREADY_COMMITTED, "the broker says so")
 
-    monkeypatch.setattr("twopc.drill.strikes.settle", settle)
-    (fault,) = draw(1, 1, [Kind.EXPIRE_TRANSACTION]).faults
+    monkeypatch.setattr("twopc.drill.transaction_strikes.settle", settle)
+    (fault,) = draw(1, 1, [Kind.ABORT_TRANSACTION]).faults
     stage = cast(Stage, FakeStage(tmp_path, [], checkpoint_dir=stored.root))
-    striker = Striker(stage, stored.job, cast(Any, None), None, None, lambda _: None)
-    striker.strike(fault)
+    striker = Striker(stage, stored.job, cast(Any, None), None, lambda _: None)
+    assert striker.strike(fault) is still_open
     assert len(asked) == 2
     assert striker.done == ([fault] if still_open else [])
-    assert Path(f"{fault.arm.once(tmp_path)}.release").exists()
+    assert fault.arm.release(tmp_path).exists()
+
+
+def test_an_expiry_is_waited_for_and_counts_only_when_the_broker_has_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = StoredJob(tmp_path / "checkpoints")
+    stored.checkpoint(confirmed=False)
+    answers = [Outcome.ALREADY_COMMITTED, Outcome.HELD, Outcome.HELD, Outcome.LOST]
+
+    def settle(client: object, item: Committable, *, act: Act, **_: Any) -> Settled:
+        assert act is Act.HOLD
+        return Settled(item, answers.pop(0), "the broker says so")
+
+    monkeypatch.setattr("twopc.drill.transaction_strikes.settle", settle)
+    monkeypatch.setattr("twopc.drill.transaction_strikes._TURN_SECONDS", 0.0)
+    assert expire_one(cast(Any, None), stored.root, stored.job) is None
+    assert answers == []
+
+
+def test_what_is_settled_already_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = StoredJob(tmp_path / "checkpoints")
+    stored.checkpoint(confirmed=False)
+    monkeypatch.setattr(
+        "twopc.drill.transaction_strikes.settle", lambda client, item, **_: Settled(item, Outcome.ALREADY_COMMITTED, "")
+    )
+    assert expire_one(cast(Any, None), stored.root, stored.job) == NOTHING_OPEN
+
+
+def test_a_fault_that_found_nothing_to_strike_waits_for_the_next_who_comes_to_its_step(tmp_path: Path) -> None:
+    (fault,) = draw(1, 1, [Kind.KILL_DRIVER]).faults
+
+    @dataclass
+    class Unlucky(FakeStriker):
+        """Finds nothing to strike the first time."""
+
+        def strike(self, fault: Fault) -> bool:
+            super().strike(fault)
+            fault.arm.release(tmp_path).touch()
+            return len(self.struck) > 1
+
+    def at_start(number: int) -> None:
+        if number == 3:
+            fault.arm.disarm(tmp_path)
+        if number in (0, 3):
+            fault.arm.once(tmp_path).write_text("123\n")
+
+    striker = Unlucky()
+    assert played(FakeStage(tmp_path, [KILLED] * 5 + [0], at_start), striker, (fault,))
+    assert striker.struck == [fault, fault]
+
+
+def test_who_was_not_struck_is_armed_again_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twopc.drill.strikes.ARMED_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("twopc.drill.strikes.abort_one", lambda *_: NOTHING_OPEN)
+    (fault,) = draw(1, 1, [Kind.ABORT_TRANSACTION]).faults
+    fault.arm.once(tmp_path).write_text("123\n")
+    striker = Striker(cast(Stage, FakeStage(tmp_path, [])), "job", cast(Any, None), None, lambda _: None)
+    assert not striker.strike(fault)
+    striker.undo()
+    assert (striker.missed, list(tmp_path.iterdir())) == ({fault.number: NOTHING_OPEN}, [])

@@ -14,6 +14,7 @@ from twopc.drill.verdict import Check, DrillResult, Exit, Moment, Verdict
 HELD = Check("readable", Verdict.HELD, "it is complete")
 BROKEN = Check("output", Verdict.BROKEN, "of the output: 2 lost", ("lost: out[0]@7, key 'a'", "lost: <b>\x00"))
 LEFT = Check.not_judged("replay", "an earlier check does not let it")
+MISSED = Check("faults", Verdict.MISSED, "1 of 2 faults did not strike", ("missed: the driver is killed at T6",))
 
 RESULT = DrillResult(
     drill="restore",
@@ -34,10 +35,25 @@ RESULT = DrillResult(
         pytest.param((HELD,), Exit.ALL_HELD, id="held"),
         pytest.param((HELD, LEFT), Exit.ALL_HELD, id="not judged breaks nothing"),
         pytest.param((HELD, LEFT, BROKEN), Exit.BROKEN, id="broken"),
+        pytest.param((HELD, MISSED), Exit.COULD_NOT_RUN, id="what did not happen proves nothing"),
+        pytest.param((BROKEN, MISSED), Exit.BROKEN, id="what is broken counts whatever was missed"),
     ],
 )
 def test_one_broken_promise_breaks_the_drill(checks: tuple[Check, ...], code: Exit) -> None:
-    assert replace(RESULT, checks=checks).exit_code is code
+    result = replace(RESULT, checks=checks)
+    assert (result.exit_code, result.held) == (code, code is Exit.ALL_HELD)
+    assert (result.to_json()["exit_code"], result.to_json()["held"]) == (int(code), code is Exit.ALL_HELD)
+
+
+def test_what_was_missed_is_an_error_and_is_named_everywhere() -> None:
+    result = replace(RESULT, checks=(HELD, MISSED))
+    assert report.summary(result) == "MISSED: faults"
+    assert MISSED.findings[0] in report.text(result)
+    assert MISSED.findings[0] in report.html(result)
+    suite = Xml.fromstring(report.junit(result))
+    assert (suite.get("errors"), suite.get("failures"), suite.get("skipped")) == ("1", "0", "0")
+    (error,) = suite.iter("error")
+    assert (error.get("message"), error.text) == (MISSED.said, MISSED.findings[0])
 
 
 def test_a_check_is_broken_by_any_finding() -> None:

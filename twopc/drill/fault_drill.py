@@ -29,7 +29,8 @@ from twopc.drill.fault_judging import (
     judge_state,
     judge_transactions,
 )
-from twopc.drill.faults import FaultPlan, choices, draw
+from twopc.drill.faults import FaultPlan, Kind, choices, draw
+from twopc.drill.own_broker import OwnBroker
 from twopc.drill.paced import without_access, write_paced_file
 from twopc.drill.playing import play
 from twopc.drill.real_output import OUTPUT
@@ -42,11 +43,10 @@ from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.loading import load_job
 from twopc.protocol.job_events import JobEvent
-from twopc.testing.kafka_proxy import KafkaProxy
-from twopc.testing.local_broker import LocalBroker
 
 SECONDS_A_CHECKPOINT = 1.5
 """More than one takes on a busy machine: once all faults have happened, the rest is read as fast as it goes."""
+INTERVALS_A_CHECKPOINT = 1.5
 
 OnEvent = Callable[[JobEvent], None]
 
@@ -65,16 +65,13 @@ def fault_drill(
         parts_of(load_job(plan.job_file))
         if plan.load.copy and not settings.bootstrap_servers:
             raise ConfigurationError("--copy takes records of the real input: name its brokers (--bootstrap-servers)")
-        broker, proxy = None, None
+        broker = None
         if not settings.bootstrap_servers:
             say("starting a local Kafka")
-            broker = LocalBroker(folder / "kafka", proxied=True, light=True)
-            route = broker.proxy_routes[0]
-            proxy = closing.enter_context(KafkaProxy(route.listens, route.advertised))
-            closing.enter_context(broker)
-        servers = settings.bootstrap_servers if broker is None else broker.proxied_servers
+            broker = closing.enter_context(OwnBroker(folder / "kafka"))
+        servers = settings.bootstrap_servers if broker is None else broker.bootstrap_servers
         made = replace(settings, bootstrap_servers=servers, parallelism=plan.parallelism, host="process")
-        return _Drill(plan, made, folder, say, on_event, broker, proxy).run()
+        return _Drill(plan, made, folder, say, on_event, broker).run()
 
 
 class _Drill:
@@ -85,15 +82,14 @@ class _Drill:
         folder: Path,
         say: Callable[[str], None],
         on_event: OnEvent | None,
-        broker: LocalBroker | None,
-        proxy: KafkaProxy | None,
+        broker: OwnBroker | None,
     ) -> None:
         self._plan = plan
         self._settings = settings
         self._folder = folder
         self._say = say
         self._on_event = on_event
-        self._broker, self._proxy = broker, proxy
+        self._broker = broker
         definition = load_job(plan.job_file)
         self._definition = definition if broker is None else without_access(definition)
         self._source, sink = parts_of(self._definition)
@@ -104,6 +100,10 @@ class _Drill:
         transactional = self._guarantee is DeliveryGuarantee.EXACTLY_ONCE
         kinds = choices(own_broker=broker is not None, transactional=transactional)
         self._faults: FaultPlan = draw(plan.seed, plan.faults, kinds, transactional=transactional)
+        if broker is not None and any(each.kind is Kind.EXPIRE_TRANSACTION for each in self._faults.faults):
+            broker.let_transactions_expire()
+        a_checkpoint = max(SECONDS_A_CHECKPOINT, INTERVALS_A_CHECKPOINT * settings.checkpoint_interval_ms / 1000)
+        self._pace_seconds = a_checkpoint * (self._faults.last_checkpoint + 2)
         self._timeline = Timeline()
         self._checks: list[Check] = []
         self._records = 0
@@ -115,7 +115,6 @@ class _Drill:
             self._records = self._plan.load.fill(self._cluster, servers, self._input, self._plan.job_file, self._source)
             partitions = len(self._cluster.ranges(self._cluster.control.topics([self._input])))
             self._cluster.create_topic(self._names.output, partitions)
-            pace = SECONDS_A_CHECKPOINT * (self._faults.last_checkpoint + 2)
             job_file = write_paced_file(
                 self._folder,
                 self._plan.job_file,
@@ -123,7 +122,7 @@ class _Drill:
                 name=self._names.name,
                 source=self._input,
                 target=self._names.output,
-                rate=self._records / self._plan.parallelism / pace,
+                rate=self._records / self._plan.parallelism / self._pace_seconds,
                 finish=self._finish,
             )
             arms = [fault.arm for fault in self._faults.faults]
@@ -157,12 +156,14 @@ class _Drill:
             self._names.name,
             self._cluster.control,
             self._broker,
-            self._proxy,
             lambda what: self._tell(what, "faults"),
         )
-        finished = play(stage, self._faults.faults, striker, self._finish, lambda: self._take_events(stage))
+        faults = self._faults.faults
+        finished = play(
+            stage, faults, striker, self._finish, lambda: self._take_events(stage), pace_seconds=self._pace_seconds
+        )
         self._note(judge_end(stage, striker, finished=finished))
-        self._note(judge_faults(striker, planned=len(self._faults.faults)))
+        self._note(judge_faults(striker, faults))
         return finished
 
     @property

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from twopc.drill.comparing import Ends, check_of
+from twopc.drill.faults import Fault
 from twopc.drill.real_output import ALLOWED, OUTPUT
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
@@ -49,12 +50,19 @@ def judge_end(stage: Stage, striker: Striker, *, finished: bool) -> Check:
     )
 
 
-def judge_faults(striker: Striker, *, planned: int) -> Check:
+def judge_faults(striker: Striker, planned: Sequence[Fault]) -> Check:
     """Whether everything that was planned happened: a drill without its faults proves nothing."""
-    done = len(striker.done)
-    if done < planned:
-        return Check.not_judged(FAULTS, f"{done} of {planned} faults happened before the job had ended")
-    return Check(FAULTS, Verdict.HELD, f"all {planned} faults happened", tuple(map(str, striker.done)))
+    missed = [fault for fault in planned if fault not in striker.done]
+    if not missed:
+        return Check(FAULTS, Verdict.HELD, f"all {len(planned)} faults happened", tuple(map(str, striker.done)))
+    why = [striker.missed.get(each.number, f"no subtask came to {each.step.code} any more") for each in missed]
+    return Check(
+        FAULTS,
+        Verdict.MISSED,
+        f"{len(missed)} of {len(planned)} faults did not strike before the job had ended: drill with more --records, a "
+        "shorter --checkpoint-interval, fewer --faults, or another --seed",
+        tuple(f"missed: {fault}: {said}" for fault, said in zip(missed, why, strict=True)),
+    )
 
 
 def judge_transactions(control: ControlClient, job: str) -> Check:

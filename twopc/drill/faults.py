@@ -26,7 +26,9 @@ class Kind(Enum):
     SLOW_BROKER = "the broker is slow"
     CUT_CONTROL = "the control stream is cut"
     FILL_DISK = "the coordinator's disk is full"
-    EXPIRE_TRANSACTION = "a pre-committed transaction is aborted by the broker"
+    FILL_SNAPSHOT_DISK = "the disk is full where a subtask stores its snapshot"
+    EXPIRE_TRANSACTION = "all is down until the broker's own clock has expired a pre-committed transaction"
+    ABORT_TRANSACTION = "a pre-committed transaction is aborted by the drill, as its time-out would"
     CORRUPT_CHECKPOINT = "a file of the newest checkpoint is damaged"
 
     @property
@@ -40,7 +42,9 @@ class Kind(Enum):
         return self in _LASTING
 
 
-_TO_THE_BROKER = (Kind.KILL_BROKER, Kind.PAUSE_BROKER, Kind.SLOW_BROKER)
+_TO_THE_BROKER = (Kind.KILL_BROKER, Kind.PAUSE_BROKER, Kind.SLOW_BROKER, Kind.EXPIRE_TRANSACTION)
+#: Of these a drill has the first where it can set the broker's clock, and the second where it can't.
+_OF_A_TIMEOUT = (Kind.EXPIRE_TRANSACTION, Kind.ABORT_TRANSACTION)
 _LASTING = (Kind.PAUSE_BROKER, Kind.SLOW_BROKER, Kind.CUT_CONTROL, Kind.FILL_DISK)
 
 #: Steps at which a subtask can stand while something is done to somebody else.
@@ -62,7 +66,9 @@ _OF_TRANSACTIONS = (CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH,)
 _PENDING = (CrashPoint.BEFORE_COMMIT,)
 _STEPS_OF: Mapping[Kind, tuple[CrashPoint, ...]] = {
     Kind.EXPIRE_TRANSACTION: _PENDING,
+    Kind.ABORT_TRANSACTION: _PENDING,
     Kind.CORRUPT_CHECKPOINT: _PENDING,
+    Kind.FILL_SNAPSHOT_DISK: (CrashPoint.IN_STORE,),
 }
 
 
@@ -107,11 +113,8 @@ def choices(*, own_broker: bool, transactional: bool = True) -> tuple[Kind, ...]
 
     A job whose sink is not `transactional` has no transaction that could be aborted.
     """
-    return tuple(
-        kind
-        for kind in Kind
-        if (own_broker or not kind.needs_own_broker) and (transactional or kind is not Kind.EXPIRE_TRANSACTION)
-    )
+    left_out = {Kind.ABORT_TRANSACTION} if own_broker else set(_TO_THE_BROKER)
+    return tuple(kind for kind in Kind if kind not in left_out and (transactional or kind not in _OF_A_TIMEOUT))
 
 
 def draw(seed: int, count: int, kinds: Sequence[Kind], *, transactional: bool = True) -> FaultPlan:

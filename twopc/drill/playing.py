@@ -16,19 +16,27 @@ PATIENCE_A_FAULT_SECONDS = 30.0
 _TURN_SECONDS = 0.02
 
 
-def play(stage: Stage, faults: Sequence[Fault], striker: Striker, finish: Path, follow: Callable[[], None]) -> bool:
+def play(
+    stage: Stage,
+    faults: Sequence[Fault],
+    striker: Striker,
+    finish: Path,
+    follow: Callable[[], None],
+    pace_seconds: float = 0.0,
+) -> bool:
     """Return whether the job came to the end of its input; `finish` is the file that lets it read as fast as it can.
 
-    Where a driver has ended in a way that no fault explains, it is over: the next would end in the same way.
+    Where a driver has ended in a way that no fault explains, it is over: the next would end in the same way. It should
+    read for `pace_seconds`.
     """
     left = list(faults)
-    limit = time.monotonic() + PATIENCE_SECONDS + PATIENCE_A_FAULT_SECONDS * len(left)
+    limit = time.monotonic() + pace_seconds + PATIENCE_SECONDS + PATIENCE_A_FAULT_SECONDS * len(left)
     try:
         while not _is_finished(stage) and not unexplained(stage) and time.monotonic() < limit:
             stage.keep_running()
-            for fault in [each for each in left if _happened(each.arm.once(stage.folder))]:
-                left.remove(fault)
-                striker.strike(fault)
+            for fault in [each for each in left if _waits(each, stage.folder)]:
+                if striker.strike(fault):
+                    left.remove(fault)
             if not left:
                 finish.touch()
             striker.undo()
@@ -44,5 +52,6 @@ def _is_finished(stage: Stage) -> bool:
     return any(driver.exit_code == 0 for driver in stage.drivers)
 
 
-def _happened(once: Path) -> bool:
-    return once.exists() and once.read_text().endswith("\n")
+def _waits(fault: Fault, folder: Path) -> bool:
+    """Whether the fault's step was reached, and nothing was done about it yet."""
+    return fault.arm.has_happened(folder) and not fault.arm.release(folder).exists()

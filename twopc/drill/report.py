@@ -11,6 +11,9 @@ from twopc.report.page import facts, heading, page, paragraph, table
 
 FINDINGS_SHOWN = 20
 
+_OUTCOMES = {Verdict.BROKEN: "failure", Verdict.MISSED: "error", Verdict.NOT_JUDGED: "skipped"}
+"""JUnit's words; it has none for what held."""
+
 
 def text(result: DrillResult) -> str:
     """Return the report of a terminal."""
@@ -27,24 +30,22 @@ def text(result: DrillResult) -> str:
 
 def summary(result: DrillResult) -> str:
     """Return the outcome in a few words."""
-    broken = [check.name for check in result.checks if check.verdict is Verdict.BROKEN]
-    if broken:
-        return f"BROKEN: {', '.join(broken)}"
-    left = sum(check.verdict is Verdict.NOT_JUDGED for check in result.checks)
+    for verdict in (Verdict.BROKEN, Verdict.MISSED):
+        if names := result.named(verdict):
+            return f"{verdict.value.upper()}: {', '.join(names)}"
+    left = len(result.named(Verdict.NOT_JUDGED))
     return "all held" if not left else f"held, {left} not judged"
 
 
 def junit(result: DrillResult) -> str:
     """Return one test case for each check."""
-    failures = sum(check.verdict is Verdict.BROKEN for check in result.checks)
-    skipped = sum(check.verdict is Verdict.NOT_JUDGED for check in result.checks)
     suite = Xml.Element(
         "testsuite",
         name=f"twopc drill: {result.drill}",
         tests=str(len(result.checks)),
-        failures=str(failures),
-        errors="0",
-        skipped=str(skipped),
+        failures=str(len(result.named(Verdict.BROKEN))),
+        errors=str(len(result.named(Verdict.MISSED))),
+        skipped=str(len(result.named(Verdict.NOT_JUDGED))),
         time=f"{result.seconds:.3f}",
     )
     told = Xml.SubElement(suite, "properties")
@@ -52,10 +53,9 @@ def junit(result: DrillResult) -> str:
         Xml.SubElement(told, "property", name=name, value=_plain(str(value)))
     for check in result.checks:
         case = Xml.SubElement(suite, "testcase", classname=f"{result.drill}.{result.job}", name=check.name)
-        if check.verdict is Verdict.BROKEN:
-            Xml.SubElement(case, "failure", message=_plain(check.said)).text = _plain("\n".join(check.findings))
-        elif check.verdict is Verdict.NOT_JUDGED:
-            Xml.SubElement(case, "skipped", message=_plain(check.said))
+        outcome = _OUTCOMES.get(check.verdict)
+        if outcome is not None:
+            Xml.SubElement(case, outcome, message=_plain(check.said)).text = _plain("\n".join(check.findings))
     return Xml.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 

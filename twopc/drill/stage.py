@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
@@ -83,12 +83,21 @@ class Stage:
             process.send(signal.SIGKILL)
             process.wait()
 
-    def fill_disk(self, process: Started, *, full: bool) -> None:
-        """Let no file of a process grow, as on a disk that is full; or let them again."""
-        with suppress(psutil.NoSuchProcess):
-            running = psutil.Process(process.pid)
+    def limit_files(self, pid: int, size_bytes: int | None) -> bool:
+        """Let no file of a process grow beyond this, or let them again; return whether it is there."""
+        try:
+            running = psutil.Process(pid)
             _, hard = running.rlimit(resource.RLIMIT_FSIZE)
-            running.rlimit(resource.RLIMIT_FSIZE, (0 if full else hard, hard))
+            running.rlimit(resource.RLIMIT_FSIZE, (hard if size_bytes is None else size_bytes, hard))
+        except psutil.NoSuchProcess:
+            return False
+        return True
+
+    def events(self) -> Iterator[JobEvent]:
+        """Yield all that the drivers were told so far."""
+        if self._events.exists():
+            lines = self._events.read_text().splitlines(keepends=True)
+            yield from (decode(line) for line in lines if line.endswith("\n"))
 
     def new_events(self) -> Iterator[JobEvent]:
         """Yield what the drivers were told since the last call."""

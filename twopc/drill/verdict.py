@@ -14,6 +14,8 @@ class Verdict(StrEnum):
     HELD = "held"
     BROKEN = "broken"
     NOT_JUDGED = "not judged"
+    MISSED = "missed"
+    """What was to be done did not happen, so that nothing is proved."""
 
 
 class Exit(IntEnum):
@@ -71,11 +73,18 @@ class DrillResult:
 
     @property
     def held(self) -> bool:
-        return all(check.verdict is not Verdict.BROKEN for check in self.checks)
+        return self.exit_code is Exit.ALL_HELD
 
     @property
     def exit_code(self) -> Exit:
-        return Exit.ALL_HELD if self.held else Exit.BROKEN
+        """What is broken counts, whatever else was missed."""
+        if self.named(Verdict.BROKEN):
+            return Exit.BROKEN
+        return Exit.COULD_NOT_RUN if self.named(Verdict.MISSED) else Exit.ALL_HELD
+
+    def named(self, verdict: Verdict) -> list[str]:
+        """The names of the checks with this verdict."""
+        return [check.name for check in self.checks if check.verdict is verdict]
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "held": self.held}
+        return {**asdict(self), "held": self.held, "exit_code": int(self.exit_code)}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
+from twopc.testing.producer_request import with_timeout
 from twopc.testing.proxy import Connection, Direction, Proxy
 
 CONCURRENT_TRANSACTIONS = 51
@@ -85,6 +86,7 @@ class KafkaProxy(Proxy):
         self._rules: list[tuple[Rule, list[None]]] = []
         self._rules_lock = threading.Lock()
         self._asked: dict[tuple[Connection, int], tuple[int, int]] = {}
+        self._timeout_ms: int | None = None
 
     def add(self, *rules: Rule) -> None:
         """From now on, these hold too, each until it has been used up; of several the first that fits counts."""
@@ -96,6 +98,10 @@ class KafkaProxy(Proxy):
         with self._rules_lock:
             self._rules.clear()
 
+    def expire_transactions_after(self, timeout_ms: int) -> None:
+        """Have the broker give every producer that is initialised from now on this time-out, whatever it asks for."""
+        self._timeout_ms = timeout_ms
+
     def _pieces(self, source: socket.socket) -> Iterator[bytes]:
         held = b""
         while piece := source.recv(1 << 20):
@@ -104,17 +110,21 @@ class KafkaProxy(Proxy):
                 yield held[:whole]
                 held = held[whole:]
 
-    def _forwards(self, connection: Connection, direction: Direction, piece: bytes) -> bool:
-        rule = None
+    def _passed(self, connection: Connection, direction: Direction, piece: bytes) -> bytes | None:
         message = self._message(connection, direction, piece[_LENGTH:])
-        if message is not None:
-            rule = self._take(message)
-        if rule is None or message is None:
-            return True
-        rule.then(message)
-        if rule.fate is Fate.DELAY:
-            time.sleep(rule.delay_seconds)
-        return rule.fate is not Fate.DROP
+        if message is None:
+            return piece
+        rule = self._take(message)
+        if rule is not None:
+            rule.then(message)
+            if rule.fate is Fate.DELAY:
+                time.sleep(rule.delay_seconds)
+            elif rule.fate is Fate.DROP:
+                return None
+        asks_for_timeout = message.api == Api.INIT_PRODUCER_ID and direction is Direction.TO_TARGET
+        if asks_for_timeout and self._timeout_ms is not None:
+            return piece[:_LENGTH] + with_timeout(message.body, self._timeout_ms)
+        return piece
 
     def _message(self, connection: Connection, direction: Direction, body: bytes) -> Message | None:
         if direction is Direction.TO_TARGET:

@@ -124,16 +124,16 @@ class Proxy:
             for piece in self._pieces(source):
                 if direction in self._cut:
                     connection.lost_something = True
-                elif not self._forwards(connection, direction, piece):
+                elif (passed := self._passed(connection, direction, piece)) is None:
                     break
                 else:
-                    sink.sendall(piece)
+                    sink.sendall(passed)
         connection.close()
 
     def _pieces(self, source: socket.socket) -> Iterator[bytes]:
         while piece := source.recv(_CHUNK_BYTES):
             yield piece
 
-    def _forwards(self, connection: Connection, direction: Direction, piece: bytes) -> bool:
-        """Whether the piece may pass; if not, the connection ends."""
-        return True
+    def _passed(self, connection: Connection, direction: Direction, piece: bytes) -> bytes | None:
+        """What goes on of the piece; if None, the connection ends."""
+        return piece

@@ -44,6 +44,21 @@ class Arm:
         """The file that appears when it has happened, holding the process id."""
         return folder / f"{self.point.name.lower()}{self.name}-{self.act.value}"
 
+    def release(self, folder: Path) -> Path:
+        """The file that lets go of who is held."""
+        once = self.once(folder)
+        return once.with_name(f"{once.name}.release")
+
+    def has_happened(self, folder: Path) -> bool:
+        once = self.once(folder)
+        return once.exists() and once.read_text().endswith("\n")
+
+    def disarm(self, folder: Path) -> None:
+        """Forget that it has happened: the next process there acts again."""
+        # The other way round somebody could come, and be let go at once.
+        self.release(folder).unlink(missing_ok=True)
+        self.once(folder).unlink(missing_ok=True)
+
     def armed(self, folder: Path) -> str:
         """The arm as the environment says it."""
         where = f",checkpoint={self.checkpoint}" if self.checkpoint else ""

@@ -120,8 +120,7 @@ class Drill:
         return {int(event["pid"]) for event in self.events("attached") if event["attempt"] == attempt}
 
     def has_happened(self, arm: Arm) -> bool:
-        once = arm.once(self.folder)
-        return once.exists() and once.read_text().endswith("\n")
+        return arm.has_happened(self.folder)
 
     def await_arm(self, arm: Arm) -> int:
         """Wait until an armed point was reached; return the process id that acted there."""
@@ -136,8 +135,7 @@ class Drill:
 
     def release(self, arm: Arm) -> None:
         """Let go of whoever is held."""
-        once = arm.once(self.folder)
-        once.with_name(f"{once.name}.release").touch()
+        arm.release(self.folder).touch()
 
     def await_completed_after(self, attempt: int) -> None:
         """Wait until an attempt later than this one has completed a checkpoint."""
