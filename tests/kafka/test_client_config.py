@@ -154,6 +154,9 @@ def test_the_restart_budget_grows_with_the_attempts() -> None:
     assert restart_budget_ms(many) > restart_budget_ms(few)
 
 
-def test_no_client_forgets_the_brokers_that_it_knows_when_the_last_connection_breaks() -> None:
-    for config in (consumer_config("b:1", "group", {}), producer_config("b:1", {})):
-        assert config["metadata.recovery.strategy"] == "none"
+def test_a_producer_keeps_the_brokers_that_it_knows_when_the_last_connection_breaks() -> None:
+    assert producer_config("b:1", {})["metadata.recovery.strategy"] == "none"
+
+
+def test_a_consumer_may_bootstrap_anew() -> None:
+    assert "metadata.recovery.strategy" not in consumer_config("b:1", "group", {})

@@ -12,9 +12,9 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Target
 
 from tests.kafka.kit import DrivenSink, eventually, values_of
+from twopc.kafka.channel import Channel
 from twopc.kafka.client_config import admin_config, producer_config, transactional_config
 from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.output import Channel
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import TopicPartition

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from twopc.errors import CheckpointDeclined, Unavailable
 from twopc.kafka import slots
-from twopc.kafka.output import Channel
+from twopc.kafka.channel import Channel
 from twopc.kafka.slots import MOST_SLOTS, Slot, SlotPool, SlotState, may_be_taken_again
 from twopc.protocol.attempts import MOST_CONCURRENT
 from twopc.protocol.ids import CheckpointId

@@ -40,19 +40,18 @@ _REFUSED_BY_PRODUCER = _REFUSED_EVERYWHERE | {
     "delivery.report.only.error": _OURS,
 }
 
-_BOTH = {
-    # By default librdkafka forgets every broker when the last connection breaks. What was under way to a transaction
-    # coordinator that it has forgotten is never answered: a producer then hangs after a broker's restart, for minutes.
-    "metadata.recovery.strategy": "none",
-}
-_CONSUMER = _BOTH | {
+_CONSUMER = {
     "fetch.queue.backoff.ms": 5,
     "fetch.min.bytes": 100_000,
     "fetch.wait.max.ms": 20,
     "fetch.message.max.bytes": 4_000_000,
     "queued.max.messages.kbytes": 32_768,
 }
-_PRODUCER = _BOTH | {
+_PRODUCER = {
+    # By default librdkafka forgets every broker when the last connection breaks. What was under way to a transaction
+    # coordinator that it has forgotten is never answered: a producer then hangs after a broker's restart, for minutes.
+    # A consumer of ours waits for no coordinator, and finds brokers again by the default where it forgot them all.
+    "metadata.recovery.strategy": "none",
     "linger.ms": 5,
     "queue.buffering.max.messages": 50_000,
     "batch.size": 1_000_000,

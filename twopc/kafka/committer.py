@@ -20,6 +20,8 @@ from twopc.sink import Outcome
 log = logging.getLogger(__name__)
 
 COMMIT_TIMEOUT_SECONDS = 10.0
+LIVE_SECONDS = 20.0
+"""So long the producer itself may try; then the broker is asked: the client may have lost it for good."""
 
 
 class Committer:
@@ -50,7 +52,7 @@ class Committer:
 
     def _commit_live(self, slot: Slot) -> bool:
         """Return whether the producer says that it has committed; if not, the outcome is in doubt."""
-        for _ in pauses(self._budget):
+        for _ in pauses(min(self._budget, LIVE_SECONDS)):
             try:
                 slot.channel.producer.commit_transaction(COMMIT_TIMEOUT_SECONDS)
             except KafkaException as error:

@@ -6,93 +6,22 @@ partition into the transaction, and a topic that isn't there would hang instead 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaException
 
 from twopc.column import ColumnError, last_taken, user_code_error
-from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.errors import ConfigurationError, TwoPhaseCommitError
+from twopc.kafka.channel import Channel
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.wire import ControlClient
 from twopc.record import Batch, Record
 from twopc.serde import Serde
 
-log = logging.getLogger(__name__)
-
 FULL_QUEUE_POLL_SECONDS = 0.05
-METADATA_TIMEOUT_SECONDS = 30.0
-ABORT_TIMEOUT_SECONDS = 5.0
 
 TopicOf = str | Callable[[Record], str]
-
-
-class Channel:
-    """One producer, what it knows, what it wrote to, and what it failed to deliver. Used by one thread at a time."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        self.topics: set[str] = set()
-        self._first_failure: TwoPhaseCommitError | None = None
-        self._known: set[str] = set()
-        try:
-            self.producer = Producer({**config, "on_delivery": self._on_delivery, "error_cb": _log_error})
-        except KafkaException as error:
-            raise failure("making a producer", error_of(error)) from error
-
-    def _on_delivery(self, error: KafkaError, message: Message) -> None:
-        """Called for failed records only; it must not keep the record."""
-        if self._first_failure is None:
-            self._first_failure = failure(f"delivering a record to {message.topic()}[{message.partition()}]", error)
-
-    def reset(self) -> None:
-        """Forget what the transaction before wrote to, and what became of it."""
-        self.topics.clear()
-        self._first_failure = None
-
-    def flush(self, seconds: float) -> int:
-        """Wait until every record is delivered or has failed; return how many are neither. Raise the first failure."""
-        return self._serve(self.producer.flush, seconds)
-
-    def poll(self, seconds: float) -> None:
-        """Take the reports that have arrived; raise the first failure."""
-        self._serve(self.producer.poll, seconds)
-
-    def _serve(self, call: Callable[[float], int], seconds: float) -> int:
-        """Call what calls back. confluent-kafka raises a fatal error from it, and may garble it with the calls back."""
-        try:
-            left = call(seconds)
-        except KafkaException as error:
-            raise failure("producing", error_of(error)) from error
-        except SystemError as error:
-            raise self._fatal_error(error.__cause__) from error
-        self._raise_failure()
-        return left
-
-    def _fatal_error(self, cause: BaseException | None) -> TwoPhaseCommitError:
-        """Return what stopped the producer. It says so again whenever asked for a transaction; this one is spoilt."""
-        if isinstance(cause, KafkaException):
-            return failure("producing", error_of(cause))
-        try:
-            self.producer.abort_transaction(ABORT_TIMEOUT_SECONDS)
-        except KafkaException as error:
-            return failure("producing", error_of(error))
-        return Unavailable("producing failed, and the Kafka client did not say why")
-
-    def _raise_failure(self) -> None:
-        """Raise what kept the first record from being delivered, if any was."""
-        if self._first_failure is not None:
-            raise self._first_failure
-
-    def know(self, topic: str) -> None:
-        """Fetch the metadata of a topic that exists."""
-        if topic in self._known:
-            return
-        try:
-            self.producer.list_topics(topic, timeout=METADATA_TIMEOUT_SECONDS)
-        except KafkaException as error:
-            raise failure(f"asking for the metadata of topic {topic}", error_of(error)) from error
-        self._known.add(topic)
 
 
 class Output:
@@ -156,11 +85,6 @@ class Output:
             raise user_code_error(row, f"producing to topic {topic} with {sink}", error) from error
 
 
-def _log_error(error: KafkaError) -> None:
-    """What isn't fatal heals by itself, or fails records."""
-    log.info("producer: %s", error)
-
-
 def _produce(channel: Channel, topic: str, records: Iterator[tuple[Any, Any, int]]) -> None:
     produce = channel.producer.produce
     for value, key, stamp in records:
@@ -180,12 +104,13 @@ def _produce_with_headers(channel: Channel, topic: str, records: Iterator[tuple[
 
 
 def _produce_when_there_is_room(channel: Channel, *record: Any) -> None:
-    """Back-pressure. It ends: room comes, or the oldest record runs into message.timeout.ms and fails."""
+    """Back-pressure. It ends: room comes, the oldest record runs into message.timeout.ms, or the producer is lost."""
     while True:
         channel.poll(FULL_QUEUE_POLL_SECONDS)
         try:
             channel.producer.produce(*record)
         except BufferError:
+            channel.check_alive()
             continue
         return
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 
 from twopc.errors import CheckpointDeclined, TwoPhaseCommitError
-from twopc.kafka.output import Channel, Output
+from twopc.kafka.channel import Channel
+from twopc.kafka.output import Output
 from twopc.kafka.writer_config import WriterConfig
 from twopc.record import Batch
 

@@ -20,6 +20,7 @@ from twopc.column import ColumnError, user_code_error
 from twopc.errors import ConfigurationError
 from twopc.kafka.committable import witness_metadata
 from twopc.kafka.failures import error_of, failure
+from twopc.kafka.lifeline import Lifeline
 from twopc.protocol import ids
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position
@@ -54,9 +55,10 @@ class KafkaReader(SourceReader):
         self._ended = {split.partition for split in splits if split.stop is not None and split.start >= split.stop}
         self._bounded = any(split.stop is not None for split in splits)
         self._seen_beyond: dict[ids.TopicPartition, int] = {}
+        self._lifeline = Lifeline(config)
         self._consumer: Consumer | None = None
         if splits:
-            self._consumer = _consumer({**config, "on_commit": _log_commit, "error_cb": _log_error})
+            self._consumer = _consumer({**config, "on_commit": _log_commit, "error_cb": self._lifeline.on_error})
             self._consumer.assign(
                 [TopicPartition(split.partition.topic, split.partition.partition, split.start) for split in splits]
             )
@@ -70,6 +72,8 @@ class KafkaReader(SourceReader):
             if not messages and timeout > FILL_SECONDS:
                 messages = self._consumer.consume(1, timeout - FILL_SECONDS)
                 messages += self._consumer.consume(most - 1, 0) if messages and most > 1 else []
+            if not messages:
+                self._lifeline.check(self._consumer)
         except KafkaException as error:
             raise failure("reading", error_of(error)) from error
         if any(map(Message.error, messages)):
@@ -222,10 +226,6 @@ def _consumer(config: dict[str, Any]) -> Consumer:
         return Consumer(config)
     except KafkaException as error:
         raise failure("making a consumer", error_of(error)) from error
-
-
-def _log_error(error: KafkaError) -> None:
-    log.info("consumer: %s", error)
 
 
 def _log_commit(error: KafkaError | None, _partitions: list[TopicPartition]) -> None:

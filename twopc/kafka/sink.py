@@ -7,9 +7,10 @@ from enum import Enum
 from typing import Any
 
 from twopc.errors import ConfigurationError
+from twopc.kafka.channel import Channel
 from twopc.kafka.client_config import admin_config, checked_producer_properties
 from twopc.kafka.lingering import abort_open, fence_earlier, last_attempt
-from twopc.kafka.output import Channel, Output, TopicOf
+from twopc.kafka.output import Output, TopicOf
 from twopc.kafka.plain import PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics, transaction_timeout_ms
 from twopc.kafka.resume import Act, act_on_all, settle_all

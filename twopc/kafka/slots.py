@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from twopc.errors import CheckpointDeclined, TwoPhaseCommitError, Unavailable
-from twopc.kafka.output import Channel
+from twopc.kafka.channel import Channel
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 
 log = logging.getLogger(__name__)

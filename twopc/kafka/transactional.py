@@ -12,11 +12,12 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined, ProtocolViolation, Unavailable
+from twopc.kafka.channel import ABORT_TIMEOUT_SECONDS, Channel
 from twopc.kafka.committable import PreparedTransaction, witness_metadata
 from twopc.kafka.committer import Committer
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
-from twopc.kafka.output import ABORT_TIMEOUT_SECONDS, Channel, Output
+from twopc.kafka.output import Output
 from twopc.kafka.patience import patiently
 from twopc.kafka.slots import Slot, SlotPool
 from twopc.kafka.wire import ControlClient, OpenTransaction
@@ -134,9 +135,8 @@ class TransactionalWriter:
             TopicPartition(item.partition.topic, item.partition.partition, item.position, metadata)
             for item in request.positions
         ]
-        producer = txn.slot.channel.producer
         try:
-            producer.send_offsets_to_transaction(offsets, self._metadata_of(request.group), self._patience)
+            txn.slot.channel.send_positions(offsets, self._metadata_of(request.group), self._patience)
         except KafkaException as error:
             cause = error_of(error)
             reason = failure(f"putting the positions into transaction {txn}", cause)

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twopc.config import RunSettings
-from twopc.kafka.client_config import producer_config, transactional_config
+from twopc.kafka.client_config import access_of, producer_config, transactional_config
 from twopc.protocol.ids import AttemptId, SubtaskIndex
-
-_CONNECTION = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +33,4 @@ class WriterConfig:
 
     def group_handle(self, group: str) -> dict[str, Any]:
         """Return the settings of a consumer that only names its group."""
-        connection = {name: value for name, value in self.properties.items() if name.startswith(_CONNECTION)}
-        return {**connection, "bootstrap.servers": self.bootstrap_servers, "group.id": group}
+        return {**access_of(self.properties), "bootstrap.servers": self.bootstrap_servers, "group.id": group}

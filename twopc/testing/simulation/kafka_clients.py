@@ -230,5 +230,8 @@ class SimChannel:
         self.producer.flush()
         return 0
 
+    def send_positions(self, offsets: Sequence[Any], group: object, seconds: float) -> None:
+        self.producer.send_offsets_to_transaction(offsets, group, seconds)
+
     def know(self, topic: str) -> None:
         """Nothing has to be learned of the one topic."""

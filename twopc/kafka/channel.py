@@ -1,0 +1,109 @@
+"""One producer of librdkafka, and what a transaction must know of what became of its records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from twopc.errors import TwoPhaseCommitError, Unavailable
+from twopc.kafka.failures import error_of, failure
+from twopc.kafka.lifeline import Lifeline
+
+METADATA_TIMEOUT_SECONDS = 30.0
+ABORT_TIMEOUT_SECONDS = 5.0
+ALIVE_CHECK_SECONDS = 5.0
+POSITIONS_SECONDS = 20.0
+
+
+class Channel:
+    """One producer, what it knows, what it wrote to, and what it failed to deliver. Used by one thread at a time."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.topics: set[str] = set()
+        self._first_failure: TwoPhaseCommitError | None = None
+        self._known: set[str] = set()
+        self._lifeline = Lifeline(config)
+        try:
+            self.producer = Producer({**config, "on_delivery": self._on_delivery, "error_cb": self._lifeline.on_error})
+        except KafkaException as error:
+            raise failure("making a producer", error_of(error)) from error
+
+    def _on_delivery(self, error: KafkaError, message: Message) -> None:
+        """Called for failed records only; it must not keep the record."""
+        if self._first_failure is None:
+            self._first_failure = failure(f"delivering a record to {message.topic()}[{message.partition()}]", error)
+
+    def reset(self) -> None:
+        """Forget what the transaction before wrote to, and what became of it."""
+        self.topics.clear()
+        self._first_failure = None
+
+    def flush(self, seconds: float) -> int:
+        """Wait until every record is delivered or has failed; return how many are neither. Raise the first failure."""
+        deadline = time.monotonic() + seconds
+        while True:
+            left = self._serve(self.producer.flush, max(0.0, min(seconds, ALIVE_CHECK_SECONDS)))
+            seconds = deadline - time.monotonic()
+            if left == 0 or seconds <= 0:
+                return left
+            self.check_alive()
+
+    def poll(self, seconds: float) -> None:
+        """Take the reports that have arrived; raise the first failure."""
+        self._serve(self.producer.poll, seconds)
+
+    def send_positions(self, offsets: list[TopicPartition], group: object, seconds: float) -> None:
+        """Put the positions of a group into the open transaction; raise librdkafka's error if that fails in time."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.producer.send_offsets_to_transaction(offsets, group, POSITIONS_SECONDS)
+            except KafkaException as error:
+                cause = error_of(error)
+                if not cause.retriable() or cause.txn_requires_abort() or time.monotonic() > deadline:
+                    raise
+            self.poll(0)
+            self.check_alive()
+
+    def check_alive(self) -> None:
+        """Raise Unavailable if this producer will never reach a broker again. For everyone who waits for it."""
+        self._lifeline.check(self.producer)
+
+    def _serve(self, call: Callable[[float], int], seconds: float) -> int:
+        """Call what calls back. confluent-kafka raises a fatal error from it, and may garble it with the calls back."""
+        try:
+            left = call(seconds)
+        except KafkaException as error:
+            raise failure("producing", error_of(error)) from error
+        except SystemError as error:
+            raise self._fatal_error(error.__cause__) from error
+        self._raise_failure()
+        return left
+
+    def _fatal_error(self, cause: BaseException | None) -> TwoPhaseCommitError:
+        """Return what stopped the producer. It says so again whenever asked for a transaction; this one is spoilt."""
+        if isinstance(cause, KafkaException):
+            return failure("producing", error_of(cause))
+        try:
+            self.producer.abort_transaction(ABORT_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            return failure("producing", error_of(error))
+        return Unavailable("producing failed, and the Kafka client did not say why")
+
+    def _raise_failure(self) -> None:
+        """Raise what kept the first record from being delivered, if any was."""
+        if self._first_failure is not None:
+            raise self._first_failure
+
+    def know(self, topic: str) -> None:
+        """Fetch the metadata of a topic that exists."""
+        if topic in self._known:
+            return
+        try:
+            self.producer.list_topics(topic, timeout=METADATA_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise failure(f"asking for the metadata of topic {topic}", error_of(error)) from error
+        self._known.add(topic)

@@ -1,0 +1,77 @@
+"""Notices a client that has forgotten every broker and will never ask for one again.
+
+A cluster may say that it has no brokers: a lone one that has just started, or was starved of CPU, counts as fenced for
+a moment. librdkafka then drops the brokers that it knew, and a client that must not bootstrap anew (`client_config`),
+or whose version does not manage to (librdkafka issue 5301), waits for ever: nothing is sent, fails, or is read. What
+heals it is another client; so the attempt fails, and the next one makes new ones.
+
+Invariant: a client is given up only while another one, made at that moment, finds brokers where it finds none.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from twopc.errors import Unavailable
+from twopc.kafka.client_config import access_of
+
+log = logging.getLogger(__name__)
+
+DOUBT_SECONDS = 5.0
+"""How long a client may be without brokers before it is asked about, and between two questions."""
+
+STRIKES = 3
+"""So many times another client must have found what this one did not: it may only be waiting to connect again."""
+
+OWN_ANSWER_SECONDS = 1.0
+OTHER_ANSWER_SECONDS = 3.0
+
+
+class Client(Protocol):
+    """A producer, a consumer or an admin client of librdkafka."""
+
+    def list_topics(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class Lifeline:
+    """Of one client, and used by the thread that polls it; costs nothing until all of its brokers were down."""
+
+    def __init__(self, config: Mapping[str, Any], make: Callable[[dict[str, Any]], Client] | None = None) -> None:
+        self._config = {**access_of(config), "bootstrap.servers": config["bootstrap.servers"]}
+        self._make = make or AdminClient
+        self._ask_at: float | None = None
+        self._strikes = 0
+
+    def on_error(self, error: KafkaError) -> None:
+        """Take what isn't fatal from librdkafka: it heals by itself, or fails records, or is found out by `check`."""
+        log.info("Kafka client: %s", error)
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and self._ask_at is None:
+            self._ask_at = time.monotonic() + DOUBT_SECONDS
+
+    def check(self, client: Client) -> None:
+        """Return at once unless there is doubt; raise Unavailable if the client is lost. May take four seconds."""
+        if self._ask_at is None or time.monotonic() < self._ask_at:
+            return
+        if _finds_brokers(client, OWN_ANSWER_SECONDS):
+            self._ask_at, self._strikes = None, 0
+            return
+        self._strikes += _finds_brokers(self._make(self._config), OTHER_ANSWER_SECONDS)
+        if self._strikes >= STRIKES:
+            raise Unavailable(
+                f"the Kafka client has lost all brokers of {self._config['bootstrap.servers']} and does not find them "
+                "again, though they answer others: starting again with new clients"
+            )
+        self._ask_at = time.monotonic() + DOUBT_SECONDS
+
+
+def _finds_brokers(client: Client, seconds: float) -> bool:
+    try:
+        return bool(client.list_topics(timeout=seconds).brokers)
+    except KafkaException:
+        return False
