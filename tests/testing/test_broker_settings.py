@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twopc.config import NO_TIMEOUT_MS
-from twopc.testing.broker_settings import NodePorts, server_properties
+from twopc.testing.broker_settings import BUSY, NodePorts, server_properties
 
 
 def settings(node_id: int, nodes: int) -> dict[str, str]:
@@ -46,3 +46,10 @@ def test_three_nodes_vote_and_the_fourth_only_serves_clients() -> None:
 
 def test_of_two_nodes_one_votes_so_that_the_other_may_be_away() -> None:
     assert settings(2, 2)["controller.quorum.voters"] == "1@127.0.0.1:9101"
+
+
+def test_what_a_broker_needs_of_its_own_goes_before_what_all_have() -> None:
+    lines = server_properties(1, [NodePorts(9_000, 9_100)], Path("data"), BUSY).splitlines()
+    assert [line for line in lines if line.startswith("broker.session.timeout.ms")] == [
+        "broker.session.timeout.ms=9000"
+    ]

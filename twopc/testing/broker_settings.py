@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from twopc.config import NO_TIMEOUT_MS
 
@@ -30,9 +31,11 @@ class NodePorts:
     proxied: ProxiedPort | None = None
 
 
-def server_properties(node_id: int, ports: Sequence[NodePorts], log_dir: Path) -> str:
-    """The server.properties of node `node_id` (from 1) in a cluster that listens on `ports`."""
-    settings = _identity(node_id, ports, log_dir) | shared_settings(len(ports))
+def server_properties(
+    node_id: int, ports: Sequence[NodePorts], log_dir: Path, own: Mapping[str, object] = MappingProxyType({})
+) -> str:
+    """The server.properties of node `node_id` (from 1) in a cluster that listens on `ports`; `own` go before ours."""
+    settings = _identity(node_id, ports, log_dir) | shared_settings(len(ports)) | dict(own)
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
@@ -96,6 +99,12 @@ _LONE_VOTER: dict[str, object] = {
     "broker.session.timeout.ms": 1000,
     "controller.quorum.election.timeout.ms": 300,
     "controller.quorum.fetch.timeout.ms": 400,
+}
+
+BUSY: dict[str, object] = {
+    # Given all the work that a machine can do, a node may be heard of seconds late. If it is fenced for that, clients
+    # are told of a cluster without brokers.
+    "broker.session.timeout.ms": 9000,
 }
 
 _SMALL: dict[str, object] = {

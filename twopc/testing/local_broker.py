@@ -19,7 +19,7 @@ from twopc.errors import ConfigurationError, Unavailable
 from twopc.java import find_java
 from twopc.testing.broker import Broker
 from twopc.testing.broker_node import BrokerNode
-from twopc.testing.broker_settings import LOOPBACK, NodePorts, ProxiedPort, server_properties
+from twopc.testing.broker_settings import BUSY, LOOPBACK, NodePorts, ProxiedPort, server_properties
 from twopc.testing.class_archive import ClassArchive
 from twopc.testing.jars import ensure_jars, jars_folder
 from twopc.testing.ports import free_port, is_free
@@ -36,7 +36,8 @@ class LocalBroker(Broker):
 
     `transaction_version` is the broker's side of the transaction protocol: 2, or 1 as before Kafka 4.0. A `proxied`
     node listens on a second port too, behind `proxy_routes`, and is served only when proxies stand there. `light` makes
-    its JVM compile as little as it can: for tests, which start brokers often and give them little to do.
+    its JVM compile as little as it can, and the node be back soon after it is killed: for tests, which start brokers
+    often and give them little to do.
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class LocalBroker(Broker):
         routes = self.proxy_routes or [None] * len(self.nodes)
         ports = [NodePorts(*each) for each in zip(self._ports, controllers, routes, strict=True)]
         for index, node in enumerate(self.nodes, start=1):
-            node.configure(server_properties(index, ports, node.data))
+            node.configure(server_properties(index, ports, node.data, {} if self._light else BUSY))
         return str(cluster_id)
 
     def _await_ready(self) -> None:
