@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
-import shutil
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from twopc.clock import SystemClock
@@ -31,6 +27,7 @@ from twopc.state.restore import restore_state
 from twopc.state.serdes import check_serdes, write_serdes
 from twopc.state.storage import CheckpointStorage
 from twopc.state.undeclared import drop_undeclared
+from twopc.work_folder import make_work_folder, remove_work_folder
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +67,8 @@ def _link(spec: SubtaskSpec) -> SubtaskLink:
 
 
 def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, closing: ExitStack) -> Subtask:
-    work_folder = _work_folder(spec)
-    closing.callback(_remove, work_folder)
+    work_folder = make_work_folder(Path(spec.settings.checkpoint_dir), spec.job, spec.subtask, spec.attempt)
+    closing.callback(remove_work_folder, work_folder)
     storage = CheckpointStorage(Path(spec.settings.checkpoint_dir) / spec.job)
     reached(CrashPoint.BEFORE_RESTORE, checkpoint=_restored(spec), subtask=spec.subtask)
     partitions = [split.partition for split in spec.splits]
@@ -119,29 +116,3 @@ def _failure(error: Exception) -> Failed:
     if isinstance(error, TwoPhaseCommitError):
         return Failed(type(error).__name__, str(error), error.restartable)
     return Failed(type(error).__name__, f"{type(error).__name__}: {error}", restartable=True)
-
-
-def _remove(work_folder: Path) -> None:
-    """Remove the folder, and those above it that are empty then."""
-    shutil.rmtree(work_folder, ignore_errors=True)
-    with suppress(OSError):
-        work_folder.parent.rmdir()
-        work_folder.parent.parent.rmdir()
-
-
-def _work_folder(spec: SubtaskSpec) -> Path:
-    """Make this attempt's folder for local state, and remove what earlier attempts of this subtask left behind."""
-    root = Path(spec.settings.checkpoint_dir).resolve()
-    digest = hashlib.sha256(str(root).encode()).hexdigest()[:12]
-    parent = Path(tempfile.gettempdir()) / f"twopc-{spec.job}-{digest}" / f"subtask-{spec.subtask}"
-    parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if parent.parent.stat().st_uid != os.getuid():
-        raise ConfigurationError(f"{parent.parent} belongs to another user: set TMPDIR to a folder of your own")
-    for leftover in parent.iterdir():
-        with suppress(ValueError):
-            if int(leftover.name) < spec.attempt:
-                shutil.rmtree(leftover, ignore_errors=True)
-    folder = parent / str(spec.attempt)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    return folder

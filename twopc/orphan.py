@@ -1,9 +1,14 @@
-"""Ends a worker whose parent has died: nobody is left who could fence it, restart it or read its errors."""
+"""Ends a worker whose parent has died: nobody is left who could fence it, restart it or read its errors.
+
+`python -m twopc.orphan MODULE ...` runs a module that way, for as long as the process lives that started it.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import runpy
+import sys
 import threading
 import time
 from functools import cache
@@ -25,3 +30,9 @@ def end_with_parent() -> None:
         os._exit(70)
 
     threading.Thread(target=watch, name="twopc-orphan", daemon=True).start()
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

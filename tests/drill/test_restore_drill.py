@@ -96,6 +96,8 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled
         DRILLED_JOB=job,
         DRILLED_CHECKPOINTS=str(checkpoints / job),
         TWOPC_RESTART_STRATEGY="none",
+        # Where a worker is killed, and the job never started again, its folder stays.
+        TMPDIR=str(folder),
         TWOPC_CRASH_POINT=f"BEFORE_COMMIT,checkpoint={STRUCK},subtask=0,once={folder / 'struck'}",
     )
     assert ended.code == 1, ended.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from twopc.kafka.reachable import await_reachable
 from twopc.kafka.source import KafkaSource
 from twopc.loading import load_job
 from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.scratch_folder import CHECKPOINTS, scratch_folder
 from twopc.testing.topics import create_topic, delete_topic
 
 SERIES_MAX = 5_000
@@ -74,9 +74,9 @@ def bench(
         for topic, stamp in ((f"{name}-in", "CreateTime"), (f"{name}-out", output_stamp)):
             create_topic(servers, topic, plan.partitions, settings={"message.timestamp.type": stamp})
             made.append(topic)
-        with tempfile.TemporaryDirectory(prefix="twopc-bench-") as folder:
-            inner = replace(settings, checkpoint_dir=f"{folder}/checkpoints", until_end=plan.rate is None)
-            run = _Run(plan, inner, name, Path(folder), values, on_event, excluded)
+        with scratch_folder("bench") as folder:
+            inner = replace(settings, checkpoint_dir=str(folder / CHECKPOINTS), until_end=plan.rate is None)
+            run = _Run(plan, inner, name, folder, values, on_event, excluded)
             return run.throughput(say) if plan.rate is None else run.latency(say)
     except KafkaException as error:
         raise Unavailable(f"the brokers refused what the benchmark asks for: {error.args[0].str()}") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
@@ -25,7 +24,8 @@ from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
 from twopc.errors import TwoPhaseCommitError
-from twopc.testing.local_broker import LocalBroker
+from twopc.scratch_folder import scratch_folder
+from twopc.testing.local_broker import LocalBroker, end_broker_of
 
 UPPER = str(Path(report.__file__).with_name("upper.py"))
 
@@ -129,7 +129,7 @@ def _broker(servers: str | None, quiet: bool) -> Iterator[tuple[str, frozenset[i
         yield servers, frozenset()
         return
     _say("starting a local Kafka", quiet)
-    with tempfile.TemporaryDirectory(prefix="twopc-bench-kafka-") as folder, LocalBroker(Path(folder)) as broker:
+    with scratch_folder("bench-kafka", before_sweep=end_broker_of) as folder, LocalBroker(folder) as broker:
         yield broker.bootstrap_servers, frozenset(node.pid for node in broker.nodes if node.pid)
 
 

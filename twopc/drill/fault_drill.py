@@ -6,8 +6,6 @@ open; hold output, state and positions against what the input makes.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,6 +28,7 @@ from twopc.drill.fault_judging import (
     judge_transactions,
 )
 from twopc.drill.faults import FaultPlan, Kind, choices, draw
+from twopc.drill.folder import KAFKA, drill_folder
 from twopc.drill.own_broker import OwnBroker
 from twopc.drill.paced import without_access, write_paced_file
 from twopc.drill.playing import play
@@ -60,15 +59,14 @@ def fault_drill(
     drill's own never are.
     """
     with ExitStack() as closing:
-        folder = Path(tempfile.mkdtemp(prefix="twopc-drill-", dir=plan.scratch_dir))
-        closing.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = closing.enter_context(drill_folder(plan.scratch_dir))
         parts_of(load_job(plan.job_file))
         if plan.load.copy and not settings.bootstrap_servers:
             raise ConfigurationError("--copy takes records of the real input: name its brokers (--bootstrap-servers)")
         broker = None
         if not settings.bootstrap_servers:
             say("starting a local Kafka")
-            broker = closing.enter_context(OwnBroker(folder / "kafka"))
+            broker = closing.enter_context(OwnBroker(folder / KAFKA))
         servers = settings.bootstrap_servers if broker is None else broker.bootstrap_servers
         made = replace(settings, bootstrap_servers=servers, parallelism=plan.parallelism, host="process")
         return _Drill(plan, made, folder, say, on_event, broker).run()

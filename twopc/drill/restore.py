@@ -6,11 +6,9 @@ output end; replay; compare. A check that fails keeps those from being made that
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from twopc.checkpoints import JobCheckpoints, find_checkpoint, restorable
 from twopc.config import RunSettings
 from twopc.drill.broker import Cluster
 from twopc.drill.copying import copy_ledger, copy_state
+from twopc.drill.folder import drill_folder
 from twopc.drill.judging import POSITIONS, TRANSACTIONS, judge_positions
 from twopc.drill.pending import PATIENCE_SECONDS, judge_pending
 from twopc.drill.reach import Reach
@@ -34,6 +33,7 @@ from twopc.kafka.preflight import bootstrap_servers_of
 from twopc.loading import load_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent
+from twopc.scratch_folder import CHECKPOINTS
 
 READABLE = "readable"
 CHECKS = (READABLE, POSITIONS, TRANSACTIONS, REPLAY, OUTPUT)
@@ -64,17 +64,8 @@ def restore_drill(
 
     `settings` are those of the scratch run; what would let it meet the real job is not taken from them.
     """
-    with ExitStack() as closing, _folder(plan.scratch_dir) as folder:
+    with ExitStack() as closing, drill_folder(plan.scratch_dir) as folder:
         return _Drill(plan, _scratch_settings(settings, folder), folder, closing, say, on_event).run()
-
-
-@contextmanager
-def _folder(where: Path | None) -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="twopc-drill-", dir=where))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def _scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
@@ -86,7 +77,7 @@ def _scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
         )
     return replace(
         settings,
-        checkpoint_dir=str(folder / "checkpoints"),
+        checkpoint_dir=str(folder / CHECKPOINTS),
         coordinator=None,
         coordinator_token="",
         coordinator_ca="",

@@ -1,6 +1,6 @@
 """The processes of a fault drill: a coordinator behind a proxy, and a driver with its workers; each can be struck.
 
-Invariant: every process that was started has ended when the stage is left.
+Invariant: every process that was started has ended when the stage is left, and ends soon where the drill is killed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from twopc.config import RunSettings
 from twopc.crashpoints import VARIABLE
 from twopc.drill.driver import decode
 from twopc.protocol.job_events import JobEvent
+from twopc.scratch_folder import CHECKPOINTS
 from twopc.testing.drill.arm import Arm
 from twopc.testing.drill.process import PATIENCE_SECONDS, Started, await_true
 from twopc.testing.ports import free_port
@@ -33,7 +34,7 @@ class Stage:
 
     def __init__(self, folder: Path, servers: str, job_file: str, settings: RunSettings, arms: Sequence[Arm]) -> None:
         self.folder = folder
-        self.checkpoint_dir = folder / "checkpoints"
+        self.checkpoint_dir = folder / CHECKPOINTS
         self.drivers: list[Started] = []
         self.coordinators: list[Started] = []
         self._servers = servers
@@ -112,7 +113,7 @@ class Stage:
                 yield decode(line.decode())
 
     def _start_coordinator(self) -> None:
-        command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(self.checkpoint_dir)]
+        command = [sys.executable, "-m", "twopc.orphan", "coordinator", "--checkpoint-dir", str(self.checkpoint_dir)]
         started = self._start("coordinator", [*command, "--address", f"127.0.0.1:{self._port}"], len(self.coordinators))
         self.coordinators.append(started)
         await_true(

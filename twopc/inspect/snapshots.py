@@ -9,8 +9,6 @@ Invariants:
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import subtask_folder
+from twopc.scratch_folder import scratch_folder
 from twopc.serde import Serde
 from twopc.state.restore import refuse_other_positions, refuse_two_owners
 from twopc.state.rocksdb import RocksDBBackend
@@ -113,6 +112,5 @@ class OpenSnapshots:
 
     def _private_folder(self) -> Path:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="twopc-inspect-"))
-            self._closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            self._folder = self._closing.enter_context(scratch_folder("inspect"))
         return self._folder

@@ -183,6 +183,13 @@ class LocalBroker(Broker):
             time.sleep(_POLL_S)
 
 
+def end_broker_of(data_dir: Path) -> None:
+    """Kill what still runs in a folder that is nobody's any more."""
+    broker = LocalBroker.open(data_dir)
+    if broker is not None:
+        broker.kill()
+
+
 def _client_ports(first: int | None, count: int) -> list[int]:
     return _free_ports(count) if first is None else list(range(first, first + count))
 

@@ -12,12 +12,10 @@ from uuid import uuid4
 
 import pytest
 
-from twopc.assembly import _work_folder
-from twopc.config import RunSettings
 from twopc.files import create_once, make_folder
 from twopc.protocol.ids import AttemptId, SubtaskIndex
-from twopc.runtime.spec import SubtaskSpec
 from twopc.testing.outsider import Finding, Place, Problem, look, report, wait_until_clean
+from twopc.work_folder import make_work_folder
 
 HOLD_A_LOCK = """
 import sys
@@ -124,9 +122,8 @@ def test_what_never_ends_is_found_when_the_time_is_up(place: Place, start: Start
 
 def test_the_folder_that_a_subtask_makes_for_its_state_is_found(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(place.temporary))
-    settings = RunSettings(checkpoint_dir=str(place.checkpoint_dir))
-    spec = SubtaskSpec("orders", AttemptId(3), SubtaskIndex(0), 1, "", "", settings, (), ())
-    folder = _work_folder(spec)
+    assert place.checkpoint_dir is not None
+    folder = make_work_folder(place.checkpoint_dir, "orders", SubtaskIndex(0), AttemptId(3))
     found = only(look(place))
     assert (found.problem, found.what) == (Problem.LEFTOVER_WORK_FOLDER, "subtask-0")
     assert folder.is_relative_to(found.where)

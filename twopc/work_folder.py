@@ -1,0 +1,52 @@
+"""Where an attempt's subtask has its local state while it runs: one folder each, which no later attempt reads.
+
+They lie in the temporary folder, under a name that says whose they are: the job's, and that of its checkpoint folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from twopc.errors import ConfigurationError
+from twopc.protocol.ids import AttemptId, SubtaskIndex
+
+
+def make_work_folder(checkpoint_dir: Path, job: str, subtask: SubtaskIndex, attempt: AttemptId) -> Path:
+    """Make this attempt's folder, and remove what earlier attempts of this subtask left behind."""
+    root = Path(tempfile.gettempdir()) / f"twopc-{job}-{_digest(checkpoint_dir)}"
+    parent = root / f"subtask-{subtask}"
+    for each in (root, parent):
+        each.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if root.stat().st_uid != os.getuid():
+        raise ConfigurationError(f"{root} belongs to another user: set TMPDIR to a folder of your own")
+    for leftover in parent.iterdir():
+        with suppress(ValueError):
+            if int(leftover.name) < attempt:
+                shutil.rmtree(leftover, ignore_errors=True)
+    folder = parent / str(attempt)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def remove_work_folder(folder: Path) -> None:
+    """Remove the folder, and those above it that are empty then."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.parent.rmdir()
+        folder.parent.parent.rmdir()
+
+
+def work_folders_of(checkpoint_dir: Path) -> Iterator[Path]:
+    """Yield what the jobs of a checkpoint folder have here, whichever jobs those are."""
+    yield from Path(tempfile.gettempdir()).glob(f"twopc-*-{_digest(checkpoint_dir)}")
+
+
+def _digest(checkpoint_dir: Path) -> str:
+    return hashlib.sha256(str(checkpoint_dir.resolve()).encode()).hexdigest()[:12]
