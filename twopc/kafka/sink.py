@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -9,23 +10,28 @@ from typing import Any
 from twopc.errors import ConfigurationError
 from twopc.kafka.channel import Channel
 from twopc.kafka.client_config import admin_config, checked_producer_properties
+from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.lingering import abort_open, fence_earlier, last_attempt
+from twopc.kafka.markers import close_committed
 from twopc.kafka.output import Output, TopicOf
 from twopc.kafka.plain import PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics, transaction_timeout_ms
 from twopc.kafka.resume import Act, act_on_all, settle_all
 from twopc.kafka.source import BYTES
 from twopc.kafka.transactional import Transaction, TransactionalWriter
-from twopc.kafka.wire import ControlClient
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex, checked_name
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
 from twopc.serde import Serde, checked_serde
-from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
+from twopc.sink import JobContext, Outcome, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
 
 SETTLE_BUDGET_SECONDS = 120.0
+MARKERS_BUDGET_SECONDS = 30.0
+SLOW_COMMIT_SECONDS = 0.5
+"""A commit that takes longer may have met brokers that were away, and may have forgotten partitions meanwhile."""
+
 SWEEP_TIMEOUT_MS = 60_000
 DRIVER = SubtaskIndex(-1)
 
@@ -70,7 +76,7 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
         self.bootstrap_servers = bootstrap_servers
         self.properties = checked_producer_properties(properties or {})
         admin_config(self.properties)
-        self._client: ControlClient | None = None
+        self._client: LeaderClient | None = None
         self._writer: TransactionalWriter | PlainWriter | None = None
         self._swept = AttemptId(0)
 
@@ -119,7 +125,11 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     def commit(self, committable: Committable, proof: Complete) -> None:
         assert committable.checkpoint_id <= proof.checkpoint_id, "a completion proves earlier checkpoints only"
         assert isinstance(self._writer, TransactionalWriter), "open() was not called"
+        began = time.monotonic()
         self._writer.commit(committable)
+        if time.monotonic() - began > SLOW_COMMIT_SECONDS:
+            assert self._client is not None
+            close_committed(self._client, [committable], MARKERS_BUDGET_SECONDS)
 
     def release(self, completed: CheckpointId) -> None:
         if isinstance(self._writer, TransactionalWriter):
@@ -155,7 +165,9 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
         if not committables:
             return []
         with self._connect(context) as client:
-            return settle_all(client, committables, confirmed, SETTLE_BUDGET_SECONDS)
+            settled = settle_all(client, committables, confirmed, SETTLE_BUDGET_SECONDS)
+            close_committed(client, _committed(settled), MARKERS_BUDGET_SECONDS)
+            return settled
 
     def give_up(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
         with self._connect(context) as client:
@@ -163,7 +175,9 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
 
     def commit_held(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
         with self._connect(context) as client:
-            return act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.COMMIT)
+            settled = act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.COMMIT)
+            close_committed(client, _committed(settled), MARKERS_BUDGET_SECONDS)
+            return settled
 
     def abort_lingering(self, context: JobContext) -> list[str]:
         """Also where the sink is checked before an attempt starts: the first call comes before any subtask."""
@@ -184,11 +198,11 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     def _transactional(self) -> bool:
         return self.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE
 
-    def _connect(self, context: JobContext) -> ControlClient:
+    def _connect(self, context: JobContext) -> LeaderClient:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
-        return ControlClient(servers, admin_config(self.properties))
+        return LeaderClient(servers, admin_config(self.properties))
 
-    def _config(self, context: JobContext, subtask: SubtaskIndex, client: ControlClient) -> WriterConfig:
+    def _config(self, context: JobContext, subtask: SubtaskIndex, client: LeaderClient) -> WriterConfig:
         return WriterConfig(
             prefix=self.transactional_id_prefix or context.job,
             subtask=subtask,
@@ -206,3 +220,7 @@ def _guarantee(name: str | DeliveryGuarantee) -> DeliveryGuarantee:
     except ValueError:
         choices = ", ".join(repr(item.value) for item in DeliveryGuarantee)
         raise ConfigurationError(f"delivery_guarantee must be one of {choices}, not {name!r}") from None
+
+
+def _committed(settled: Sequence[Settled]) -> list[Committable]:
+    return [item.committable for item in settled if item.outcome in (Outcome.COMMITTED, Outcome.ALREADY_COMMITTED)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from kafka import KafkaAdminClient, errors
 from kafka.admin import ConfigResource
@@ -69,7 +69,7 @@ class ControlClient:
     def close(self) -> None:
         self._brokers.close()
 
-    def __enter__(self) -> ControlClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

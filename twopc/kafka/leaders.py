@@ -1,0 +1,60 @@
+"""What the leaders of partitions know of transactions: whether one is open there, whatever its coordinator says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from kafka import KafkaAdminClient, errors
+from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
+from kafka.structs import TopicPartition as KafkaTopicPartition
+
+from twopc.kafka.wire import ControlClient
+from twopc.protocol.ids import TopicPartition
+
+
+class LeaderClient(ControlClient):
+    """A ControlClient that asks leaders too. Any thread may call."""
+
+    def open_in(self, partitions: Iterable[TopicPartition], producer: tuple[int, int]) -> dict[TopicPartition, int]:
+        """Return where this producer has a transaction open, by what the partitions' leaders know, not its coordinator.
+
+        With each, the epoch of the transaction coordinator that wrote the producer's last marker there.
+        """
+        asked = [KafkaTopicPartition(*partition) for partition in partitions]
+        answer = self._brokers.run(lambda client: client._async_describe_producers(asked))
+        return {
+            TopicPartition(*partition): max(row.coordinator_epoch, 0)
+            for partition, found in answer.items()
+            for row in found.active_producers
+            if (row.producer_id, row.producer_epoch) == producer and row.current_transaction_start_offset >= 0
+        }
+
+    def write_commit_markers(self, open_in: Mapping[TopicPartition, int], producer: tuple[int, int]) -> None:
+        """Write the commit marker of this producer's transaction to what `open_in` found, and ask nothing."""
+        for partition, coordinator_epoch in open_in.items():
+            self._brokers.run(partial(_write_marker, partition, coordinator_epoch, producer))
+
+
+async def _write_marker(
+    partition: TopicPartition, coordinator_epoch: int, producer: tuple[int, int], client: KafkaAdminClient
+) -> None:
+    marker = WriteTxnMarkersRequest.WritableTxnMarker
+    topic = marker.WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])
+    request = WriteTxnMarkersRequest(
+        markers=[
+            marker(
+                producer_id=producer[0],
+                producer_epoch=producer[1],
+                transaction_result=True,
+                topics=[topic],
+                coordinator_epoch=coordinator_epoch,
+            )
+        ]
+    )
+    leaders = await client._async_get_leader_for_partitions({KafkaTopicPartition(*partition)})
+    answer = await client._manager.send(request, node_id=next(iter(leaders)))
+    [written] = [row for result in answer.markers for named in result.topics for row in named.partitions]
+    error = errors.for_code(written.error_code)
+    if error is not errors.NoError:
+        raise error(f"writing a marker to {partition}")

@@ -1,0 +1,128 @@
+"""Markers that a broker owes: written where it took a transaction for ended, and left its partitions open.
+
+A transaction coordinator that ends a transaction skips partitions that have no leader at that moment: it takes them for
+deleted, and says CompleteCommit (measured on 4.3.1, where a node that stood still was fenced, and back within 60 ms).
+Readers then see neither this output nor what follows, and an abort of the same producer's next one would take it away.
+
+Invariant: a marker is written only for a transaction whose coordinator says, before and after the partition was seen to
+be open, that this very one was committed. Its producer must not begin another one meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.patience import pauses
+from twopc.kafka.wire import OpenTransaction, TopicInfo
+from twopc.protocol.facts import Committable
+from twopc.protocol.ids import TopicPartition
+from twopc.protocol.recovery import BrokerState, Described
+
+log = logging.getLogger(__name__)
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class Brokers(Protocol):
+    """What is asked of `twopc.kafka.leaders.LeaderClient`."""
+
+    def describe_transaction(self, transactional_id: str) -> OpenTransaction | None: ...
+
+    def topics(self, names: Iterable[str]) -> dict[str, TopicInfo]: ...
+
+    def open_in(self, partitions: Iterable[TopicPartition], producer: tuple[int, int]) -> dict[TopicPartition, int]: ...
+
+    def write_commit_markers(self, open_in: Mapping[TopicPartition, int], producer: tuple[int, int]) -> None: ...
+
+
+def close_committed(client: Brokers, committables: Iterable[Committable], budget_seconds: float) -> None:
+    """Write what is missing for these, which are committed; raise ConfigurationError if that isn't allowed."""
+    for committable in committables:
+        _close(client, PreparedTransaction.from_committable(committable), budget_seconds)
+
+
+def _close(client: Brokers, prepared: PreparedTransaction, budget_seconds: float) -> None:
+    doubt: Unavailable | None = None
+    for _ in pauses(budget_seconds):
+        try:
+            if _turn(client, prepared):
+                return
+            doubt = None
+        except Unavailable as error:
+            doubt = error
+    # What its coordinator has not ended yet, it has not forgotten either.
+    if doubt is not None:
+        raise Unavailable(
+            f"transaction {prepared.name} is committed, but whether readers can see it could not be told within "
+            f"{budget_seconds:.0f} s: {doubt}"
+        )
+
+
+def _turn(client: Brokers, prepared: PreparedTransaction) -> bool:
+    """Look once, and write what is missing; return whether there is nothing left to look for."""
+    found = client.describe_transaction(prepared.transactional_id)
+    if found is None or not _is_itself(prepared, found.described):
+        return True
+    if found.described.state is not BrokerState.COMPLETE_COMMIT:
+        return False
+    producer = (prepared.producer_id, prepared.producer_epoch)
+    open_in = _open_in(client, prepared, producer)
+    if not open_in:
+        return True
+    again = client.describe_transaction(prepared.transactional_id)
+    if again is None or again.described != found.described:
+        return False
+    _write(client, prepared, open_in, producer)
+    return False
+
+
+def _is_itself(prepared: PreparedTransaction, described: Described) -> bool:
+    return described.state in (BrokerState.PREPARE_COMMIT, BrokerState.COMPLETE_COMMIT) and (
+        (described.producer_id, described.producer_epoch, described.start_ms)
+        == (prepared.producer_id, prepared.producer_epoch, prepared.start_ms)
+    )
+
+
+def _partitions(prepared: PreparedTransaction, known: Mapping[str, TopicInfo]) -> list[TopicPartition]:
+    """Return where it wrote, its group's offsets among them; not to a topic that is not the same any more."""
+    return [
+        each
+        for each in prepared.partitions
+        if each.topic == OFFSETS_TOPIC
+        or (each.topic in known and known[each.topic].topic_id == prepared.topic_ids.get(each.topic))
+    ]
+
+
+def _open_in(client: Brokers, prepared: PreparedTransaction, producer: tuple[int, int]) -> dict[TopicPartition, int]:
+    """Return where it is still open; nothing where brokers don't let this user look."""
+    found: dict[TopicPartition, int] = {}
+    for partition in _partitions(prepared, client.topics(prepared.topic_ids)):
+        try:
+            found |= client.open_in([partition], producer)
+        except ConfigurationError as error:
+            log.info("whether %s is still open in %s can't be seen: %s", prepared.name, partition, error)
+    return found
+
+
+def _write(
+    client: Brokers, prepared: PreparedTransaction, open_in: dict[TopicPartition, int], producer: tuple[int, int]
+) -> None:
+    where = ", ".join(str(partition) for partition in open_in)
+    try:
+        client.write_commit_markers(open_in, producer)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"transaction {prepared.name} is committed, but the brokers left it open in {where}, where readers see "
+            "nothing of it and of what follows. Writing the missing markers is not allowed to this user: allow it "
+            f"ClusterAction on the cluster, and start the job again ({error})"
+        ) from error
+    log.warning(
+        "transaction %s is committed, but the brokers had left it open in %s, as they do where a partition has no "
+        "leader at that moment: the missing markers are written now",
+        prepared.name,
+        where,
+    )
