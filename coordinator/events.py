@@ -22,7 +22,8 @@ class AttemptRequested:
     """A driver wants to run the job. `restore_from` is "latest", "none", or a checkpoint id in decimal.
 
     `after` is an attempt that the new one must be greater than, whatever the ledger says: it left traces elsewhere.
-    `restart`: the driver goes on after a failure, so a stop that was asked for is still wanted.
+    `restart`: the driver goes on after a failure, so a stop that was asked for is still wanted. `restart_of` is the
+    attempt that failed, as far as the driver knows: if there has been a later one since, another driver runs the job.
     """
 
     parallelism: int
@@ -30,6 +31,7 @@ class AttemptRequested:
     restore_from: str
     after: AttemptId = NO_ATTEMPT
     restart: bool = False
+    restart_of: AttemptId = NO_ATTEMPT
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from coordinator.events import (
 from coordinator.ledger import Ledger
 from coordinator.phase import Phase
 from coordinator.reading_back import earlier_checkpoints, read_back
-from coordinator.requests import LATEST
+from coordinator.requests import LATEST, Outrun, refuse_outrun
 from coordinator.schedule import earliest
 from coordinator.storage import Storage
 from coordinator.tidying import prune, tidy
@@ -97,11 +97,14 @@ class Jobs:
         """Start the next attempt of a job.
 
         Whoever starts an attempt takes the job over, from a coordinator that is writing to the ledger at this moment
-        too. Raises ConfigurationError, CheckpointCorrupted, Unavailable, or Fenced if the other is quicker every time.
+        too; but a driver that starts one again after a failure does not, from another driver that did so since. Raises
+        ConfigurationError, CheckpointCorrupted, Unavailable, or Fenced if the other is quicker every time.
         """
         for _ in range(CLAIMS - 1):
             try:
                 return self._claim(name, request)
+            except Outrun:
+                raise
             except Fenced as error:
                 log.info("job %s: %s; reading the ledger again", name, error)
         return self._claim(name, request)
@@ -148,6 +151,7 @@ class Jobs:
 
     def _claim(self, name: str, request: AttemptRequested) -> StartedAttempt:
         found = self._load(name)
+        refuse_outrun(found.core.state, request)
         job = self._jobs.setdefault(name, found)
         if job.core.phase is Phase.FENCED or job.core.state != found.core.state:
             if job.core.serves:

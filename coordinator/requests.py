@@ -77,6 +77,19 @@ def checkpoint_to_restore(state: LedgerState, restore_from: str) -> CheckpointId
     return found.checkpoint_id
 
 
+class Outrun(Fenced):
+    """Another driver has taken the job over since: trying again would only fence that one."""
+
+
+def refuse_outrun(state: LedgerState, request: AttemptRequested) -> None:
+    """Raise Outrun if the job has had a later attempt than the one that the driver starts again."""
+    if request.restart_of and state.current > request.restart_of:
+        raise Outrun(
+            f"attempt {request.restart_of} ended and is not started again: another run has taken the job over since, "
+            f"as attempt {state.current}"
+        )
+
+
 def attempt_to_start(state: LedgerState, request: AttemptRequested, now: Instant) -> AttemptStarted:
     """The next attempt."""
     if request.parallelism < 1:

@@ -142,6 +142,7 @@ class JobService(JobControlServicer):
                 restore_from=request.restore_from,
                 after=AttemptId(request.after),
                 restart=request.restart,
+                restart_of=AttemptId(request.restart_of),
             )
             started = self._asking.ask(lambda jobs: jobs.start_attempt(request.job, wanted), context)
         except Exception as error:  # noqa: BLE001

@@ -113,8 +113,12 @@ class Scene:
         self.outlet = outlet
         self.jobs = Jobs(lambda job: self.storage, self.clock, outlet, lambda: ["stored"])
 
-    def start(self, parallelism: int = 2, restore_from: str = "latest", *, restart: bool = False) -> StartedAttempt:
-        wanted = AttemptRequested(parallelism, self.settings, restore_from, restart=restart)
+    def start(
+        self, parallelism: int = 2, restore_from: str = "latest", *, restart: bool = False, restart_of: int = 0
+    ) -> StartedAttempt:
+        wanted = AttemptRequested(
+            parallelism, self.settings, restore_from, restart=restart, restart_of=AttemptId(restart_of)
+        )
         started = self.jobs.start_attempt(self.job, wanted)
         self.attempt = started.attempt
         return started

@@ -256,6 +256,21 @@ class TestTwoCoordinators:
         (message,) = scene.heard(0)
         assert isinstance(message, FencedOff)
 
+    def test_a_driver_that_restarts_after_a_failure_does_not_take_the_job_back(self) -> None:
+        scene = Scene()
+        scene.run(parallelism=1)
+        scene, other = self.second(scene)
+        with pytest.raises(Fenced, match="as attempt 2"):
+            scene.start(restart_of=1)
+        other.attach(0)
+        assert other.start(restart_of=2).attempt == 3
+
+    def test_a_driver_that_does_not_know_whether_its_last_attempt_was_started_takes_the_job_over(self) -> None:
+        scene = Scene()
+        scene.run(parallelism=1)
+        self.second(scene)
+        assert scene.start(restart=True).attempt == 3
+
     def test_an_attempt_starts_even_where_the_first_one_is_writing_at_that_moment(self) -> None:
         disk = BusyStorage()
         scene = Scene(disk)

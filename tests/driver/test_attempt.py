@@ -18,7 +18,7 @@ from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unava
 from twopc.job import JobDefinition
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, TopicPartition
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, Position, TopicPartition
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import JobContext, Settled
 from twopc.source import Split
@@ -33,8 +33,10 @@ class Client:
     def __init__(self, *, newer_attempt: bool) -> None:
         self._newer_attempt = newer_attempt
         self.ended: list[str] = []
+        self.restarted: list[AttemptId] = []
 
-    def start_attempt(self, *_: object, **__: object) -> StartedAttempt:
+    def start_attempt(self, *_: object, restart_of: AttemptId, **__: object) -> StartedAttempt:
+        self.restarted.append(restart_of)
         return STARTED
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
@@ -90,14 +92,14 @@ def attempt_that_meets(error: TwoPhaseCommitError, client: Client) -> Attempt:
 
 def failure_of(error: TwoPhaseCommitError, client: Client) -> TwoPhaseCommitError:
     with pytest.raises(AttemptFailed) as caught:
-        attempt_that_meets(error, client).run("latest", AttemptId(2), restart=False)
+        attempt_that_meets(error, client).run("latest", AttemptId(2), None)
     return caught.value.error
 
 
 def test_what_is_gone_because_another_driver_took_over_is_no_damage() -> None:
     client, missing = Client(newer_attempt=True), CheckpointCorrupted("chk-7/subtask-0 is not there")
     with pytest.raises(Fenced, match="does not own the job"):
-        attempt_that_meets(missing, client).run("latest", AttemptId(2), restart=False)
+        attempt_that_meets(missing, client).run("latest", AttemptId(2), None)
     assert client.ended == [str(missing)]
 
 
@@ -118,3 +120,12 @@ def test_more_subtasks_than_partitions_are_pointed_out(
     splits = [Split(TopicPartition("in", number), "id", Position(0), None) for number in range(2)]
     _log_idle(assign(splits, subtasks))
     assert caplog.messages == said
+
+
+def test_a_restart_says_which_attempt_it_goes_on_from() -> None:
+    client = Client(newer_attempt=False)
+    with pytest.raises(AttemptFailed) as first:
+        attempt_that_meets(Unavailable("gone"), client).run("latest", AttemptId(2), None)
+    with pytest.raises(AttemptFailed):
+        attempt_that_meets(Unavailable("gone"), client).run("latest", AttemptId(2), first.value)
+    assert client.restarted == [NO_ATTEMPT, STARTED.attempt]

@@ -17,7 +17,7 @@ from twopc.driver.sweeper import Sweeper
 from twopc.driver.witness import group_of_transactions
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
-from twopc.protocol.ids import AttemptId, SubtaskIndex
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.runtime.spec import SubtaskSpec
@@ -32,10 +32,19 @@ DRAIN_SECONDS = 10.0
 
 
 class AttemptFailed(Exception):
-    """An attempt ended without finishing; `error` is what a user should see if it is not tried again."""
+    """An attempt ended without finishing; `error` is what a user should see if it is not tried again.
+
+    `attempt` is 0 if it isn't known whether it was started.
+    """
 
     def __init__(
-        self, error: TwoPhaseCommitError, *, submitted: bool, ran_seconds: float, completed_checkpoint: bool
+        self,
+        error: TwoPhaseCommitError,
+        *,
+        submitted: bool,
+        ran_seconds: float,
+        completed_checkpoint: bool,
+        attempt: AttemptId,
     ) -> None:
         super().__init__(str(error))
         self.error = error
@@ -43,6 +52,7 @@ class AttemptFailed(Exception):
         self.submitted = submitted
         self.ran_seconds = ran_seconds
         self.completed_checkpoint = completed_checkpoint
+        self.attempt = attempt
 
 
 class Attempt:
@@ -69,18 +79,27 @@ class Attempt:
         self._signals = signals
         self._began = time.monotonic()
         self._submitted = False
+        self._attempt = NO_ATTEMPT
         self._stop_sent = False
 
-    def run(self, restore_from: str, after: AttemptId, *, restart: bool) -> None:
+    def run(self, restore_from: str, after: AttemptId, failed: AttemptFailed | None) -> None:
         """Run to the end of the job, as an attempt greater than `after`; raise AttemptFailed, or Fenced, otherwise.
 
-        `restart` says that it follows on one that failed.
+        `failed` is the one before in this run, if there was one.
         """
         job = self._definition.name
         try:
-            started = self._client.start_attempt(job, self._settings, restore_from, after, restart=restart)
+            started = self._client.start_attempt(
+                job,
+                self._settings,
+                restore_from,
+                after,
+                restart=failed is not None,
+                restart_of=NO_ATTEMPT if failed is None else failed.attempt,
+            )
         except TwoPhaseCommitError as error:
             raise self._failed(error) from error
+        self._attempt = started.attempt
         self._watch.attempt_started(started.attempt)
         context = JobContext(job, started.attempt, self._settings.parallelism, self._settings)
         try:
@@ -175,6 +194,7 @@ class Attempt:
             submitted=self._submitted,
             ran_seconds=time.monotonic() - self._began,
             completed_checkpoint=self._watch.completed_in_attempt,
+            attempt=self._attempt,
         )
 
 

@@ -77,14 +77,15 @@ def run(
         closing.callback(host.close)
         before = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
         after = definition.sink.last_attempt(before)
-        ever_submitted = failed = False
+        ever_submitted = False
+        failed: AttemptFailed | None = None
         while True:
             attempt = Attempt(definition, settings, client, coordinator, host, planner, watch, signals)
             try:
-                attempt.run(restore_from, after, restart=failed)
+                attempt.run(restore_from, after, failed)
                 break
             except AttemptFailed as failure:
-                failed, ever_submitted = True, ever_submitted or failure.submitted
+                failed, ever_submitted = failure, ever_submitted or failure.submitted
                 if not ever_submitted:
                     # Somebody is waiting at a prompt for this very message: a wrong address never gets right by itself.
                     raise failure.error from failure

@@ -65,10 +65,12 @@ class JobClient:
         after: AttemptId = NO_ATTEMPT,
         *,
         restart: bool = False,
+        restart_of: AttemptId = NO_ATTEMPT,
     ) -> StartedAttempt:
         """Create the next attempt, greater than `after`, which fences every earlier one.
 
         `restore_from` is "latest", "none" or an id. After a `restart` a stop that was asked for is still wanted.
+        `restart_of` is the attempt that failed, if it is known: raises Fenced if the job has had a later one since.
         """
         answer = self._call(
             self._stub.StartAttempt,
@@ -79,6 +81,7 @@ class JobClient:
                 restore_from=restore_from,
                 after=after,
                 restart=restart,
+                restart_of=restart_of,
             ),
         )
         return StartedAttempt(

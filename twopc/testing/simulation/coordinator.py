@@ -155,9 +155,9 @@ class SimJobClient:
         self._find = find
 
     def start_attempt(
-        self, job: str, parallelism: int, settings: CheckpointSettings, *, restart: bool
+        self, job: str, parallelism: int, settings: CheckpointSettings, *, restart: bool, restart_of: AttemptId
     ) -> StartedAttempt:
-        request = AttemptRequested(parallelism, settings, "latest", restart=restart)
+        request = AttemptRequested(parallelism, settings, "latest", restart=restart, restart_of=restart_of)
         return self._ask(lambda jobs: jobs.start_attempt(job, request))
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: list[str]) -> None:

@@ -97,12 +97,14 @@ class SimDriver:
         parallelism = self._world.between(1, self._world.faults.most_subtasks)
         checkpoints = settings_of(self._world.faults)
         settings = _settings(parallelism, checkpoints.interval_ms, checkpoints.timeout_ms)
-        self._context = None
+        restart_of, self._context = self.attempt, None
         self.recovering = True
         if self._recoveries_died() >= 2:
             reached(CrashPoint.RECOVERY_AGAIN)
         try:
-            started = self._client.start_attempt(JOB, parallelism, checkpoints, restart=self._restarts)
+            started = self._client.start_attempt(
+                JOB, parallelism, checkpoints, restart=self._restarts, restart_of=restart_of
+            )
             context = self._context = JobContext(JOB, started.attempt, parallelism, settings)
             self._sweep_at = 0
             self._restored = 0 if started.restored is None else started.restored.checkpoint_id
