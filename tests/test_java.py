@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,11 @@ def test_a_java_that_does_not_run_is_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(ConfigurationError, match="does not run"):
         find_java()
+
+
+def test_ctrl_c_at_the_terminal_does_not_reach_the_java_that_is_asked(tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    ask_session = "read -r _pid _name _state _parent _group session _rest < /proc/$$/stat"
+    java.write_text(f'#!/bin/sh\n{ask_session}\necho "version \\"$session\\""\n')
+    java.chmod(0o755)
+    assert int(java_version(java)) != os.getsid(0)

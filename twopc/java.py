@@ -27,7 +27,10 @@ def find_java() -> Path:
 def java_version(java: Path) -> str:
     """The version that `java -version` reports, such as 17.0.15."""
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        # In a session of its own: Ctrl-C at the terminal is meant for us, and would silence it.
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False, start_new_session=True
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigurationError(f"{java} does not run ({error}): {_HOW_TO}") from error
     found = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
 
 from twopc import cli
+from twopc.__main__ import main
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable
 
 Raise = Callable[[BaseException], None]
@@ -50,6 +52,17 @@ def test_the_traceback_is_there_for_who_asks(command_raises: Raise, monkeypatch:
     monkeypatch.setenv(cli.DEBUG_VARIABLE, "1")
     with pytest.raises(TwoPhaseCommitError, match="no broker"):
         cli.main()
+
+
+def test_ctrl_c_while_a_command_is_still_being_imported_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Importing(ModuleType):
+        def __getattr__(self, name: str) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "twopc.cli", Importing("twopc.cli"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
 
 
 def test_ctrl_c_exits_as_shells_expect(command_raises: Raise) -> None:

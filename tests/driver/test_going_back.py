@@ -31,11 +31,11 @@ def test_an_older_one_names_the_offsets_whose_output_comes_twice() -> None:
 def test_a_partition_that_the_older_one_does_not_know_is_named_too() -> None:
     said = consequence(with_second_partition(metadata(7), 9), metadata(5))
     assert said is not None
-    assert said.endswith("in[0] offsets 50 to 69, in[1] from where it is read now up to offset 8")
+    assert said.endswith("in[0] offsets 50 to 69, in[1] what is read again before offset 9")
 
 
 def test_starting_afresh_names_everything() -> None:
     said = consequence(metadata(7), None)
     assert said is not None
     assert said.startswith("nothing is restored, as asked")
-    assert said.endswith("in[0] from where it is read now up to offset 69")
+    assert said.endswith("in[0] what is read again before offset 70")

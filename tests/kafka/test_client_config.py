@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -113,8 +114,8 @@ def test_an_unknown_guarantee_is_refused_with_the_choices() -> None:
         KafkaSink("out", delivery_guarantee="twice")
 
 
-@pytest.mark.parametrize("topics", ["", [], ["a", ""]])
-def test_a_source_without_a_topic_is_refused(topics: str | list[str]) -> None:
+@pytest.mark.parametrize("topics", ["", [], ["a", ""], 5, None, [5]])
+def test_a_source_without_a_topic_is_refused(topics: Any) -> None:
     with pytest.raises(ConfigurationError, match="KafkaSource needs the name of a topic"):
         KafkaSource(topics)
 

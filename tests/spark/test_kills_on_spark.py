@@ -1,4 +1,4 @@
-"""kill -9 on Spark: of a Python worker, of the driver, of the coordinator."""
+"""kill -9 on Spark: of a Python worker, of the driver, of the coordinator; and Ctrl-C."""
 
 import os
 import signal
@@ -54,3 +54,11 @@ def test_the_jvm_is_killed_and_the_driver_starts_another(drill: Drill) -> None:
         jvm.kill()
         assert job.finish()["attempts"] == 2
     assert judge(drill) == []
+
+
+def test_the_first_ctrl_c_takes_a_last_checkpoint(drill: Drill) -> None:
+    with drill.run(arm := held(CrashPoint.AFTER_COMMITTED_SENT)) as job:
+        drill.await_arm(arm)
+        job.send(signal.SIGINT)
+        drill.release(arm)
+        assert job.finish()["stopped"] is True

@@ -25,5 +25,5 @@ def consequence(latest: CheckpointMetadata | None, restored: CheckpointMetadata 
 
 def _range(starts: dict[TopicPartition, int], partition: TopicPartition, end: int) -> str:
     if partition not in starts:
-        return f"from where it is read now up to offset {end - 1}"
+        return f"what is read again before offset {end}"
     return f"offsets {starts[partition]} to {end - 1}"

@@ -5,10 +5,15 @@ A caller may hand in an event of its own, whose being set is the same wish.
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from types import FrameType
 from typing import Any
+
+log = logging.getLogger(__name__)
+
+HEARD = "stopping, after a last checkpoint; Ctrl-C again ends at once"
 
 
 class StopSignals:
@@ -40,3 +45,6 @@ class StopSignals:
         if self._requested.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
         self._requested.set()
+        if number == signal.SIGINT:
+            # On a thread of its own: what was interrupted may be logging, and hold what that needs.
+            threading.Thread(target=log.warning, args=(HEARD,), name="twopc-signal", daemon=True).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,10 @@ T = TypeVar("T")
 
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 2.0
+SILENT_SECONDS = 3.0
+"""Whoever waits longer is told what for."""
+
+log = logging.getLogger(__name__)
 
 
 def pauses(budget_seconds: float) -> Iterator[None]:
@@ -31,10 +36,15 @@ def pauses(budget_seconds: float) -> Iterator[None]:
 def patiently(ask: Callable[[], T], budget_seconds: float) -> T:
     """Return what `ask` returns; while it raises Unavailable, ask again, until the budget is spent."""
     last: Unavailable | None = None
+    began, said = time.monotonic(), False
     for _ in pauses(budget_seconds):
         try:
             return ask()
         except Unavailable as error:
             last = error
+        waited = time.monotonic() - began
+        if waited > SILENT_SECONDS and not said:
+            said = True
+            log.warning("%s; asking again for another %.0f s", last, max(0.0, budget_seconds - waited))
     assert last is not None
     raise last

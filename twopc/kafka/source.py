@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from twopc.errors import ConfigurationError
@@ -38,7 +38,8 @@ class KafkaSource(Source):
         bootstrap_servers: str | None = None,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
-        self.topics = (topics,) if isinstance(topics, str) else tuple(dict.fromkeys(topics))
+        named = (topics,) if isinstance(topics, str) or not isinstance(topics, Iterable) else topics
+        self.topics = tuple(dict.fromkeys(named))
         if not self.topics or not all(isinstance(topic, str) and topic for topic in self.topics):
             raise ConfigurationError(f"KafkaSource needs the name of a topic, or several, not {topics!r}")
         self.key = checked_serde("key of KafkaSource", key)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 
 from py4j.protocol import Py4JError
@@ -99,12 +102,24 @@ def _session(master: str) -> SparkSession:
         try:
             if SparkContext._active_spark_context is None:
                 start_jvm(settings | {"spark.master": master})
-            return builder.getOrCreate()
+            with _own_interrupt():
+                return builder.getOrCreate()
         except (Py4JError, PySparkException, RuntimeError, OSError) as error:
             raise ConfigurationError(
                 f"Spark can't start with master {master!r}. {reason_of(error)}. Is it the right --master, and is there "
                 "memory for it?"
             ) from error
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Keep what Ctrl-C does: a new SparkContext has it cancel all stages, the one with our subtasks too."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def reason_of(error: BaseException) -> str:

@@ -1,0 +1,47 @@
+"""Asking again is not done in silence."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from twopc.errors import Unavailable
+from twopc.kafka import patience
+from twopc.kafka.patience import patiently
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Time that passes only where somebody sleeps."""
+    made = SimpleNamespace(now=0.0)
+
+    def sleep(seconds: float) -> None:
+        made.now += seconds
+
+    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=sleep))
+    return made
+
+
+def unavailable() -> None:
+    raise Unavailable("no broker")
+
+
+def test_who_waits_long_is_told_once_what_for(clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(Unavailable, match="no broker"):
+        patiently(unavailable, 60.0)
+    (said,) = caplog.messages
+    assert said.startswith("no broker; asking again for another 5")
+    assert clock.now >= 60.0
+
+
+def test_a_short_wait_is_not_spoken_of(clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
+    answers = iter([Unavailable("not yet"), None])
+
+    def ask() -> None:
+        if (answer := next(answers)) is not None:
+            raise answer
+
+    patiently(ask, 60.0)
+    assert caplog.messages == []
+    assert clock.now < patience.SILENT_SECONDS
