@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twopc.protocol.ids import AttemptId, SubtaskIndex
-from twopc.work_folder import make_work_folder, remove_work_folder, work_folders_of
+from twopc.work_folder import make_work_folder, remove_of_more_subtasks, remove_work_folder, work_folders_of
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +41,21 @@ def test_nothing_stays_when_the_last_subtask_is_gone(tmp_path: Path, temporary: 
     assert second.exists()
     remove_work_folder(second)
     assert list(temporary.iterdir()) == []
+
+
+def test_what_subtasks_left_that_an_attempt_of_a_smaller_parallelism_has_not_is_removed(
+    tmp_path: Path, temporary: Path
+) -> None:
+    (make(tmp_path, 1, 3) / "state").touch()
+    remove_of_more_subtasks(tmp_path, "orders", 2, AttemptId(2))
+    assert list(temporary.rglob("subtask-3")) == []
+
+
+def test_a_late_attempt_of_a_smaller_parallelism_leaves_a_later_one_and_its_own_subtasks_alone(tmp_path: Path) -> None:
+    later, own = make(tmp_path, 3, 3), make(tmp_path, 1, 1)
+    remove_of_more_subtasks(tmp_path, "orders", 2, AttemptId(2))
+    assert later.exists()
+    assert own.exists()
 
 
 def test_those_of_a_checkpoint_folder_are_found_whatever_the_job(tmp_path: Path) -> None:

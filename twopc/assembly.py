@@ -27,7 +27,7 @@ from twopc.state.restore import restore_state
 from twopc.state.serdes import check_serdes, write_serdes
 from twopc.state.storage import CheckpointStorage
 from twopc.state.undeclared import drop_undeclared
-from twopc.work_folder import make_work_folder, remove_work_folder
+from twopc.work_folder import make_work_folder, remove_of_more_subtasks, remove_work_folder
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +67,11 @@ def _link(spec: SubtaskSpec) -> SubtaskLink:
 
 
 def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, closing: ExitStack) -> Subtask:
-    work_folder = make_work_folder(Path(spec.settings.checkpoint_dir), spec.job, spec.subtask, spec.attempt)
+    checkpoint_dir = Path(spec.settings.checkpoint_dir)
+    remove_of_more_subtasks(checkpoint_dir, spec.job, spec.parallelism, spec.attempt)
+    work_folder = make_work_folder(checkpoint_dir, spec.job, spec.subtask, spec.attempt)
     closing.callback(remove_work_folder, work_folder)
-    storage = CheckpointStorage(Path(spec.settings.checkpoint_dir) / spec.job)
+    storage = CheckpointStorage(checkpoint_dir / spec.job)
     reached(CrashPoint.BEFORE_RESTORE, checkpoint=_restored(spec), subtask=spec.subtask)
     partitions = [split.partition for split in spec.splits]
     backend = restore_state(storage, spec.snapshots, partitions, spec.subtask, work_folder)

@@ -16,23 +16,32 @@ from pathlib import Path
 from twopc.errors import ConfigurationError
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 
+_SUBTASK = "subtask-"
+
 
 def make_work_folder(checkpoint_dir: Path, job: str, subtask: SubtaskIndex, attempt: AttemptId) -> Path:
     """Make this attempt's folder, and remove what earlier attempts of this subtask left behind."""
-    root = Path(tempfile.gettempdir()) / f"twopc-{job}-{_digest(checkpoint_dir)}"
-    parent = root / f"subtask-{subtask}"
+    root = _root(checkpoint_dir, job)
+    parent = root / f"{_SUBTASK}{subtask}"
     for each in (root, parent):
         each.mkdir(parents=True, exist_ok=True, mode=0o700)
     if root.stat().st_uid != os.getuid():
         raise ConfigurationError(f"{root} belongs to another user: set TMPDIR to a folder of your own")
-    for leftover in parent.iterdir():
-        with suppress(ValueError):
-            if int(leftover.name) < attempt:
-                shutil.rmtree(leftover, ignore_errors=True)
+    _remove_earlier(parent, attempt)
     folder = parent / str(attempt)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
     return folder
+
+
+def remove_of_more_subtasks(checkpoint_dir: Path, job: str, parallelism: int, attempt: AttemptId) -> None:
+    """Remove what earlier attempts left behind in subtasks that this attempt, with fewer of them, has not."""
+    for parent in _root(checkpoint_dir, job).glob(f"{_SUBTASK}*"):
+        index = parent.name.removeprefix(_SUBTASK)
+        if index.isdecimal() and int(index) >= parallelism:
+            with suppress(OSError):
+                _remove_earlier(parent, attempt)
+                parent.rmdir()
 
 
 def remove_work_folder(folder: Path) -> None:
@@ -46,6 +55,16 @@ def remove_work_folder(folder: Path) -> None:
 def work_folders_of(checkpoint_dir: Path) -> Iterator[Path]:
     """Yield what the jobs of a checkpoint folder have here, whichever jobs those are."""
     yield from Path(tempfile.gettempdir()).glob(f"twopc-*-{_digest(checkpoint_dir)}")
+
+
+def _remove_earlier(parent: Path, attempt: AttemptId) -> None:
+    for leftover in parent.iterdir():
+        if leftover.name.isdecimal() and int(leftover.name) < attempt:
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _root(checkpoint_dir: Path, job: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"twopc-{job}-{_digest(checkpoint_dir)}"
 
 
 def _digest(checkpoint_dir: Path) -> str:

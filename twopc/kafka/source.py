@@ -7,6 +7,7 @@ from typing import Any
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_config import admin_config, checked_consumer_properties, consumer_config
+from twopc.kafka.patience import patiently
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics
 from twopc.kafka.reader import KafkaReader, check_config
 from twopc.kafka.start import GroupOffsets, StartupMode, checked_mode, resolve
@@ -18,6 +19,8 @@ from twopc.sink import JobContext, SubtaskContext
 from twopc.source import Source, SourceReader, Split
 
 BYTES: Serde = Bytes()
+
+PLAN_BUDGET_SECONDS = 30.0
 
 
 class KafkaSource(Source):
@@ -73,18 +76,8 @@ class KafkaSource(Source):
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         check_config(self._config(context))
         with ControlClient(servers, admin_config(self.properties)) as client:
-            require_topics(client, self.topics, "input")
-            topics = client.topics(self.topics)
-            partitions = [
-                TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)
-            ]
-            starts = self._starts(client, self.group(context), topics, partitions, restored)
-            ends = client.offsets(dict.fromkeys(partitions, LATEST))
-            _check_range(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)), ends)
-        return [
-            Split(partition, topics[partition.topic].topic_id, starts[partition], ends[partition] if bounded else None)
-            for partition in partitions
-        ]
+            # A broker that has just come back knows the coordinator of a group, or a leader, a little later.
+            return patiently(lambda: self._splits(client, self.group(context), restored, bounded), PLAN_BUDGET_SECONDS)
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         return KafkaReader(self._config(context), self.key, self.value, splits)
@@ -92,6 +85,20 @@ class KafkaSource(Source):
     def _config(self, context: JobContext) -> dict[str, Any]:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         return consumer_config(servers, self.group(context), self.properties)
+
+    def _splits(
+        self, client: ControlClient, group: str, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
+    ) -> list[Split]:
+        require_topics(client, self.topics, "input")
+        topics = client.topics(self.topics)
+        partitions = [TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)]
+        starts = self._starts(client, group, topics, partitions, restored)
+        ends = client.offsets(dict.fromkeys(partitions, LATEST))
+        _check_range(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)), ends)
+        return [
+            Split(partition, topics[partition.topic].topic_id, starts[partition], ends[partition] if bounded else None)
+            for partition in partitions
+        ]
 
     def _starts(
         self,

@@ -1,0 +1,66 @@
+"""Planning where to read, at brokers that do not answer every question at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import pytest
+
+from twopc.config import RunSettings
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.kafka import KafkaSource
+from twopc.kafka.wire import EARLIEST, GroupOffset, TopicInfo
+from twopc.protocol.ids import AttemptId, Position, TopicPartition
+from twopc.sink import JobContext
+
+IN = TopicPartition("in", 0)
+CONTEXT = JobContext("orders", AttemptId(1), 1, RunSettings(bootstrap_servers="127.0.0.1:9092"))
+
+
+class ComingBack:
+    """A broker that has just come back: the group's coordinator is not known yet for the first `busy` questions."""
+
+    def __init__(self, busy: int) -> None:
+        self.busy = busy
+        self.known = {"in": TopicInfo("id-of-in", 1)}
+
+    def __call__(self, *_: Any) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def topics(self, names: Iterable[str]) -> dict[str, TopicInfo]:
+        return {name: self.known[name] for name in names if name in self.known}
+
+    def offsets(self, at: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position]:
+        return {partition: Position(0 if when == EARLIEST else 9) for partition, when in at.items()}
+
+    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, GroupOffset]:
+        self.busy -= 1
+        if self.busy >= 0:
+            raise Unavailable("NotCoordinatorError")
+        return {IN: GroupOffset(Position(5), "")}
+
+
+def test_a_group_whose_coordinator_is_not_known_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twopc.kafka.source.ControlClient", ComingBack(busy=2))
+    [split] = KafkaSource("in").plan(CONTEXT, {}, bounded=True)
+    assert (split.start, split.stop) == (5, 9)
+
+
+def test_brokers_that_go_on_not_answering_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twopc.kafka.source.PLAN_BUDGET_SECONDS", 0.01)
+    monkeypatch.setattr("twopc.kafka.source.ControlClient", ComingBack(busy=1_000))
+    with pytest.raises(Unavailable, match="NotCoordinatorError"):
+        KafkaSource("in").plan(CONTEXT, {}, bounded=True)
+
+
+def test_a_topic_that_is_not_there_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twopc.kafka.source.ControlClient", ComingBack(busy=0))
+    with pytest.raises(ConfigurationError, match="input topic 'another' isn't there"):
+        KafkaSource("another").plan(CONTEXT, {}, bounded=True)
