@@ -27,7 +27,7 @@ def test_later_is_further_right_and_all_is_on_the_picture() -> None:
 
 
 def test_nothing_that_happened_is_a_picture_too() -> None:
-    assert Xml.fromstring(lanes("Timeline", [], "s")).tag == "svg"
+    assert Xml.fromstring(lanes("Timeline", [], "s")).tag == "figure"
 
 
 def test_a_page_stays_small_however_much_happened() -> None:

@@ -7,12 +7,19 @@ from xml.etree import ElementTree as Xml
 from twopc.drill.verdict import Check, DrillResult, Verdict
 from twopc.report.chart import Line, line_chart
 from twopc.report.lanes import lanes
-from twopc.report.page import facts, heading, page, paragraph, table
+from twopc.report.page import Tone, Toned, facts, heading, page, paragraph, table
 
 FINDINGS_SHOWN = 20
 
 _OUTCOMES = {Verdict.BROKEN: "failure", Verdict.MISSED: "error", Verdict.NOT_JUDGED: "skipped"}
 """JUnit's words; it has none for what held."""
+
+_TONES = {
+    Verdict.HELD: Tone.GOOD,
+    Verdict.BROKEN: Tone.BAD,
+    Verdict.MISSED: Tone.BAD,
+    Verdict.NOT_JUDGED: Tone.DOUBT,
+}
 
 
 def text(result: DrillResult) -> str:
@@ -61,20 +68,20 @@ def junit(result: DrillResult) -> str:
 
 def html(result: DrillResult) -> str:
     """Return the report as one page, with the timeline in it."""
-    rows = [(check.name, check.verdict.value, check.said) for check in result.checks]
+    rows = [(check.name, Toned(check.verdict.value, _TONES[check.verdict]), check.said) for check in result.checks]
     parts = [paragraph(f"{result.subject}: {summary(result)}"), table(("check", "verdict", ""), rows)]
     for check in result.checks:
         if check.findings:
-            parts += [heading(f"Findings: {check.name}"), table(("finding",), [(each,) for each in _shown(check)])]
+            word = "Noted" if check.verdict is Verdict.HELD else "Findings"
+            parts += [heading(f"{word}: {check.name}"), table((), [(each,) for each in _shown(check)])]
     parts += [heading("Figures"), facts({name: _number(value) for name, value in result.figures.items()})]
+    marks = [(each.kind, each.at, each.text) for each in result.timeline]
+    rates = [Line("records/s", result.rates)]
+    since = "s since the drill began"
     parts += [
         heading("Timeline"),
-        lanes(
-            "What happened", [(each.kind, each.at, each.text) for each in result.timeline], "s since the drill began"
-        ),
-        line_chart(
-            "Records written a second", [Line("records/s", result.rates)], "s since the drill began", "records/s"
-        ),
+        lanes("What happened", marks, since, until=result.seconds),
+        line_chart("Records written a second", rates, since, "records/s", over=(0.0, result.seconds)),
         table(("s", "lane", ""), [(f"{each.at:.2f}", each.kind, each.text) for each in result.timeline]),
         heading("Settings"),
         facts(result.settings),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from twopc.drill.verdict import Moment
 from twopc.protocol.job_events import JobEvent, JobEventKind
@@ -61,14 +62,17 @@ class Timeline:
         """Records written a second over the drill, in steps of about a second."""
         with self._lock:
             samples = list(self._written)
-        found: list[tuple[float, float]] = []
-        for at, total in samples:
-            if not found:
-                found, since = [(at, 0.0)], (at, total)
-            elif at - since[0] >= STEP_SECONDS:
-                found.append((at, (total - since[1]) / (at - since[0])))
-                since = (at, total)
-        return tuple(found)
+        edges = samples[:1]
+        for sample in samples[1:]:
+            if sample[0] - edges[-1][0] >= STEP_SECONDS:
+                edges.append(sample)
+        if samples and samples[-1] != edges[-1]:
+            # What comes right behind a step belongs to it: so little time would make a rate of anything.
+            if len(edges) > 1 and samples[-1][0] - edges[-1][0] < STEP_SECONDS / 2:
+                edges.pop()
+            edges.append(samples[-1])
+        steps = [(now, (total - before) / (now - then)) for (then, before), (now, total) in pairwise(edges)]
+        return tuple([(at, 0.0) for at, _ in edges[:1]] + steps)
 
     def in_order(self) -> tuple[Moment, ...]:
         with self._lock:

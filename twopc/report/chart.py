@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 760, 260
-LEFT, RIGHT, TOP, BOTTOM = 72, 16, 34, 44
+LEFT, RIGHT, TOP, BOTTOM = 96, 16, 34, 44
+"""As wide on the left as the longest name of a lane, so that pictures over the same time stand one above the other."""
+
 MOST_POINTS = 1_500
 TICKS = 5
 
@@ -36,12 +38,18 @@ class _Frame:
         return HEIGHT - BOTTOM - value / (self.y1 or 1) * (HEIGHT - TOP - BOTTOM)
 
 
-def line_chart(title: str, lines: Sequence[Line], x_label: str, y_label: str) -> str:
-    """Return an SVG of these lines, y from zero; a chart that says so where there is nothing to draw."""
+def line_chart(
+    title: str, lines: Sequence[Line], x_label: str, y_label: str, *, over: tuple[float, float] | None = None
+) -> str:
+    """Return an SVG of these lines, y from zero, x `over` a range if one is given.
+
+    A chart says so where there is nothing to draw.
+    """
     points = [point for line in lines for point in line.points]
     if not points:
         return _svg(title, [f'<text x="{WIDTH / 2}" y="{HEIGHT / 2}" class="label">nothing was measured</text>'])
-    frame = _Frame(min(x for x, _ in points), max(x for x, _ in points), _top(max(y for _, y in points)))
+    first, last = over or (min(x for x, _ in points), max(x for x, _ in points))
+    frame = _Frame(first, last, _top(max(y for _, y in points)))
     drawn = [
         f'<polyline class="line c{index % 4}" points="{_path(frame, line.points)}"><title>{escape(line.name)}</title>'
         "</polyline>"
@@ -87,8 +95,10 @@ def _axes(frame: _Frame, x_label: str, y_label: str) -> list[str]:
         at = frame.y(y)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
         parts.append(f'<text class="tick end" x="{LEFT - 6}" y="{at + 4:.1f}">{short(y)}</text>')
-        x = frame.x0 + (frame.x1 - frame.x0) * index / TICKS
-        parts.append(f'<text class="tick mid" x="{frame.x(x):.1f}" y="{HEIGHT - BOTTOM + 16}">{short(x)}</text>')
+    parts += [
+        f'<text class="tick mid" x="{frame.x(x):.1f}" y="{HEIGHT - BOTTOM + 16}">{short(x)}</text>'
+        for x in round_steps(frame.x0, frame.x1)
+    ]
     parts.append(f'<text class="label" x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 8}">{escape(x_label)}</text>')
     middle = (TOP + HEIGHT - BOTTOM) / 2
     turned = f'transform="rotate(-90 14 {middle})"'
@@ -99,7 +109,21 @@ def _axes(frame: _Frame, x_label: str, y_label: str) -> list[str]:
 def _svg(title: str, parts: Sequence[str]) -> str:
     name = f'<text class="title" x="{LEFT}" y="16">{escape(title)}</text>'
     body = "".join(parts)
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{name}{body}</svg>'
+    return picture(title, HEIGHT, f"{name}{body}")
+
+
+def picture(title: str, height: float, body: str) -> str:
+    """Return the SVG of this height with a body; it may be moved sideways where the window is too narrow for it."""
+    svg = f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">{body}</svg>'
+    return f"<figure>{svg}</figure>"
+
+
+def round_steps(low: float, high: float) -> list[float]:
+    """Return some round numbers from one to the other, the same distance apart."""
+    if high <= low:
+        return [low]
+    step = _top((high - low) / TICKS)
+    return [step * number for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _top(value: float) -> float:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from html import escape
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #66707b; --rule: #d8dee4; --paper: #fff;
-  --c0: #0a66c2; --c1: #c2410c; --c2: #15803d; --c3: #7e22ce; }
+  --c0: #0a66c2; --c1: #c2410c; --c2: #15803d; --c3: #7e22ce; --good: #15803d; --bad: #b91c1c; --doubt: #a16207; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9aa4ae; --rule: #30363d; --paper: #0d1117;
-  --c0: #58a6ff; --c1: #fb923c; --c2: #4ade80; --c3: #c084fc; } }
+  --c0: #58a6ff; --c1: #fb923c; --c2: #4ade80; --c3: #c084fc; --good: #4ade80; --bad: #f87171; --doubt: #facc15; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem;
   margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
 td, th { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid var(--rule);
   font-variant-numeric: tabular-nums; vertical-align: top; }
-svg { width: 100%; height: auto; margin: .5rem 0 1rem; }
+td:last-child { overflow-wrap: anywhere; }
+.tone { font-weight: 600; } .good { color: var(--good); } .bad { color: var(--bad); } .doubt { color: var(--doubt); }
+figure { margin: .5rem 0 1rem; overflow-x: auto; }
+svg { display: block; width: 100%; min-width: 40rem; height: auto; }
 svg text { fill: var(--soft); font: 11px system-ui, sans-serif; }
 svg .title { fill: var(--ink); font-size: 13px; font-weight: 600; }
 svg .end { text-anchor: end; } svg .mid, svg .label { text-anchor: middle; }
@@ -29,6 +34,22 @@ svg .legend.c0 { fill: var(--c0); } svg .legend.c1 { fill: var(--c1); }
 svg .legend.c2 { fill: var(--c2); } svg .legend.c3 { fill: var(--c3); }
 footer { color: var(--soft); margin-top: 2rem; }
 """
+
+
+class Tone(Enum):
+    """How a word is meant; the value is its name in the style."""
+
+    GOOD = "good"
+    BAD = "bad"
+    DOUBT = "doubt"
+
+
+@dataclass(frozen=True, slots=True)
+class Toned:
+    """A cell of a table that is to be seen at once."""
+
+    text: str
+    tone: Tone
 
 
 def page(title: str, parts: Sequence[str], footer: str) -> str:
@@ -56,7 +77,13 @@ def facts(values: Mapping[str, object]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table with a head."""
-    top = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{top}</tr>{body}</table>"
+    """Return a table; with a head, unless that is empty."""
+    top = f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in head)}</tr>" if head else ""
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
+    return f"<table>{top}{body}</table>"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, Toned):
+        return f'<td class="tone {value.tone.value}">{escape(value.text)}</td>'
+    return f"<td>{escape(str(value))}</td>"
