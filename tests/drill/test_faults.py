@@ -82,4 +82,4 @@ def test_a_disk_is_full_where_a_snapshot_is_half_stored() -> None:
 
 def test_a_fault_says_what_it_does_at_which_step() -> None:
     (fault,) = draw(1, 1, [Kind.CUT_CONTROL]).faults
-    assert str(fault).startswith(f"the control stream is cut for {fault.seconds} s at {fault.step.code}, ")
+    assert str(fault).startswith(f"the control stream is cut for {fault.seconds} s at {fault.step.code} (")

@@ -28,7 +28,7 @@ class Kind(Enum):
     FILL_DISK = "the coordinator's disk is full"
     FILL_SNAPSHOT_DISK = "the disk is full where a subtask stores its snapshot"
     EXPIRE_TRANSACTION = "all is down until the broker's own clock has expired a pre-committed transaction"
-    ABORT_TRANSACTION = "a pre-committed transaction is aborted by the drill, as its time-out would"
+    ABORT_TRANSACTION = "the drill aborts a pre-committed transaction in the broker's place"
     CORRUPT_CHECKPOINT = "a file of the newest checkpoint is damaged"
 
     @property
@@ -91,7 +91,7 @@ class Fault:
     def __str__(self) -> str:
         lasting = f" for {self.seconds} s" if self.kind.lasts else ""
         return (
-            f"{self.kind.value}{lasting} at {self.step.code}, {self.step.value.happened}, from checkpoint "
+            f"{self.kind.value}{lasting} at {self.step.code} ({self.step.value.happened}), from checkpoint "
             f"{self.checkpoint} on"
         )
 

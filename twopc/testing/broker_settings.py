@@ -23,12 +23,25 @@ class ProxiedPort:
 
 
 @dataclass(frozen=True, slots=True)
+class TlsPort:
+    """A port where a node speaks TLS, and only to whom `trusted` has signed; `identity` is its key and certificate.
+
+    Both are PEM files, the key unencrypted.
+    """
+
+    port: int
+    identity: Path
+    trusted: Path
+
+
+@dataclass(frozen=True, slots=True)
 class NodePorts:
-    """Where one node listens: for clients and brokers, for controllers, and behind a proxy if there is to be one."""
+    """Where one node listens: for clients and brokers, for controllers, and behind a proxy or by TLS if it is to."""
 
     clients: int
     controller: int
     proxied: ProxiedPort | None = None
+    tls: TlsPort | None = None
 
 
 def server_properties(
@@ -55,6 +68,9 @@ def _identity(node_id: int, ports: Sequence[NodePorts], log_dir: Path) -> dict[s
     if own.proxied is not None:
         listening = [*listening, f"PROXIED://{LOOPBACK}:{own.proxied.listens}"]
         advertised = [*advertised, f"PROXIED://{LOOPBACK}:{own.proxied.advertised}"]
+    if own.tls is not None:
+        listening = [*listening, f"TLS://{LOOPBACK}:{own.tls.port}"]
+        advertised = [*advertised, f"TLS://{LOOPBACK}:{own.tls.port}"]
     if is_voter:
         listening = [*listening, f"CONTROLLER://{LOOPBACK}:{own.controller}"]
     return {
@@ -62,12 +78,23 @@ def _identity(node_id: int, ports: Sequence[NodePorts], log_dir: Path) -> dict[s
         "process.roles": "broker,controller" if is_voter else "broker",
         "listeners": ",".join(listening),
         "advertised.listeners": ",".join(advertised),
-        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL",
         # Through the proxy too: a broker sends transaction markers as a client of brokers, itself included.
         "inter.broker.listener.name": "CLIENTS" if own.proxied is None else "PROXIED",
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": ",".join(voters),
         "log.dirs": log_dir,
+        **({} if own.tls is None else _tls(own.tls)),
+    }
+
+
+def _tls(own: TlsPort) -> dict[str, object]:
+    return {
+        "listener.name.tls.ssl.keystore.type": "PEM",
+        "listener.name.tls.ssl.keystore.location": own.identity,
+        "listener.name.tls.ssl.truststore.type": "PEM",
+        "listener.name.tls.ssl.truststore.location": own.trusted,
+        "listener.name.tls.ssl.client.auth": "required",
     }
 
 

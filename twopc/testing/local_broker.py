@@ -19,7 +19,7 @@ from twopc.errors import ConfigurationError, Unavailable
 from twopc.java import find_java
 from twopc.testing.broker import Broker
 from twopc.testing.broker_node import BrokerNode
-from twopc.testing.broker_settings import BUSY, LOOPBACK, NodePorts, ProxiedPort, server_properties
+from twopc.testing.broker_settings import BUSY, LOOPBACK, NodePorts, ProxiedPort, TlsPort, server_properties
 from twopc.testing.class_archive import ClassArchive
 from twopc.testing.jars import ensure_jars, jars_folder
 from twopc.testing.ports import free_port, is_free
@@ -35,9 +35,9 @@ class LocalBroker(Broker):
     """Kafka nodes on loopback; node i listens on `port + i`, or each on a free port where none is asked for.
 
     `transaction_version` is the broker's side of the transaction protocol: 2, or 1 as before Kafka 4.0. A `proxied`
-    node listens on a second port too, behind `proxy_routes`, and is served only when proxies stand there. `light` makes
-    its JVM compile as little as it can, and the node be back soon after it is killed: for tests, which start brokers
-    often and give them little to do.
+    node listens on a second port too, behind `proxy_routes`, and is served only when proxies stand there; `tls` has a
+    lone node speak TLS on another one. `light` makes its JVM compile as little as it can, and the node be back soon
+    after it is killed: for tests, which start brokers often and give them little to do.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class LocalBroker(Broker):
         brokers: int = 1,
         transaction_version: int = 2,
         proxied: bool = False,
+        tls: TlsPort | None = None,
         light: bool = False,
     ) -> None:
         if brokers < 1:
@@ -58,6 +59,7 @@ class LocalBroker(Broker):
         self._ports = _client_ports(port, brokers)
         self._transaction_version = transaction_version
         self._light = light
+        self._tls = tls
         own = _free_ports(2 * brokers, avoid=self._ports) if proxied else []
         self.proxy_routes = tuple(ProxiedPort(*pair) for pair in zip(own[::2], own[1::2], strict=True))
         self.nodes = tuple(BrokerNode(self.data_dir / f"node-{index}") for index in range(1, brokers + 1))
@@ -167,7 +169,7 @@ class LocalBroker(Broker):
         cluster_id = stored["id"] if stored else _new_cluster_id()
         file.write_text(json.dumps({"id": cluster_id, "ports": self._ports, "controllers": controllers}))
         routes = self.proxy_routes or [None] * len(self.nodes)
-        ports = [NodePorts(*each) for each in zip(self._ports, controllers, routes, strict=True)]
+        ports = [NodePorts(*each, tls=self._tls) for each in zip(self._ports, controllers, routes, strict=True)]
         for index, node in enumerate(self.nodes, start=1):
             node.configure(server_properties(index, ports, node.data, {} if self._light else BUSY))
         return str(cluster_id)

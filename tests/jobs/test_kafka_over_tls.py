@@ -1,0 +1,78 @@
+"""A Kafka that speaks TLS, and only to whom it knows: load, job, verdict and drill get at it, by both clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.rpc.certificates import LOOPBACK, Authority
+from twopc import cli
+from twopc.testing.broker_settings import TlsPort
+from twopc.testing.local_broker import LocalBroker
+from twopc.testing.ports import free_port
+from twopc.testing.topics import create_topic
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+
+JOB = """
+from twopc import Job, KafkaSink, KafkaSource
+
+access = {access!r}
+job = Job("sealed")
+job.source(KafkaSource("in", properties=access)).map(bytes.upper).sink(KafkaSink("out", properties=access))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Brokers that are reached with the settings of a file, or of the job's own properties, and not otherwise."""
+
+    bootstrap_servers: str
+    config: Path
+    job: Path
+    folder: Path
+
+    def twopc(self, command: str, *arguments: str) -> Any:
+        return CliRunner().invoke(cli.app, [command, *arguments, "-b", self.bootstrap_servers])
+
+
+@pytest.fixture(scope="module")
+def sealed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sealed]:
+    folder = tmp_path_factory.mktemp("tls")
+    authority = Authority(folder, "authority")
+    node, client = authority.issue("node", LOOPBACK), authority.issue("client", LOOPBACK)
+    identity, config, job = (folder / name for name in ("identity.pem", "client.properties", "sealed_job.py"))
+    identity.write_bytes(node.key.read_bytes() + node.cert.read_bytes())
+    access = {
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(authority.file),
+        "ssl.certificate.location": str(client.cert),
+        "ssl.key.location": str(client.key),
+    }
+    config.write_text("".join(f"{name}={value}\n" for name, value in access.items()))
+    job.write_text(JOB.format(access=access))
+    tls = TlsPort(free_port(), identity, authority.file)
+    with LocalBroker(folder / "kafka", tls=tls, light=True) as running:
+        for topic in ("in", "out"):
+            create_topic(running.bootstrap_servers, topic, 2)
+        yield Sealed(f"127.0.0.1:{tls.port}", config, job, folder)
+
+
+def test_load_job_verdict_and_drill_get_at_brokers_that_want_tls(
+    sealed: Sealed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("twopc.loading._folders", set())
+    config, checkpoints = ("--kafka-config", str(sealed.config)), ("--checkpoint-dir", str(sealed.folder / "chk"))
+    for step in (
+        ("produce", "--topic", "in", "--records", "500", "--keys", "10", *config),
+        ("run", str(sealed.job), "--host", "process", "--until-end", *checkpoints),
+        ("verify", "--map", str(sealed.job), *config),
+        ("drill", str(sealed.job), "--host", "process", "--scratch-dir", str(sealed.folder), *checkpoints, *config),
+    ):
+        done = sealed.twopc(*step)
+        assert done.exit_code == 0, f"{step[0]}: {done.output}"
