@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from twopc.cli import app
+from twopc.errors import ConfigurationError
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.ports import free_port
 
@@ -41,6 +42,25 @@ def test_stopping_what_does_not_run_is_no_error(data_dir: Path) -> None:
     assert (answer.exit_code, answer.stdout) == (0, f"not running in {data_dir}\n")
     answer = CliRunner().invoke(app, ["broker", "stop", "--data-dir", str(data_dir), "-o", "json"])
     assert json.loads(answer.stdout) == {"stopped": False, "data_dir": str(data_dir)}
+
+
+def test_a_running_broker_is_not_taken_for_one_at_another_port(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    broker = LocalBroker(data_dir, port=port)
+    monkeypatch.setattr(LocalBroker, "open", lambda _: broker)
+    monkeypatch.setattr(LocalBroker, "running", True)
+    start = ["broker", "start", "--data-dir", str(data_dir)]
+    assert CliRunner().invoke(app, start).stdout.splitlines()[-1] == f"127.0.0.1:{port}"
+    assert CliRunner().invoke(app, [*start, "--port", str(port)]).exit_code == 0
+    refused = CliRunner().invoke(app, [*start, "--port", str(port - 1)])
+    assert f"runs already, at 127.0.0.1:{port}" in str(refused.exception)
+
+
+def test_a_broker_is_not_started_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    refused = CliRunner().invoke(app, ["broker", "start", "--data-dir", str(tmp_path / "file")])
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "file is a file, and a broker needs a folder" in str(refused.exception)
 
 
 @pytest.mark.broker

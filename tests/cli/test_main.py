@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from twopc import cli
@@ -109,6 +112,37 @@ def test_help_shows_how_a_command_is_used(command: list[str]) -> None:
     assert answer.exit_code == 0
     example = " ".join(["twopc", *command])
     assert answer.stdout.count(example) > 1, "the usage line, and an example"
+
+
+def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command that does something, with the words that name it."""
+    names = command.list_commands(None) if hasattr(command, "list_commands") else ()
+    for name in names:
+        yield from leaves(command.get_command(None, name), (*path, name))
+    if not names:
+        yield path, command
+
+
+def test_every_command_has_an_example_that_can_be_pasted_as_it_is_shown() -> None:
+    for path, command in leaves(get_command(cli.app)):
+        shown = CliRunner().invoke(cli.app, [*path, "--help"], prog_name="twopc", terminal_width=80).stdout
+        lines = [re.sub(r"^\s*Examples?:\s*", "", line).strip() for line in command.help.splitlines()]
+        examples = [line for line in lines if line.startswith(" ".join(["twopc", *path]))]
+        assert examples, f"{path} has no example"
+        for example in examples:
+            assert example in shown
+
+
+def test_a_shell_can_complete_commands_and_options() -> None:
+    def completed(*words: str) -> list[str]:
+        asked = {"_TWOPC_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": f"{len(words) - 1}"}
+        return CliRunner().invoke(cli.app, [], prog_name="twopc", env=asked).stdout.split()
+
+    assert "--install-completion" in CliRunner().invoke(cli.app, ["--help"]).stdout
+    assert "--install-completion" not in CliRunner().invoke(cli.app, ["checkpoints", "--help"]).stdout
+    assert completed("twopc", "s") == ["savepoint", "stop", "state"]
+    assert completed("twopc", "checkpoints", "dis") == ["dispose"]
+    assert "--checkpoint-dir" in completed("twopc", "state", "list", "--check")
 
 
 def test_help_lists_every_command() -> None:

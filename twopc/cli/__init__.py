@@ -59,7 +59,6 @@ app = typer.Typer(
     name="twopc",
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -10,9 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from twopc.cli.output import Output, OutputOption
+from twopc.errors import ConfigurationError
 from twopc.testing.local_broker import LocalBroker
 
 NOT_RUNNING = 3
+PORT = 9092
 
 app = typer.Typer(
     help="Start and stop a real Kafka on this machine, for trying things out. Needs Java 17 or newer.",
@@ -26,7 +28,9 @@ DataDir = Annotated[Path, typer.Option("--data-dir", envvar="TWOPC_BROKER_DIR", 
 @app.command()
 def start(
     data_dir: DataDir,
-    port: Annotated[int, typer.Option(min=1, max=65_535, help="Where it listens, on loopback.")] = 9092,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65_535, help="Where it listens, on loopback.", show_default=str(PORT))
+    ] = None,
     brokers: Annotated[int, typer.Option(min=1, max=9, help="How many; they listen on PORT, PORT + 1, ...")] = 1,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -41,11 +45,20 @@ def start(
     logging.getLogger("twopc.testing").setLevel(logging.INFO)
     broker = LocalBroker.open(data_dir)
     if broker is not None and broker.running:
+        _refuse_other_port(broker, port)
         typer.echo(f"already running in {broker.data_dir}", err=True)
     elif broker is None or not broker.any_running:
-        broker = LocalBroker(data_dir, port=port, brokers=brokers)
+        broker = LocalBroker(data_dir, port=port or PORT, brokers=brokers)
     broker.start()
     typer.echo(json.dumps(_state(broker)) if output is Output.JSON else broker.bootstrap_servers)
+
+
+def _refuse_other_port(broker: LocalBroker, port: int | None) -> None:
+    if port is not None and not broker.bootstrap_servers.split(",")[0].endswith(f":{port}"):
+        raise ConfigurationError(
+            f"the broker in {broker.data_dir} runs already, at {broker.bootstrap_servers}: use that, or stop it before "
+            f"it is started at port {port}"
+        )
 
 
 @app.command()

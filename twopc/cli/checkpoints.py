@@ -30,7 +30,9 @@ from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 
-app = typer.Typer(help="List, show, verify, copy and dispose of completed checkpoints.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, show, verify, copy and dispose of completed checkpoints.", no_args_is_help=True, add_completion=False
+)
 
 
 @app.command(name="list")

@@ -146,7 +146,9 @@ def run(
     checkpoint, commits what was pre-committed, and reads on. SIGTERM and the first Ctrl-C take a last checkpoint and
     exit 0; a second Ctrl-C ends at once.
 
-    Example: twopc run upper.py --bootstrap-servers 127.0.0.1:9092 --checkpoint-dir checkpoints --until-end
+    \b
+    Example:
+      twopc run upper.py --bootstrap-servers 127.0.0.1:9092 --checkpoint-dir checkpoints --until-end
 
     Every option can also come from the environment: TWOPC_BOOTSTRAP_SERVERS, TWOPC_CHECKPOINT_DIR, ...
     """

@@ -25,6 +25,8 @@ def savepoint(
 
     A savepoint is a checkpoint that retention never deletes. Start from it with `twopc run JOB_FILE --from ID`.
 
-    Example: twopc savepoint late-flights --label before-1.2 --checkpoint-dir checkpoints
+    \b
+    Example:
+      twopc savepoint late-flights --label before-1.2 --checkpoint-dir checkpoints
     """
     ask_for_checkpoint(door, job, CheckpointKind.SAVEPOINT, label, timeout, output)

@@ -71,6 +71,8 @@ class LocalBroker(Broker):
             ports = json.loads((data_dir / "cluster.json").read_text())["ports"]
         except FileNotFoundError:
             return None
+        except NotADirectoryError as error:
+            raise ConfigurationError(f"{data_dir} is a file, and a broker needs a folder: name another") from error
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(f"{data_dir}/cluster.json can't be read ({error}): delete {data_dir}") from error
         broker = cls(data_dir, brokers=len(ports))
@@ -154,7 +156,12 @@ class LocalBroker(Broker):
                 )
 
     def _configure(self) -> str:
-        self.data_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self.data_dir} can't be made ({error.strerror}): name another folder"
+            ) from error
         file = self.data_dir / "cluster.json"
         stored = json.loads(file.read_text()) if file.exists() else None
         if stored is not None and len(stored["ports"]) != len(self.nodes):
