@@ -14,6 +14,7 @@ from kafka import KafkaAdminClient, errors
 
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.kafka.reachable import await_reachable
+from twopc.kafka.tls_trouble import tls_trouble
 
 # Silent unless the application listens; and at DEBUG it would log its settings, passwords included.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -75,14 +76,20 @@ class Connection:
             )
         except Exception as error:
             spoken = self._config.get("security_protocol", "PLAINTEXT")
-            raise failure_of(error, f"{self.servers} over {spoken}") from error
+            said = f"{self.servers} over {spoken}"
+            if isinstance(error, errors.KafkaTimeoutError):
+                trouble = next(filter(None, (tls_trouble(each, self._config) for each in self.servers.split(","))), "")
+                if trouble:
+                    # A broker that is about to come back fails in this way too: it is worth asking again.
+                    raise Unavailable(f"the Kafka brokers at {said} can't be talked to: {trouble}") from error
+            raise failure_of(error, said) from error
 
 
 def failure_of(error: Exception, servers: str) -> TwoPhaseCommitError:
     """What an error of kafka-python means to whoever asked."""
     if isinstance(error, TwoPhaseCommitError):
         return error
-    detail = f"{type(error).__name__}: {error}"
+    detail = str(error) if isinstance(error, errors.KafkaError) else f"{type(error).__name__}: {error}"
     if isinstance(error, (errors.AuthorizationError, errors.SaslAuthenticationFailedError)):
         return ConfigurationError(
             f"the Kafka brokers at {servers} refuse access ({detail}): check credentials and ACLs"
