@@ -26,3 +26,13 @@ def test_it_ends_soon_after_its_parent_was_killed() -> None:
     while psutil.pid_exists(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not psutil.pid_exists(child)
+
+
+def test_it_ends_at_once_if_its_parent_had_ended_before_it_could_look() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait(timeout=PATIENCE_SECONDS)
+    late = f"import time; from twopc.orphan import end_with_parent; end_with_parent({gone.pid}); time.sleep(60)"
+    done = subprocess.run(
+        [sys.executable, "-c", late], stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
+    assert (done.returncode, f"parent process {gone.pid} has ended" in done.stderr) == (70, True)

@@ -19,9 +19,12 @@ CHECK_SECONDS = 0.5
 
 
 @cache
-def end_with_parent() -> None:
-    """From now on, end this process soon after its parent process has ended, as if it had been killed."""
-    parent = os.getppid()
+def end_with_parent(started_by: int | None = None) -> None:
+    """From now on, end this process soon after its parent process has ended, as if it had been killed.
+
+    `started_by` is the parent's process id, where it is known: the parent may have ended before this is called.
+    """
+    parent = os.getppid() if started_by is None else started_by
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,4 +1,4 @@
-"""`python -m twopc.worker JOB_FILE`: one subtask in a process of its own; its spec comes as JSON on standard input."""
+"""`python -m twopc.worker JOB_FILE PARENT`: one subtask in a process of its own; its spec is JSON on standard input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _on_term(_number: int, _frame: FrameType | None) -> None:
 
 def main() -> int:
     """Run the subtask; its error has been told to the coordinator already, so it is only logged here."""
-    end_with_parent()
+    end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGTERM, _on_term)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s subtask: %(message)s")
     spec = SubtaskSpec.from_json(json.load(sys.stdin))

@@ -150,6 +150,16 @@ def test_a_timeout_longer_than_the_brokers_allow_is_refused() -> None:
         checked_timeout_ms(RunSettings(transaction_timeout_ms=1_000_000), 900_000)
 
 
+def test_a_job_that_is_never_restarted_by_itself_needs_no_time_for_restarts() -> None:
+    never, none = RunSettings(restart_strategy="none"), RunSettings(restart_attempts=0)
+    assert restart_budget_ms(never) == restart_budget_ms(none)
+
+
+def test_a_fixed_delay_does_not_grow_in_the_restart_budget() -> None:
+    fixed = RunSettings(restart_strategy="fixed-delay", restart_attempts=10)
+    assert restart_budget_ms(fixed) < restart_budget_ms(RunSettings(restart_attempts=10))
+
+
 def test_the_restart_budget_grows_with_the_attempts() -> None:
     few, many = RunSettings(restart_attempts=1), RunSettings(restart_attempts=9)
     assert restart_budget_ms(many) > restart_budget_ms(few)

@@ -130,3 +130,10 @@ def test_a_database_written_in_the_mode_that_unpickles_is_refused(tmp_path: Path
     foreign.close()
     with pytest.raises(CheckpointCorrupted):
         RocksDBBackend.open_restored(tmp_path / "db")
+
+
+def test_a_state_whose_folder_a_later_attempt_has_deleted_closes_without_an_error(tmp_path: Path) -> None:
+    backend = RocksDBBackend.open_fresh(tmp_path / "db")
+    backend.put_many(Family.KEYED, [(b"key", b"value")])
+    shutil.rmtree(tmp_path / "db")
+    backend.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -66,7 +67,7 @@ class ProcessHost:
 
     def _start(self, spec: SubtaskSpec) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "twopc.worker", self._job_file],
+            [sys.executable, "-m", "twopc.worker", self._job_file, str(os.getpid())],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )

@@ -21,9 +21,10 @@ def bootstrap_servers_of(own: str | None, settings: RunSettings) -> str:
 def restart_budget_ms(settings: RunSettings) -> int:
     """Return the longest that all restarts in a row may keep the job down."""
     delay, total = settings.restart_delay_ms, 0
-    for _ in range(settings.restart_attempts):
+    for _ in range(0 if settings.restart_strategy == "none" else settings.restart_attempts):
         total += delay + SUBMIT_MS // 10
-        delay = min(2 * delay, settings.restart_delay_max_ms)
+        if settings.restart_strategy == "exponential-delay":
+            delay = min(2 * delay, settings.restart_delay_max_ms)
     return total + SUBMIT_MS
 
 

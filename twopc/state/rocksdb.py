@@ -15,6 +15,7 @@ Invariants:
 from __future__ import annotations
 
 import errno
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ from twopc.state.backend import Family, StateBackend
 from twopc.state.changes import ChangeLog, Changes, changes_in
 from twopc.state.layout import after_prefix
 from twopc.state.rocksdb_options import database_options, without_log
+
+log = logging.getLogger(__name__)
 
 _SENTINEL_KEY = b"twopc-snapshot"
 _SENTINEL_VALUE = b"1"
@@ -184,9 +187,12 @@ class RocksDBBackend(StateBackend):
     def close(self) -> None:
         self._handles.clear()
         # A family keeps the database, and its lock, open as long as it is open itself.
-        for family in self._families.values():
-            family.close()
-        self._db.close()
+        for part in (*self._families.values(), self._db):
+            try:
+                part.close()
+            except Exception as error:  # noqa: BLE001 - rocksdict raises nothing else
+                # Nothing here is read again, and a later attempt may have deleted it: it must hide no other error.
+                log.info("closing the state in %s: %s", self._folder, error)
 
     def _flush(self) -> None:
         try:
