@@ -104,6 +104,11 @@ def test_html_is_one_file_that_runs_and_fetches_nothing() -> None:
     assert not any(word in page for word in ("<script", "src=", "href=", "url(", "@import"))
 
 
+def test_a_drill_that_never_ran_the_job_has_no_rate_to_draw() -> None:
+    assert "Records written a second" in report.html(RESULT)
+    assert "Records written a second" not in report.html(replace(RESULT, rates=()))
+
+
 def test_html_escapes_what_it_did_not_write() -> None:
     page = report.html(RESULT)
     assert "<b>" not in page

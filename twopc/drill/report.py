@@ -81,7 +81,11 @@ def html(result: DrillResult) -> str:
     parts += [
         heading("Timeline"),
         lanes("What happened", marks, since, until=result.seconds),
-        line_chart("Records written a second", rates, since, "records/s", over=(0.0, result.seconds)),
+    ]
+    if result.rates:
+        # Over the same time, so that it can be read against what happened.
+        parts.append(line_chart("Records written a second", rates, since, "records/s", over=(0.0, result.seconds)))
+    parts += [
         table(("s", "lane", ""), [(f"{each.at:.2f}", each.kind, each.text) for each in result.timeline]),
         heading("Settings"),
         facts(result.settings),
