@@ -66,7 +66,8 @@ class Environment:
             self._install_packages()
             self._packages.write()
         if not self._project.fits():
-            self._pip("--no-deps", "--editable", self.root)
+            # As a folder on the path: type checkers don't see what setuptools' import hook finds.
+            self._pip("--no-deps", "--config-settings", "editable_mode=compat", "--editable", self.root)
             self._project.write()
 
     def _works(self) -> bool:

@@ -55,6 +55,15 @@ def test_the_package_that_builds_the_others_is_installed_before_them(
     assert (checkout.folder / "build-requirements.txt").read_text() == "".join(entry_of("setuptools", LOCK))
 
 
+def test_the_project_is_installed_where_type_checkers_find_it(
+    checkout: Environment, commands: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str | Path, ...]] = []
+    monkeypatch.setattr(checkout, "_pip", lambda *arguments: asked.append(arguments))
+    checkout.ensure()
+    assert asked[-1] == ("--no-deps", "--config-settings", "editable_mode=compat", "--editable", checkout.root)
+
+
 def test_a_second_run_has_nothing_to_do(checkout: Environment, commands: list[str]) -> None:
     checkout.ensure()
     commands.clear()
