@@ -128,3 +128,8 @@ def test_an_open_transaction_into_a_recreated_topic_is_lost_by_the_topics_name()
     verdict = judge(RECORDED, replace(EVIDENCE, topic_ids={"out": "id-2"}))
     assert isinstance(verdict, Lost)
     assert "topic out was deleted and created again" in verdict.why
+
+
+@given(evidence)
+def test_a_transaction_that_wrote_to_no_topic_is_never_lost(known: Evidence) -> None:
+    assert not isinstance(judge(replace(RECORDED, topic_ids={}), known), Lost)

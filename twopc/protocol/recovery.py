@@ -5,7 +5,7 @@ Invariants:
 - Commit is said only of the very transaction that was recorded: same producer id, same producer epoch, same start time,
   still open. A producer keeps its id and epoch over all its transactions, so anything less commits the wrong one.
 - Lost is said only when the broker, or the lack of any evidence, leaves nothing else; it always says why, and whether
-  it is certain that none of it was or will be committed.
+  it is certain that none of it was or will be committed. Never of one that wrote to no topic: nothing of it is missing.
 - An error code is not evidence: none enters here.
 """
 
@@ -97,6 +97,13 @@ Verdict = Commit | AlreadyCommitted | Lost | Wait
 
 def judge(recorded: Recorded, evidence: Evidence) -> Verdict:
     """Return what to do about the transaction."""
+    verdict = _judge_fate(recorded, evidence)
+    if isinstance(verdict, Lost) and not recorded.topic_ids:
+        return AlreadyCommitted("it held positions only, and no output that could be missing")
+    return verdict
+
+
+def _judge_fate(recorded: Recorded, evidence: Evidence) -> Verdict:
     described = evidence.described
     if described is not None and described.start_ms == recorded.start_ms:
         verdict = _judge_itself(recorded, described, evidence)
