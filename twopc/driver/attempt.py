@@ -7,9 +7,11 @@ import time
 from collections.abc import Sequence
 
 from twopc import errors
+from twopc.checkpoint_reference import LATEST
 from twopc.config import RunSettings
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
+from twopc.driver.fresh_start import emptied
 from twopc.driver.host import Host, Stage
 from twopc.driver.recovery import Planner, Recovered, assign, recover
 from twopc.driver.signals import StopSignals
@@ -140,6 +142,8 @@ class Attempt:
         self._watch.recovered(context.attempt, started, recovered)
         splits = self._planner.plan(self._client, context, started, recovered.restored)
         snapshots = () if recovered.restored is None else recovered.restored.snapshots
+        if recovered.restored is None and self._settings.restore_from == LATEST:
+            _warn(emptied(self._definition.state_serdes, splits, self._settings.checkpoint_dir))
         assigned = assign(splits, context.parallelism)
         _log_idle(assigned)
         group = group_of_transactions(self._definition, context)
@@ -218,6 +222,11 @@ def _log_recovery(started: StartedAttempt, recovered: Recovered) -> None:
         log.info("transaction %s: %s (%s)", item.committable.name, item.outcome.value, item.evidence)
     for name in _shown(recovered.lingering):
         log.info("lingering transaction %s: aborted", name)
+
+
+def _warn(said: str | None) -> None:
+    if said is not None:
+        log.warning(said)
 
 
 def _log_idle(assigned: Sequence[Sequence[Split]]) -> None:
