@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,10 +17,12 @@ from twopc.driver.recovery import Planner, assign
 from twopc.driver.signals import StopSignals
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
+from twopc.operators.steps import StatefulMap
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, Position, TopicPartition
 from twopc.rpc.job_client import JobClient, StartedAttempt
+from twopc.serde import Json
 from twopc.sink import JobContext, Settled
 from twopc.source import Split
 
@@ -63,6 +66,9 @@ class EmptySink:
 
     def abort_lingering(self, context: JobContext) -> list[str]:
         return []
+
+    def cluster(self, context: JobContext) -> None:
+        return None
 
 
 class FailingPlanner(Planner):
@@ -129,3 +135,47 @@ def test_a_restart_says_which_attempt_it_goes_on_from() -> None:
     with pytest.raises(AttemptFailed):
         attempt_that_meets(Unavailable("gone"), client).run("latest", AttemptId(2), first.value)
     assert client.restarted == [NO_ATTEMPT, STARTED.attempt]
+
+
+class PlannedAt(Planner):
+    """Every partition is begun at this position."""
+
+    def __init__(self, position: int) -> None:
+        self._splits = [Split(TopicPartition("in", 0), "id", Position(position), None)]
+
+    def plan(self, *_: object) -> list[Split]:
+        return self._splits
+
+
+class FirstStart(Client):
+    """A coordinator that knows no checkpoint of the job."""
+
+    def start_attempt(self, *_: object, restart_of: AttemptId, **__: object) -> StartedAttempt:
+        return StartedAttempt(AttemptId(1), None, None, frozenset(), earlier_attempts=False)
+
+
+class NoHost:
+    def submit(self, *_: object) -> None:
+        raise Unavailable("no host")
+
+
+@pytest.mark.parametrize(("asked", "warnings"), [("latest", 1), ("none", 0)])
+def test_states_that_begin_empty_in_the_middle_of_the_input_are_pointed_out_unless_that_was_asked(
+    asked: str, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    nothing: Any = None
+    source = SimpleNamespace(group=lambda _: None)
+    counting = StatefulMap(lambda state, value: (state, value), "count", Json())
+    attempt = Attempt(
+        JobDefinition("flights", cast(Any, source), (counting,), cast(Any, EmptySink())),
+        RunSettings(restore_from=asked),
+        cast(JobClient, FirstStart(newer_attempt=False)),
+        CoordinatorAddress("127.0.0.1:1", "", None),
+        cast(Host, NoHost()),
+        PlannedAt(7),
+        cast(EventWatch, Watch()),
+        cast(StopSignals, nothing),
+    )
+    with pytest.raises(AttemptFailed, match="no host"):
+        attempt.run(asked, AttemptId(2), None)
+    assert sum("begin empty" in message for message in caplog.messages) == warnings
