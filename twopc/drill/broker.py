@@ -33,7 +33,7 @@ READER_GROUP = f"{PREFIX}reader"
 """No offset is ever committed to it, so it never exists."""
 
 _TIMEOUT_SECONDS = 30.0
-_STALL_SECONDS = 60.0
+_STALL_SECONDS = 30.0
 _POLL_SECONDS = 0.2
 _BATCH = 2_000
 
@@ -108,10 +108,21 @@ class Cluster:
             admin.delete_consumer_groups([group])[group].result(_TIMEOUT_SECONDS)
 
     def read(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> Iterator[Row]:
-        """Yield the committed records from each start up to each end; raise Unavailable if none come."""
-        splits = [Split(each, "", Position(starts[each]), Position(end)) for each, end in sorted(ends.items())]
-        config = consumer_config(self._config["bootstrap.servers"], READER_GROUP, self.access)
-        yield from (row for batch in batches(KafkaReader(config, BYTES, BYTES, splits)) for row in batch.rows)
+        """Yield the committed records from each start up to each end; raise Unavailable if none come.
+
+        A reader that gets no more is made anew once, where it stands: one was seen to wait for an answer that was lost.
+        """
+        at: dict[TopicPartition, int] = dict(starts)
+        for last in (False, True):
+            reader = self._reader(at, ends)
+            try:
+                for batch in batches(reader):
+                    at |= {each.partition: each.position for each in reader.positions()}
+                    yield from batch.rows
+                return
+            except Unavailable:
+                if last:
+                    raise
 
     def whose(self, ranges: Ranges) -> Owners:
         """Return whose the records of these ranges are; their ends were asked for before."""
@@ -121,6 +132,11 @@ class Cluster:
         """Return what a read_committed reader sees of these ranges, each record with its transaction."""
         starts = {each: first for each, (first, _) in ranges.items()}
         return [attributed(row, whose) for row in self.read(starts, {each: end for each, (_, end) in ranges.items()})]
+
+    def _reader(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> SourceReader:
+        splits = [Split(each, "", Position(starts[each]), Position(end)) for each, end in sorted(ends.items())]
+        config = consumer_config(self._config["bootstrap.servers"], READER_GROUP, self.access)
+        return KafkaReader(config, BYTES, BYTES, splits)
 
     @staticmethod
     def _log_end(consumer: Consumer, partition: TopicPartition) -> int:

@@ -1,0 +1,68 @@
+"""What a drill reads it reads to the end, though a reader of its may get stuck; and once only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from twopc.drill.broker import Cluster
+from twopc.errors import Unavailable
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import Position, TopicPartition
+from twopc.record import Batch
+from twopc.source import Split
+
+PLACE, OTHER = TopicPartition("out", 0), TopicPartition("out", 1)
+ENDS = {PLACE: Position(6), OTHER: Position(0)}
+
+
+@dataclass
+class Reader:
+    """Hands over two offsets at a time, `most` times, and then nothing any more."""
+
+    splits: Sequence[Split]
+    most: int
+    at: dict[TopicPartition, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.at = {each.partition: each.start for each in self.splits}
+
+    def finished(self) -> bool:
+        return all(self.at[each.partition] >= ENDS[each.partition] for each in self.splits)
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        if not self.most:
+            return None
+        self.most -= 1
+        first = self.at[PLACE]
+        self.at[PLACE] = first + 2
+        return cast(Batch, SimpleNamespace(rows=[first, first + 1]))
+
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        return tuple(PartitionPosition(each, "", Position(at)) for each, at in self.at.items())
+
+    def close(self) -> None:
+        pass
+
+
+def read(monkeypatch: pytest.MonkeyPatch, *most: int) -> list[Any]:
+    """What is read where the first reader, the second, and so on hand over so often and then get stuck."""
+    patience = list(most)
+    monkeypatch.setattr("twopc.drill.broker.ControlClient", lambda *_: None)
+    monkeypatch.setattr("twopc.drill.broker._STALL_SECONDS", 0.01)
+    monkeypatch.setattr("twopc.drill.broker.KafkaReader", lambda _, __, ___, splits: Reader(splits, patience.pop(0)))
+    return list(Cluster("there:1", {}).read({PLACE: 0, OTHER: 0}, ENDS))
+
+
+@pytest.mark.parametrize("most", [(3,), (1, 2), (0, 3)])
+def test_a_reader_that_got_stuck_is_made_anew_where_it_stood(monkeypatch: pytest.MonkeyPatch, most: Any) -> None:
+    assert read(monkeypatch, *most) == [0, 1, 2, 3, 4, 5]
+
+
+def test_where_the_next_gets_stuck_too_the_brokers_give_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Unavailable, match="nothing more came"):
+        read(monkeypatch, 1, 1)
