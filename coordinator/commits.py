@@ -8,7 +8,6 @@ Invariants:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from twopc.protocol.completed import CompletedCheckpoint
@@ -24,14 +23,14 @@ class Progression:
 
     def __init__(self, parallelism: int) -> None:
         self._of: dict[SubtaskIndex, CheckpointId] = {}
-        self._standing_at = Counter({NO_CHECKPOINT: parallelism})
+        self._standing_at = {NO_CHECKPOINT: parallelism}
 
     def advance(self, subtask: SubtaskIndex, checkpoint_id: CheckpointId) -> None:
         before = self.of(subtask)
         if checkpoint_id <= before:
             return
         self._of[subtask] = checkpoint_id
-        self._standing_at[checkpoint_id] += 1
+        self._standing_at[checkpoint_id] = self._standing_at.get(checkpoint_id, 0) + 1
         self._standing_at[before] -= 1
         if not self._standing_at[before]:
             del self._standing_at[before]

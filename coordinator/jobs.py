@@ -71,10 +71,10 @@ class Outlet(Protocol):
 class _Job:
     """One loaded job: what is durable, and what decides."""
 
-    def __init__(self, name: str, storage: Storage) -> None:
+    def __init__(self, name: str, ledger: Ledger) -> None:
         self.name = name
-        self.ledger = Ledger(name, storage)
-        self.core = Core(name, self.ledger.state)
+        self.ledger = ledger
+        self.core = Core(name, ledger.state)
 
 
 class Jobs:
@@ -150,14 +150,14 @@ class Jobs:
                 self._drive(job, Tick())
 
     def _claim(self, name: str, request: AttemptRequested) -> StartedAttempt:
-        found = self._load(name)
-        refuse_outrun(found.core.state, request)
-        job = self._jobs.setdefault(name, found)
-        if job.core.phase is Phase.FENCED or job.core.state != found.core.state:
-            if job.core.serves:
+        ledger = self._read(name)
+        refuse_outrun(ledger.state, request)
+        job = self._jobs.get(name)
+        if job is None or job.core.phase is Phase.FENCED or job.core.state != ledger.state:
+            if job is not None and job.core.serves:
                 self._drive(job, LedgerLost(f"another coordinator has owned job {name!r} in between"))
-            job = self._jobs[name] = found
-        job.ledger = found.ledger
+            job = self._jobs[name] = _Job(name, ledger)
+        job.ledger = ledger
         latest, restored = read_back(job.ledger, request.restore_from)
         completed = job.core.state.find(latest.checkpoint_id) if latest is not None else None
         ran_before = job.core.state.attempt is not None
@@ -174,14 +174,15 @@ class Jobs:
         )
 
     def _job(self, name: str) -> _Job:
-        if name not in self._jobs:
-            self._jobs[name] = self._load(name)
-        return self._jobs[name]
+        job = self._jobs.get(name)
+        if job is None:
+            job = self._jobs[name] = _Job(name, self._read(name))
+        return job
 
-    def _load(self, name: str) -> _Job:
+    def _read(self, name: str) -> Ledger:
         storage = self._storage_of(checked_name("job", name))
         try:
-            return _Job(name, storage)
+            return Ledger(name, storage)
         except OSError as error:
             raise Unavailable(f"the ledger of job {name!r} can't be read: {error.strerror}") from error
 

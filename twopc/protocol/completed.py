@@ -57,12 +57,8 @@ class CompletedCheckpoint:
         if not news:
             return self
         completed_ms = fact.completed_ms if fact.checkpoint_id == self.checkpoint_id else 0
-        return replace(
-            self,
-            confirmed=self.confirmed | news,
-            completed_ms=completed_ms or self.completed_ms,
-            confirmed_ms=fact.confirmed_ms,
-        )
+        known_ms = completed_ms or self.completed_ms
+        return CompletedCheckpoint(self.record, self.confirmed | news, self.losses, known_ms, fact.confirmed_ms)
 
     def settle(self, loss: LossSettled) -> CompletedCheckpoint:
         return replace(self, losses=(*self.losses, loss))

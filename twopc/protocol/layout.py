@@ -22,6 +22,7 @@ _ENTRY = re.compile(r"([0-9]{12})\.json")
 _CHECKPOINT = re.compile(r"chk-([1-9][0-9]*)")
 
 
+@lru_cache(2_048)
 def entry_name(sequence: int) -> str:
     """The file name of one ledger entry."""
     return f"{sequence:012d}.json"

@@ -9,7 +9,7 @@ Invariants, checked as each fact is applied:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from twopc.errors import CheckpointCorrupted, ForeignFile, ProtocolViolation
@@ -120,16 +120,16 @@ class LedgerState:
                 return self._with(tuple(settled))
             case StartsPlanned():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} plans, {self.current} runs")
-                return replace(self, planned=fact)
+                return LedgerState(self.attempt, self.ended, self.stop, self.last_reserved, self.completed, fact)
             case StopRequested():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} is stopped, {self.current} runs")
-                return replace(self, stop=fact)
+                return LedgerState(self.attempt, self.ended, fact, self.last_reserved, self.completed, self.planned)
             case CheckpointsDisposed():
                 kept = tuple(each for each in self.completed if each.checkpoint_id not in fact.forgotten)
                 return self._with(kept)
             case AttemptEnded():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} ends, {self.current} runs")
-                return replace(self, ended=fact)
+                return LedgerState(self.attempt, fact, self.stop, self.last_reserved, self.completed, self.planned)
             case _:
                 assert_never(fact)
 

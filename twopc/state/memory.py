@@ -11,13 +11,14 @@ from twopc.state.backend import Family, StateBackend
 
 _KIND = "memory-state"
 _FILE = "state.json"
+_FAMILIES = tuple(Family)
 
 
 class MemoryBackend(StateBackend):
     """State in dicts; a snapshot is one file."""
 
     def __init__(self) -> None:
-        self._families: dict[Family, dict[bytes, bytes]] = {family: {} for family in Family}
+        self._families: dict[Family, dict[bytes, bytes]] = {family: {} for family in _FAMILIES}
         self._open = True
 
     @classmethod
@@ -35,7 +36,7 @@ class MemoryBackend(StateBackend):
         except OSError as error:
             raise CheckpointCorrupted(f"{path} can't be read, so no state can be restored from it: {error}") from error
         backend = cls()
-        for family in Family:
+        for family in _FAMILIES:
             backend._families[family] = {bytes.fromhex(key): bytes.fromhex(value) for key, value in body[family.value]}
         return backend
 
@@ -67,7 +68,7 @@ class MemoryBackend(StateBackend):
         return len(self._of(Family.KEYED))
 
     def freeze(self) -> FrozenMemory:
-        return FrozenMemory({family: list(self.scan(family)) for family in Family})
+        return FrozenMemory({family: list(self.scan(family)) for family in _FAMILIES})
 
     def close(self) -> None:
         self._open = False
@@ -84,7 +85,7 @@ class FrozenMemory:
         self._items = items
 
     def write(self, folder: Path) -> None:
-        body = {family.value: [[key.hex(), value.hex()] for key, value in self._items[family]] for family in Family}
+        body = {family.value: [[key.hex(), value.hex()] for key, value in self._items[family]] for family in _FAMILIES}
         try:
             folder.mkdir(mode=0o700)
             (folder / _FILE).write_bytes(encode_fact(_KIND, body))

@@ -26,6 +26,7 @@ from coordinator.catching_up import CatchingUp
 from coordinator.checkpoint import PendingCheckpoint
 from coordinator.core import Core
 from coordinator.events import Stored
+from twopc.crashpoints import CrashPoint
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.resume import settle
@@ -313,6 +314,8 @@ EXPIRING = {
     "fault_phase_ms": 5_000,
 }
 
+LONG_LIVED = {"kill_delay_ms": 20_000, "fault_phase_ms": 3_000, "crash_at_point": 0.01, "broker_away_every_ms": 0}
+
 MUTANTS = (
     Mutant("a trigger is taken whatever its id", _around(SubtaskState, "on", _any_trigger), {"duplicates": 0.2}),
     Mutant("a completion commits its own checkpoint only", _around(SubtaskState, "on", _only_exactly)),
@@ -320,7 +323,7 @@ MUTANTS = (
     Mutant(
         "closing aborts what is pre-committed",
         _around(Subtask, "_abort_open", _abort_at_close),
-        {"crash_at_point": 0.03, "broker_away_every_ms": 0},
+        {"aimed_at": CrashPoint.DRIVER_BEFORE_SETTLE, "aimed_pauses": True, **LONG_LIVED},
     ),
     Mutant("ids are initialised before settling", instead(twopc.testing.simulation.driver, "recover", _sweep_first)),
     Mutant("a slot is used again when pre-committed", _around(SlotPool, "pre_committed", _free_at_pre_commit)),

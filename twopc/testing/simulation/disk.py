@@ -1,23 +1,18 @@
-"""The disks: of the checkpoint folder, which outlives every process, and of local work, in memory."""
+"""The disk of the checkpoint folder, which outlives every process."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import re
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from coordinator.storage import FolderStorage
-from twopc import files
 from twopc.crashpoints import CrashPoint, reached
-from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
-from twopc.protocol.facts import StateHandle
-from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
-from twopc.protocol.layout import LEDGER, TWINS, metadata_path, subtask_folder
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
+from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_folder, metadata_path
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointsDisposed, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_state import decode_entry
-from twopc.testing.simulation.filesystem import Folder, SimFileSystem, SimPath
+from twopc.testing.simulation.filesystem import File, Folder, SimFileSystem, SimPath
 from twopc.testing.simulation.process import Crashed
 from twopc.testing.simulation.world import World
 
@@ -25,6 +20,7 @@ STATE_FILE = "state.json"
 ENOUGH_FOR_THE_KIND = 200
 _IN_LEDGER = f"{LEDGER}/"
 _FOLLOWED = (CheckpointCompleted, CommittablesConfirmed, LossSettled, CheckpointsDisposed)
+_BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDINATOR_METADATA_UNNAMED)
 _KIND = re.compile(f'"kind":"(?:{"|".join(each.KIND for each in _FOLLOWED)})"'.encode())
 
 
@@ -42,10 +38,12 @@ class CheckpointFolder(FolderStorage):
         self._bases: dict[CheckpointId, set[CheckpointId]] = {}
         self._doubtful = NO_CHECKPOINT
         self.rotten = ""
-        faults = world.faults
-        self._may_refuse = bool(faults.crash_at_write or faults.fsync_fails or faults.disk_full)
         self._disk = SimFileSystem(self._refuses, self._named)
-        self.top = self._disk.root
+        self.top = self._doubtful_at = self._disk.root
+        faults = world.faults
+        self._at_sync = (faults.crash_at_write, faults.fsync_fails)
+        self._at_write = (faults.crash_at_write, faults.disk_full)
+        self._entries, self._twin_entries = self.top / LEDGER, self.top / TWINS
         root: Any = self.top
         super().__init__(root)
 
@@ -64,8 +62,7 @@ class CheckpointFolder(FolderStorage):
         self.world.note("disk", "LOSES POWER")
         self.world.coverage["power failed"] += 1
         self._disk.lose_power(strike)
-        self._outstanding.pop(self._doubtful, None)
-        self.savepoints.discard(self._doubtful)
+        self._forget_what_is_gone()
 
     def rot(self, strike: int) -> None:
         self.rotten = self.rotten or self._disk.flip_a_bit(strike).replace(f"{TWINS}/", _IN_LEDGER)
@@ -83,30 +80,77 @@ class CheckpointFolder(FolderStorage):
         process = world.lane.process if world.lane is not None else None
         if process is not None and not process.alive:
             raise Crashed
-        if what == "remove" or world.calm or not self._may_refuse:
+        if process is None or what == "remove" or world.calm:
             return
+        dice = world.dice
+        crash, refusal = self._at_sync if what == "sync" else self._at_write
+        if not crash and not refusal:
+            return
+        where = process.name
+        nth = dice.occasion("at the disk", where)
+        if world.only is None:
+            either = crash + refusal
+            if dice.spares(either):
+                return
+            crash, refusal = crash / either, 1.0
         path = path.partition("/.")[0]  # temporary names are made by chance, and no trace may depend on that
-        if process is not None and world.strikes("crash at a write", world.faults.crash_at_write):
+        if dice.throw_at(nth, "crash at a write", where, crash):
             world.coverage["crash at a write"] += 1
             world.kill(process, f"at the {what} of {path}")
             raise Crashed
         if what == "sync":
-            if world.strikes("fsync fails", world.faults.fsync_fails):
+            if dice.throw_at(nth, "fsync fails", where, refusal):
                 world.note("disk", "FSYNC FAILS", path)
                 raise OSError(errno.EIO, "Input/output error")
-        elif world.strikes("disk full", world.faults.disk_full):
+        elif dice.throw_at(nth, "disk full", where, refusal):
             world.note("disk", "FULL", path)
             raise OSError(errno.ENOSPC, "No space left on device")
 
     def create_once(self, name: str, data: bytes) -> None:
+        path = self.top / name
+        if self.world.calm and (path.parent is not self._entries or self._twin_entries.node is not None):
+            self._create_at_once(path, File(data, data))
+            return
         try:
             super().create_once(name, data)
         except OSError:
-            if self._disk.find(name) is None:
-                self._outstanding.pop(self._doubtful, None)
-                self.savepoints.discard(self._doubtful)
+            self._forget_what_is_gone()
             raise
         self._doubtful = NO_CHECKPOINT
+
+    def _forget_what_is_gone(self) -> None:
+        """The completion record that was stored last may not have lasted."""
+        if self._doubtful_at.node is None:
+            self._outstanding.pop(self._doubtful, None)
+            self.savepoints.discard(self._doubtful)
+
+    def _create_at_once(self, path: SimPath, file: File) -> None:
+        """In the calm phase no step of it can fail, or be the last, but for the places that faults are aimed at."""
+        self._refuses("name", path.text)
+        if path.parent is self._entries:
+            path.add(file)
+            twin = self._twin_entries / path.name
+            if twin.node is None:
+                twin.add(file)
+            self._doubtful = NO_CHECKPOINT
+            return
+        if path.parent.node is None:
+            path.parent.add(Folder())
+        checkpoint = checkpoint_of_folder(path.parent.name) or NO_CHECKPOINT
+        for point in _BEFORE_THE_NAME:
+            reached(point, checkpoint=checkpoint)
+        path.add(file)
+        reached(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint=checkpoint)
+
+    def delete(self, name: str) -> None:
+        if not (self.world.calm and name.startswith(_IN_LEDGER)):
+            super().delete(name)
+            return
+        self._refuses("remove", name)
+        name = name[len(_IN_LEDGER) :]
+        for path in (self._twin_entries / name, self._entries / name):
+            if path.node is not None:
+                path.remove()
 
     def _named(self, path: str, data: bytes) -> None:
         """A file is there for all to see: who reads an entry of the ledger acts on it, durable or not."""
@@ -121,7 +165,7 @@ class CheckpointFolder(FolderStorage):
                 names = {name for each in record.committables for name in each}
                 self.completed_names |= names
                 self._outstanding[checkpoint_id] = names
-                self._doubtful = checkpoint_id
+                self._doubtful, self._doubtful_at = checkpoint_id, self._disk.path(path)
                 if record.kind.is_savepoint:
                     self.savepoints.add(checkpoint_id)
             case CommittablesConfirmed(names=confirmed):
@@ -151,96 +195,3 @@ class CheckpointFolder(FolderStorage):
         needed = self.savepoints.union(each for each in self._outstanding if each >= confirmed)
         needed = needed.union(*(self._bases.get(each, set()) for each in needed))
         return tuple(each for each in sorted(needed) if self._disk.find(metadata_path(each)) is None)
-
-
-class LocalPath:
-    """As `pathlib.Path`, on one process's disk of local work: what the state of a subtask asks of a path."""
-
-    __slots__ = ("_files", "_name")
-
-    def __init__(self, files: dict[str, bytes], name: str) -> None:
-        self._files = files
-        self._name = name
-
-    def __truediv__(self, name: str) -> LocalPath:
-        return LocalPath(self._files, f"{self._name}/{name}")
-
-    def __str__(self) -> str:
-        return self._name
-
-    @property
-    def parent(self) -> LocalPath:
-        return LocalPath(self._files, self._name.rpartition("/")[0])
-
-    def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
-        """Folders need no making here."""
-
-    def write_bytes(self, data: bytes) -> int:
-        self._files[self._name] = data
-        return len(data)
-
-    def read_bytes(self) -> bytes:
-        return self._files[self._name]
-
-    def remove_tree(self) -> None:
-        for name in [name for name in self._files if name.startswith(f"{self._name}/")]:
-            del self._files[name]
-
-
-def local_disk() -> Path:
-    """The root of one process's local work, gone with it; its paths exist nowhere else."""
-    root: Any = LocalPath({}, "/nowhere-simulated")
-    return cast(Path, root)
-
-
-class SimSnapshots:
-    """As `twopc.state.storage.CheckpointStorage`, in its order: what a snapshot holds is one file here."""
-
-    def __init__(self, world: World, folder: CheckpointFolder) -> None:
-        self._world = world
-        self._folder = folder
-        self.is_blamed = folder.is_blamed
-
-    def put(
-        self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
-    ) -> StateHandle:
-        path = subtask_folder(checkpoint_id, subtask)
-        target = self._folder.top / path
-        if target.exists():
-            raise ProtocolViolation(f"{path} is there already: a checkpoint id is given out once, and taken once")
-        if self._world.strikes("snapshot refused", self._world.faults.snapshot_refused):
-            raise CheckpointDeclined("simulated: the checkpoint folder is full")
-        data = (local_folder / STATE_FILE).read_bytes()
-        unfinished = target.with_name(f".unfinished-{subtask}")
-        try:
-            files.make_folder(_real(target.parent))
-            files.disk.make_folder(_real(unfinished))
-            files.write_new(_real(unfinished / STATE_FILE), data)
-            reached(CrashPoint.IN_STORE, checkpoint=checkpoint_id, subtask=subtask)
-            reached(CrashPoint.BEFORE_SEAL, checkpoint=checkpoint_id, subtask=subtask)
-            files.publish_folder(_real(unfinished), _real(target))
-        except OSError as error:
-            unfinished.remove_tree()
-            target.remove_tree()
-            raise CheckpointDeclined(f"simulated: {error}") from error
-        return StateHandle(path, hashlib.sha256(data).hexdigest(), len(data), key_count)
-
-    def put_changes(
-        self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, base: CheckpointId, written: bytes, key_count: int
-    ) -> StateHandle:
-        raise ProtocolViolation("the state in memory gives no account of its changes")
-
-    def fetch(self, handle: StateHandle, into: Path) -> None:
-        try:
-            data = (self._folder.top / handle.path / STATE_FILE).read_bytes()
-        except FileNotFoundError:
-            raise CheckpointCorrupted(f"{handle.path} is missing") from None
-        if hashlib.sha256(data).hexdigest() != handle.manifest_sha256:
-            raise CheckpointCorrupted(f"{handle.path} is damaged")
-        reached(CrashPoint.IN_RESTORE_AFTER_MANIFEST)
-        (into / STATE_FILE).write_bytes(data)
-        reached(CrashPoint.IN_RESTORE)
-
-
-def _real(path: SimPath) -> Path:
-    return cast(Path, path)

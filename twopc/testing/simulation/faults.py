@@ -17,11 +17,18 @@ RARE = (
     CrashPoint.IN_RESTORE,
     CrashPoint.DRIVER_IN_SETTLE,
 )
-AIMED_AT = (*CrashPoint, *RARE)
-"""Twice as often at the places that a run seldom comes to with the others in every state."""
+RAREST = (
+    CrashPoint.COORDINATOR_AFTER_RESERVE,
+    CrashPoint.AFTER_NEXT_WRITE,
+    CrashPoint.IN_RESTORE_AFTER_MANIFEST,
+    CrashPoint.DRIVER_IN_SETTLE,
+    CrashPoint.DRIVER_AFTER_CONFIRM,
+)
+AIMED_AT = (*CrashPoint, *RARE, *RAREST)
+"""More often at the places that a run seldom comes to with the others in every state."""
 
 RECORDS = range(1, 9)
-PARTITIONS = (1, 1, 2, 3)
+PARTITIONS = (1, 1, 1, 2, 3)
 T = TypeVar("T")
 _BROUGHT_ABOUT: dict[CrashPoint, dict[str, Any]] = {
     CrashPoint.END_TXN_REPLY_LOST: {"broker_reply_lost": 0.3},
@@ -104,10 +111,10 @@ class _Draws:
         return choices[int(self.chance() * len(choices))]
 
     def rate(self, *choices: float) -> float:
-        return 0.0 if self.chance() < 0.4 else self.pick(choices)
+        return 0.0 if self.chance() < 0.4 else choices[int(self.chance() * len(choices))]
 
     def every(self, *choices: int) -> int:
-        return 0 if self.chance() < 0.4 else self.pick(choices)
+        return 0 if self.chance() < 0.4 else choices[int(self.chance() * len(choices))]
 
 
 def draw(seed: int, *, timeouts: bool = False) -> Faults:
@@ -119,9 +126,9 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         aimed_occasion=pick((1, 1, 2, 4)),
         aimed_pauses=chance() < 0.5,
         aimed_in_company=chance() < 0.3,
-        crash_at_point=rate(0.003, 0.01, 0.03),
-        crash_in_recovery=rate(0.01, 0.1, 0.4),
-        pause_at_point=rate(0.003, 0.01, 0.03),
+        crash_at_point=rate(0.003, 0.01, 0.03, 0.06),
+        crash_in_recovery=rate(0.03, 0.1, 0.4),
+        pause_at_point=rate(0.003, 0.01, 0.03, 0.06),
         pause_at_start=rate(0.05, 0.2),
         kill_every_ms=every(150, 500, 1_500),
         pause_every_ms=every(150, 500, 1_500),
@@ -148,9 +155,9 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         last_producer_epoch=pick((4, 32_766, 32_766)),
         transaction_timeout_ms=pick((1_000, 3_000)) if timeouts else NO_TIMEOUT_MS,
         embedded=chance() < 0.5,
-        fault_phase_ms=pick((250, 500, 500, 1_000, 2_000)),
+        fault_phase_ms=pick((200, 200, 200, 200, 2_000, 2_000)),
         sizes=tuple(pick(RECORDS) for _ in range(pick(PARTITIONS))),
-        most_subtasks=pick((1, 1, 2, 3)),
+        most_subtasks=pick((1, 1, 1, 2, 3)),
         interval_ms=pick((200, 400)),
         max_concurrent=pick((1, 1, 2, 3)),
         tolerable_failures=pick((0, 1, 3, 3)),

@@ -15,13 +15,14 @@ from twopc.testing.simulation.cells import Peers
 from twopc.testing.simulation.chaos import Chaos
 from twopc.testing.simulation.coordinator import SimCoordinator, SimJobClient
 from twopc.testing.simulation.dice import Strike
-from twopc.testing.simulation.disk import CheckpointFolder, SimSnapshots
+from twopc.testing.simulation.disk import CheckpointFolder
 from twopc.testing.simulation.driver import SimDriver
 from twopc.testing.simulation.faults import Faults, draw
 from twopc.testing.simulation.people import People
 from twopc.testing.simulation.process import Process, Stuck
 from twopc.testing.simulation.seams import playing
 from twopc.testing.simulation.sink import SimSink
+from twopc.testing.simulation.snapshots import SimSnapshots
 from twopc.testing.simulation.source import SimSource
 from twopc.testing.simulation.subtask import SimSubtask
 from twopc.testing.simulation.verdict import judge_run

@@ -30,6 +30,7 @@ import twopc.state.restore
 import twopc.testing.simulation.disk
 import twopc.testing.simulation.driver
 import twopc.testing.simulation.kafka_clients
+import twopc.testing.simulation.snapshots
 import twopc.testing.simulation.subtask
 from twopc.crashpoints import CrashPoint
 from twopc.protocol.ledger_facts import Entry
@@ -58,6 +59,7 @@ CRASHING: tuple[Any, ...] = (
     twopc.testing.simulation.disk,
     twopc.testing.simulation.driver,
     twopc.testing.simulation.kafka_clients,
+    twopc.testing.simulation.snapshots,
     twopc.testing.simulation.subtask,
 )
 

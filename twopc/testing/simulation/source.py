@@ -82,19 +82,20 @@ class SimReader(SourceReader):
         self._world = world
         self._splits = list(splits)
         self._next = {split.partition: int(split.start) for split in splits}
+        self._open_splits = [split for split in splits if split.start < _stop(split)]
         self._arrives_at = 0
-        self._finished = False
 
     def poll(self, timeout: float, most: int) -> Batch | None:
         world = self._world
-        open_splits = [split for split in self._splits if self._next[split.partition] < _stop(split)]
-        if not open_splits or world.now_ms < self._arrives_at:
+        if not self._open_splits or world.now_ms < self._arrives_at:
             return None
-        split = world.pick(open_splits)
+        split = world.pick(self._open_splits)
         start = self._next[split.partition]
         end = min(_stop(split), start + (AT_ONCE if world.calm else world.between(1, 2)), start + most)
         self._arrives_at = world.now_ms + (0 if world.calm else world.between(*ARRIVE_MS))
         self._next[split.partition] = end
+        if end == _stop(split):
+            self._open_splits.remove(split)
         rows = [InputRow(split.partition.partition, at) for at in range(start, end)]
         return Batch(rows, [row.value() for row in rows])
 
@@ -114,9 +115,7 @@ class SimReader(SourceReader):
         return True
 
     def finished(self) -> bool:
-        if not self._finished:
-            self._finished = all(self._next[split.partition] >= _stop(split) for split in self._splits)
-        return self._finished
+        return not self._open_splits
 
 
 def _stop(split: Split) -> int:

@@ -27,10 +27,10 @@ from twopc.state.keyed import KeyedState
 from twopc.state.restore import restore_state
 from twopc.testing.simulation.broker import SimBroker
 from twopc.testing.simulation.clocks import SimClock
-from twopc.testing.simulation.disk import SimSnapshots, local_disk
 from twopc.testing.simulation.network import Peer, SimLink
 from twopc.testing.simulation.process import Lane
 from twopc.testing.simulation.sink import SimSink
+from twopc.testing.simulation.snapshots import SimSnapshots, local_disk
 from twopc.testing.simulation.source import GROUP, STEP, SimReader, SimSource
 from twopc.testing.simulation.world import World
 

@@ -9,7 +9,6 @@ import orjson
 
 from twopc.config import NO_TIMEOUT_MS
 from twopc.kafka.naming import parse_transactional_id
-from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.layout import metadata_path
 from twopc.state.layout import parse_keyed_key
 from twopc.testing.simulation.coordinator import JOB
@@ -87,17 +86,18 @@ def _judge_no_more_than_expected(run: Simulation) -> None:
 def _judge_last_checkpoint(run: Simulation) -> None:
     number = run.folder.newest
     path = metadata_path(number)
-    metadata = CheckpointMetadata.from_json(orjson.loads(run.folder.read(path))["body"])
-    positions = {item.partition.partition: int(item.position) for item in metadata.positions}
+    snapshots = orjson.loads(run.folder.read(path))["body"]["snapshots"]
+    positions = {number: position for each in snapshots for _, number, _, position in each["positions"]}
     sizes = dict(enumerate(run.source.sizes))
     if positions != sizes:
         run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
     counts: dict[tuple[int, bytes], int] = {}
-    for snapshot in metadata.snapshots:
+    for snapshot in snapshots:
+        stored = snapshot["state"]["path"]
         try:
-            body = orjson.loads(run.folder.read(f"{snapshot.state.path}/{STATE_FILE}"))["body"]
+            body = orjson.loads(run.folder.read(f"{stored}/{STATE_FILE}"))["body"]
         except FileNotFoundError:
-            run.world.violated("the last checkpoint's state is gone", snapshot.state.path)
+            run.world.violated("the last checkpoint's state is gone", stored)
             return
         for key, value in body["keyed"]:
             partition, _, user_key = parse_keyed_key(bytes.fromhex(key))
