@@ -92,6 +92,8 @@ class AdminService(AdminServicer):
                         final = event.checkpoint_id
                     elif event.kind == JobEventKind.FAILED and event.restartable:
                         how = f"an attempt failed ({outward(event.message)}); the next one goes on stopping"
+                    elif event.kind == JobEventKind.ATTEMPT_STARTED:
+                        self._require_still_stopping(request.job, context)
                     elif event.kind in _THE_END:
                         finished = event.kind == JobEventKind.FINISHED
                         return pb.StopJobResponse(
@@ -100,6 +102,15 @@ class AdminService(AdminServicer):
             raise Unavailable(f"job {request.job!r} has not ended in time: {how}")
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
+
+    def _require_still_stopping(self, name: str, context: grpc.ServicerContext) -> None:
+        """Raise Unavailable if an attempt that somebody started has forgotten the stop: it will not come."""
+        job = self._asking.ask(lambda jobs: jobs.describe(name), context)
+        if not job.stop_requested:
+            raise Unavailable(
+                f"job {name!r} did not stop: it was started again meanwhile, as attempt {job.attempt}, which knows "
+                "nothing of the stop; ask again to stop that one"
+            )
 
     def DisposeCheckpoint(  # noqa: N802
         self, request: pb.DisposeCheckpointRequest, context: grpc.ServicerContext

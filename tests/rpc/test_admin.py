@@ -181,6 +181,21 @@ def test_a_stop_is_waited_for_over_a_restart_of_the_job(site: Site) -> None:
     ]
 
 
+def test_a_stop_that_the_next_run_knows_nothing_of_is_not_waited_for(site: Site) -> None:
+    site.run()
+    asleep = site.subtasks
+    for subtask in asleep:
+        subtask.answer = lambda _: None
+    with ThreadPoolExecutor(1) as asking:
+        outcome = asking.submit(site.admin.stop, JOB, timeout=SECONDS)
+        eventually(lambda: site.admin.describe(JOB).stop_requested, "the stop is stored")
+        for subtask in asleep:
+            subtask.close()
+        site.run()
+        with pytest.raises(Unavailable, match="as attempt 2, which knows nothing of the stop"):
+            outcome.result(SECONDS)
+
+
 def test_a_job_is_described_with_its_subtasks_and_how_far_they_are(site: Site) -> None:
     site.run()
     progress = Progress(10, 7, 3, "t-0", ("t-1",))
