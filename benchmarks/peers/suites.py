@@ -35,6 +35,13 @@ SUITES = {
     "upper": _suite(
         "100-byte values upper-cased, one subtask and two", 5_000_000, 5, (Case(), PAIR), (Case(width=2), PAIR)
     ),
+    "intervals": _suite(
+        "a checkpoint every 100 ms against every 10 s, and what that costs a bare loop",
+        5_000_000,
+        3,
+        (Case(interval_ms=100), PAIR),
+        (Case(interval_ms=10_000), PAIR),
+    ),
     "peers": _suite(
         "the stateless and the keyed job on every system",
         5_000_000,

@@ -16,6 +16,8 @@ METADATA_TIMEOUT_SECONDS = 30.0
 ABORT_TIMEOUT_SECONDS = 5.0
 ALIVE_CHECK_SECONDS = 5.0
 POSITIONS_SECONDS = 20.0
+BROKER_QUESTIONS = 100
+BROKER_PAUSE_SECONDS = 0.01
 
 
 class Channel:
@@ -98,12 +100,26 @@ class Channel:
         if self._first_failure is not None:
             raise self._first_failure
 
+    def await_broker(self, topic: str | None) -> None:
+        """Return when a broker has answered under its own name. To be called before transactions are initialised.
+
+        A question for the transaction coordinator that goes to a bootstrap server while librdkafka puts the brokers in
+        the place of these is lost, and asked again after half a second; so it was for one new producer of three.
+        """
+        for _ in range(BROKER_QUESTIONS):
+            if self._metadata(topic).orig_broker_id >= 0:
+                return
+            time.sleep(BROKER_PAUSE_SECONDS)
+
     def know(self, topic: str) -> None:
         """Fetch the metadata of a topic that exists."""
-        if topic in self._known:
-            return
+        if topic not in self._known:
+            self._metadata(topic)
+            self._known.add(topic)
+
+    def _metadata(self, topic: str | None) -> Any:
         try:
-            self.producer.list_topics(topic, timeout=METADATA_TIMEOUT_SECONDS)
+            return self.producer.list_topics(topic, timeout=METADATA_TIMEOUT_SECONDS)
         except KafkaException as error:
-            raise failure(f"asking for the metadata of topic {topic}", error_of(error)) from error
-        self._known.add(topic)
+            asked = "the cluster" if topic is None else f"topic {topic}"
+            raise failure(f"asking for the metadata of {asked}", error_of(error)) from error

@@ -105,11 +105,13 @@ class TransactionalWriter:
     def _make(self, number: int) -> tuple[str, Channel]:
         name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
         channel = Channel(self._config.transactional(name))
+        topics = list(self._output.topic_ids)
+        channel.await_broker(topics[0] if topics else None)
         try:
             channel.producer.init_transactions(INIT_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise failure(f"initialising transactional id {name}", error_of(error)) from error
-        for topic in list(self._output.topic_ids):
+        for topic in topics:
             channel.know(topic)
         return name, channel
 
