@@ -25,6 +25,7 @@ from twopc.bench.result import BenchResult
 from twopc.testing.local_broker import LocalBroker
 
 ROOT = Path(__file__).parents[1]
+WARM_UP_SHARE = 0.3
 RESULTS = Path(__file__).with_name("results")
 LIMIT_SECONDS = 900
 
@@ -58,6 +59,8 @@ def play(sweep: Sweep, servers: str, host: str, share: float, rounds: int) -> di
     """Measure every point once a round; say what each gave."""
     found: dict[str, list[BenchResult]] = {point.label: [] for point in sweep.points}
     with tempfile.TemporaryDirectory(prefix="twopc-sweep-") as folder:
+        # Not counted: a broker that has just started compiles its code for some seconds, and answers late.
+        measure(sweep.points[0], servers, host, share * WARM_UP_SHARE, Path(folder) / "warm-up.json")
         for number in range(rounds):
             for point in sweep.points if number % 2 == 0 else reversed(sweep.points):
                 result = measure(point, servers, host, share, Path(folder) / "result.json")

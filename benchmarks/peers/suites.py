@@ -35,7 +35,7 @@ SUITES = {
     "upper": _suite(
         "100-byte values upper-cased, one subtask and two", 5_000_000, 5, (Case(), PAIR), (Case(width=2), PAIR)
     ),
-    "intervals": _suite(
+    "paired-intervals": _suite(
         "a checkpoint every 100 ms against every 10 s, and what that costs a bare loop",
         5_000_000,
         3,
