@@ -15,7 +15,7 @@ from twopc.checkpoint_files import examine, needed_by
 from twopc.checkpoint_findings import Problem
 from twopc.checkpoints import read_job
 from twopc.errors import ConfigurationError
-from twopc.protocol.facts import encode_fact
+from twopc.protocol.envelope import encode_fact
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.ledger_facts import METADATA_KIND
 

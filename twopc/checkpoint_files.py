@@ -21,7 +21,8 @@ from pathlib import Path
 from twopc.checkpoint_findings import Examined, Finding, Problem, WrongFile, refused_fact, stranger
 from twopc.checkpoints import CheckpointEntry, JobCheckpoints, check_metadata, read_job
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import NOT_OF_THIS_SHAPE, CheckpointMetadata, SubtaskSnapshot, decode_fact
+from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
+from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
     LEDGER,

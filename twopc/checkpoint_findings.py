@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from twopc.errors import CheckpointCorrupted, ForeignFile, NewerFormat
-from twopc.protocol.facts import open_fact
+from twopc.protocol.envelope import open_fact
 from twopc.protocol.ids import CheckpointId
 from twopc.stored import read_fact
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError, ForeignFile
 from twopc.protocol.completed import CompletedCheckpoint
-from twopc.protocol.facts import NOT_OF_THIS_SHAPE, CheckpointMetadata, decode_fact
+from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.healing import restored_from
 from twopc.protocol.ids import AttemptId, CheckpointId, checked_name
 from twopc.protocol.layout import (

@@ -20,14 +20,8 @@ from twopc.kafka.standing import Standing, Verdict
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import (
-    CheckpointMetadata,
-    Committable,
-    PartitionPosition,
-    StateHandle,
-    SubtaskSnapshot,
-    encode_fact,
-)
+from twopc.protocol.envelope import encode_fact
+from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, CheckpointReserved, CommittablesConfirmed
 

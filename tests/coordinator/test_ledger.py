@@ -14,7 +14,8 @@ from tests.coordinator.kit import JOB, SETTINGS, FaultyStorage, checkpoint, snap
 from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, encode_fact
+from twopc.protocol.envelope import encode_fact
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import CheckpointReserved, CommittablesConfirmed

@@ -10,7 +10,7 @@ import pytest
 from tests.damages import DAMAGES, Damage, cut_half, flip_bit, proof_of
 from twopc.errors import CheckpointCorrupted
 from twopc.inspect import open_checkpoint
-from twopc.protocol.facts import encode_fact
+from twopc.protocol.envelope import encode_fact
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from twopc.checkpoints import check_metadata
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol import facts
+from twopc.protocol import envelope
 from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, encode_fact, open_fact
+from twopc.protocol.envelope import encode_fact, open_fact
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.ledger_facts import ENTRY_TYPES, METADATA_KIND, CheckpointCompleted, CommittablesConfirmed
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
@@ -96,7 +97,7 @@ def test_what_would_exhaust_a_parser_is_refused_by_name(data: bytes) -> None:
 @pytest.mark.parametrize("kind", ["checkpoint-metadata", "state-manifest", "attempt-ended"])
 def test_a_fact_of_a_newer_format_is_refused_with_both_versions(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as newer:
-        newer.setattr(facts, "FORMAT_VERSION", 2)
+        newer.setattr(envelope, "FORMAT_VERSION", 2)
         data = encode_fact(kind, {})
     with pytest.raises(CheckpointCorrupted, match=r"here\.json has format 2; this version of twopc reads format 1"):
         open_fact(data, "here.json")

@@ -10,7 +10,8 @@ from tests.soak.ends import Reader
 from tests.soak.stage import VARIABLE, Processes
 from twopc.checkpoints import read_job
 from twopc.kafka.committable import PreparedTransaction
-from twopc.protocol.facts import CheckpointMetadata, decode_fact
+from twopc.protocol.envelope import decode_fact
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ledger_facts import METADATA_KIND
 from twopc.testing.lanes import NumberedInput
 from twopc.testing.outsider import Place, report, wait_until_clean

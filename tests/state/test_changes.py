@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import encode_fact
+from twopc.protocol.envelope import encode_fact
 from twopc.state.backend import Family
 from twopc.state.changes import MOST_BYTES, MOST_KEYS, ChangeLog, Changes
 

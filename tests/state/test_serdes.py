@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.protocol.facts import encode_fact
+from twopc.protocol.envelope import encode_fact
 from twopc.serde import Avro, Bytes, Json, Serde, String
 from twopc.state.backend import Family
 from twopc.state.memory import MemoryBackend

@@ -12,7 +12,8 @@ import pytest
 from tests.damages import DAMAGES, Damage, cut_tail
 from tests.state.stored import Subtask
 from twopc.errors import CheckpointCorrupted, Unavailable
-from twopc.protocol.facts import StateHandle, encode_fact
+from twopc.protocol.envelope import encode_fact
+from twopc.protocol.facts import StateHandle
 from twopc.state.manifest import Manifest, StoredFile
 
 ROLES = ["*.sst", "MANIFEST-*", "CURRENT", "OPTIONS-*", "rocksdict-config.json", "manifest.json"]

@@ -15,7 +15,7 @@ from typing import Any, assert_never
 from twopc.errors import CheckpointCorrupted, ForeignFile, ProtocolViolation
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.completed import CompletedCheckpoint
-from twopc.protocol.facts import NOT_OF_THIS_SHAPE, encode_fact, open_fact
+from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, encode_fact, open_fact
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
 from twopc.protocol.layout import entry_name
 from twopc.protocol.ledger_facts import (

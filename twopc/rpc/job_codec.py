@@ -12,7 +12,8 @@ from typing import TypeVar
 from twopc.errors import ProtocolViolation
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
-from twopc.protocol.facts import NOT_OF_THIS_SHAPE, CheckpointMetadata
+from twopc.protocol.envelope import NOT_OF_THIS_SHAPE
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Progress

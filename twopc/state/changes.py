@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
+from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
 from twopc.state.backend import Family
 
 FILE_NAME = "changes.json"

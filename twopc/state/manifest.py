@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
+from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
 from twopc.state.layout import is_file_name
 
 FILE_NAME = "manifest.json"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
-from twopc.protocol.facts import decode_fact, encode_fact
+from twopc.protocol.envelope import decode_fact, encode_fact
 from twopc.state.backend import Family, StateBackend
 
 _KIND = "memory-state"

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.protocol.facts import decode_fact, encode_fact
+from twopc.protocol.envelope import decode_fact, encode_fact
 from twopc.serde import Avro, Bytes, Json, Serde, String
 from twopc.state.backend import Family, StateBackend
 

@@ -17,7 +17,7 @@ from twopc.crashpoints import CrashPoint
 from twopc.testing.simulation.__main__ import main
 from twopc.testing.simulation.cells import PeerState
 from twopc.testing.simulation.play import Rules, Tally, play, play_here
-from twopc.testing.simulation.run import simulate
+from twopc.testing.simulation.simulate import simulate
 
 pytestmark = pytest.mark.simulation
 

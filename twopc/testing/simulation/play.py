@@ -12,9 +12,9 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from twopc.testing.simulation.faults import draw
-from twopc.testing.simulation.run import Result
 from twopc.testing.simulation.seams import replaced
 from twopc.testing.simulation.shrink import Case
+from twopc.testing.simulation.simulate import Result
 
 SHARE = 100
 GARBAGE_EVERY = 25

@@ -32,3 +32,11 @@ POINT_NAMES = {
     )
     for point in CrashPoint
 }
+
+
+class Chances(NamedTuple):
+    """Whether the aimed strike is due at a point now, and how likely others are; a pause if there is no crash."""
+
+    aimed: bool
+    crash: float
+    pause: float

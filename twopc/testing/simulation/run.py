@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
@@ -14,13 +12,10 @@ from twopc.testing.simulation.broker_model import GroupOffsets
 from twopc.testing.simulation.cells import Peers
 from twopc.testing.simulation.chaos import Chaos
 from twopc.testing.simulation.coordinator import SimCoordinator, SimJobClient
-from twopc.testing.simulation.dice import Strike
 from twopc.testing.simulation.disk import CheckpointFolder
 from twopc.testing.simulation.driver import SimDriver
-from twopc.testing.simulation.faults import Faults, draw
 from twopc.testing.simulation.people import People
-from twopc.testing.simulation.process import Process, Stuck
-from twopc.testing.simulation.seams import playing
+from twopc.testing.simulation.process import Process
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.snapshots import SimSnapshots
 from twopc.testing.simulation.source import SimSource
@@ -40,19 +35,6 @@ FOLLOWED = (
     JobEventKind.ATTEMPT_STARTED,
     *WATCHED,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """How a run went: nothing violated, or what. `lost` is the message of a loss that was said aloud."""
-
-    seed: int
-    violations: tuple[str, ...]
-    lost: str
-    trace: tuple[str, ...]
-    coverage: Counter[str]
-    faults: Faults
-    strikes: tuple[Strike, ...]
 
 
 class Simulation:
@@ -252,26 +234,3 @@ class Simulation:
         self.committed_names |= names
         if not names or not names <= self.folder.completed_names:
             self.world.violated("committed without a completion record", f"{name}, for {sorted(names)}")
-
-
-def simulate(
-    seed: int, *, faults: Faults | None = None, only: frozenset[Strike] | None = None, keeps_trace: bool = True
-) -> Result:
-    """Play one seed and judge it; with the faults that are drawn from it or others, or `only` these strikes of them."""
-    faults = faults or draw(seed)
-    world = World(seed, faults, only, keeps_trace=keeps_trace)
-    simulation = Simulation(world)
-    with playing(world):
-        try:
-            simulation.run()
-        except Stuck as error:
-            world.violated("stuck", error)
-    return Result(
-        seed,
-        tuple(world.violations),
-        simulation.lost,
-        tuple(world.trace()),
-        Counter(world.coverage),
-        faults,
-        tuple(world.dice.applied),
-    )

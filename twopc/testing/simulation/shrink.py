@@ -14,7 +14,7 @@ from typing import Any
 from twopc.crashpoints import CrashPoint
 from twopc.testing.simulation.dice import Strike
 from twopc.testing.simulation.faults import Faults, draw
-from twopc.testing.simulation.run import Result, simulate
+from twopc.testing.simulation.simulate import Result, simulate
 
 MOST_TRIES = 600
 _PLAIN: dict[str, Any] = {

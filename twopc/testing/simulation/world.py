@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from twopc.crashpoints import CrashPoint
 from twopc.protocol.instant import Instant
 from twopc.testing.simulation.dice import Dice, Strike
 from twopc.testing.simulation.faults import Faults
-from twopc.testing.simulation.points import POINT_NAMES, PointNames
+from twopc.testing.simulation.points import POINT_NAMES, Chances, PointNames
 from twopc.testing.simulation.process import Crashed, Lane, Process, Stuck
 
 EPOCH_MS = 1_700_000_000_000
@@ -27,14 +27,6 @@ LONGEST_UPTIME_MS = 1_000_000_000
 PAUSE_MS = (50, 300, 2_000, 8_000)
 
 T = TypeVar("T")
-
-
-class _Chances(NamedTuple):
-    """Whether the aimed strike is due at a point now, and how likely others are; a pause if there is no crash."""
-
-    aimed: bool
-    crash: float
-    pause: float
 
 
 @dataclass(slots=True)
@@ -228,9 +220,9 @@ class World:
             if self.dice.spares(either):
                 return
             crash, pause = crash / either, 1.0
-        self._may_stop(process, names, nth, _Chances(aimed, crash, pause), checkpoint)
+        self._may_stop(process, names, nth, Chances(aimed, crash, pause), checkpoint)
 
-    def _may_stop(self, process: Process, names: PointNames, nth: int, chances: _Chances, checkpoint: int) -> None:
+    def _may_stop(self, process: Process, names: PointNames, nth: int, chances: Chances, checkpoint: int) -> None:
         aimed, crash, pause = chances
         faults, throw = self.faults, self.dice.throw_at
         if throw(nth, names.company, process.name, 1.0 if aimed and faults.aimed_in_company else 0.0):
