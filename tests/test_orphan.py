@@ -11,7 +11,7 @@ import psutil
 PATIENCE_SECONDS = 30.0
 PARENT = """
 import os, subprocess, sys
-child = subprocess.Popen([sys.executable, "-m", "twopc.orphan", "http.server", "--bind", "127.0.0.1", "0"],
+child = subprocess.Popen([sys.executable, "-u", "-m", "twopc.orphan", "http.server", "--bind", "127.0.0.1", "0"],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 line = child.stdout.readline()
 print(child.pid, flush=True)
