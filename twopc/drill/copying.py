@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from twopc.checkpoints import JobCheckpoints, read_job
+from twopc.checkpoints import JobCheckpoints, is_kept, read_job
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import CheckpointId
@@ -66,13 +66,9 @@ def copy_state(root: Path, metadata: CheckpointMetadata, chosen: CheckpointId, i
             shutil.copyfile(source / path / FILE_NAME, target / path / FILE_NAME)
         except (CheckpointCorrupted, FileNotFoundError) as error:
             findings.append(f"subtask {snapshot.subtask}: {error}")
-    if findings and not _is_kept(root, metadata.job, chosen):
+    if findings and not is_kept(root, metadata.job, chosen):
         raise Unavailable(
             f"checkpoint {chosen} of job {metadata.job!r} was deleted while it was copied: the running job keeps its "
             "newest only. Drill a newer one, or a savepoint, or raise checkpoints_retained"
         )
     return findings
-
-
-def _is_kept(root: Path, job: str, chosen: CheckpointId) -> bool:
-    return any(entry.checkpoint_id == chosen for entry in read_job(root, job).completed)

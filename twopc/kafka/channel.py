@@ -115,11 +115,13 @@ class Channel:
         """Fetch the metadata of a topic that exists."""
         if topic not in self._known:
             self._metadata(topic)
-            self._known.add(topic)
 
     def _metadata(self, topic: str | None) -> Any:
         try:
-            return self.producer.list_topics(topic, timeout=METADATA_TIMEOUT_SECONDS)
+            found = self.producer.list_topics(topic, timeout=METADATA_TIMEOUT_SECONDS)
         except KafkaException as error:
             asked = "the cluster" if topic is None else f"topic {topic}"
             raise failure(f"asking for the metadata of {asked}", error_of(error)) from error
+        if topic is not None:
+            self._known.add(topic)
+        return found
