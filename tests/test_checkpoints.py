@@ -69,6 +69,40 @@ def test_a_checkpoint_that_retention_deletes_between_ledger_and_metadata_is_no_d
     assert [(entry.checkpoint_id, entry.damage) for entry in found] == [(number, "") for number in (2, 3, 4, 5)]
 
 
+def test_a_reader_that_is_slower_than_retention_reads_again_until_it_is_faster_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(FolderStorage(tmp_path / JOB))
+    scene.run()
+    for number in range(1, 5):
+        scene.complete(number)
+    following = iter(range(5, 30))
+
+    def read(folder: Path, name: str, source: str) -> bytes:
+        if name.endswith("metadata.json") and (number := next(following, None)):
+            scene.complete(number)
+        return read_fact(folder, name, source)
+
+    monkeypatch.setattr(checkpoints, "read_fact", read)
+    found = read_job(tmp_path, JOB).completed
+    assert [(entry.checkpoint_id, entry.damage) for entry in found] == [(number, "") for number in (26, 27, 28, 29)]
+
+
+def test_what_is_wrong_though_nothing_changes_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_job(tmp_path, completed=1)
+    (tmp_path / JOB / "chk-1" / "metadata.json").unlink()
+    asked: list[str] = []
+
+    def read(folder: Path, name: str, source: str) -> bytes:
+        asked.append(name)
+        return read_fact(folder, name, source)
+
+    monkeypatch.setattr(checkpoints, "read_fact", read)
+    (entry,) = read_job(tmp_path, JOB).completed
+    assert "missing" in entry.damage
+    assert len(set(asked)) == len(asked)
+
+
 def test_a_job_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     run_job(tmp_path, completed=1)
     with pytest.raises(ConfigurationError, match=f"jobs there: {JOB}"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError, ForeignFile
 from twopc.protocol.completed import CompletedCheckpoint
@@ -27,7 +28,10 @@ from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, Loss
 from twopc.protocol.ledger_state import LedgerState, replay
 from twopc.stored import read_fact
 
-_READS = 5
+T = TypeVar("T")
+
+_READS = 100
+"""Of a reader that is starved beside a job with short intervals, most may be in vain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +134,40 @@ def jobs(checkpoint_dir: Path) -> list[str]:
 def read_job(checkpoint_dir: Path, job: str) -> JobCheckpoints:
     """Read the ledger and every kept checkpoint of a job; raise ConfigurationError if there is no such job here.
 
-    A running coordinator writes and prunes while we read; what doesn't fit together is read again first.
+    A running coordinator writes and prunes while we read; what doesn't fit together for that is read again.
     """
     folder = checkpoint_dir / checked_name("job", job)
     if not (folder / LEDGER).is_dir():
         known = ", ".join(jobs(checkpoint_dir)) or "none"
         raise ConfigurationError(f"no job {job!r} in the checkpoint folder {checkpoint_dir}; jobs there: {known}")
+    return read_beside(folder, lambda: _read(folder, job), _is_undamaged)
+
+
+def read_beside(folder: Path, read: Callable[[], T], is_whole: Callable[[T], bool] = lambda _: True) -> T:
+    """Read from a job's folder, and again as long as that fails and something there was changed meanwhile.
+
+    What is wrong though nobody changed anything is damage: it is returned, or raised, at once.
+    """
     for _ in range(_READS - 1):
+        before = _standing(folder)
         try:
-            found = _read(folder, job)
-        except (FileNotFoundError, CheckpointCorrupted):
-            continue
-        if not any(entry.damage for entry in found.completed):
-            return found
-    return _read(folder, job)
+            found = read()
+        except (OSError, CheckpointCorrupted):
+            if _standing(folder) == before:
+                raise
+        else:
+            if is_whole(found) or _standing(folder) == before:
+                return found
+    return read()
+
+
+def _standing(folder: Path) -> list[set[str]]:
+    """All that a coordinator adds to, or deletes from: ids grow for ever, so no name comes back."""
+    return [set(_names(each)) for each in (folder, folder / LEDGER, folder / TWINS)]
+
+
+def _is_undamaged(found: JobCheckpoints) -> bool:
+    return not any(entry.damage for entry in found.completed)
 
 
 def is_kept(checkpoint_dir: Path, job: str, checkpoint_id: CheckpointId) -> bool:

@@ -10,15 +10,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from twopc.checkpoints import JobCheckpoints, is_kept, read_job
+from twopc.checkpoints import JobCheckpoints, is_kept, read_beside, read_job
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import LEDGER, metadata_path
 from twopc.state.manifest import FILE_NAME
 from twopc.state.storage import CheckpointStorage
-
-_READS = 5
 
 
 def copy_ledger(root: Path, job: str, into: Path) -> JobCheckpoints:
@@ -27,17 +25,13 @@ def copy_ledger(root: Path, job: str, into: Path) -> JobCheckpoints:
     A running job adds entries and deletes old ones meanwhile; so a copy that doesn't fit together is made again. Raises
     ConfigurationError if there is no such job, CheckpointCorrupted if its ledger can't be trusted.
     """
-    for _ in range(_READS - 1):
-        try:
-            return _copied(root, job, into)
-        except (OSError, CheckpointCorrupted):
-            shutil.rmtree(into / job, ignore_errors=True)
-    return _copied(root, job, into)
+    return read_beside(root / job, lambda: _copied(root, job, into))
 
 
 def _copied(root: Path, job: str, into: Path) -> JobCheckpoints:
     found = read_job(root, job)
     source, target = root / job, into / job
+    shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True, mode=0o700)
     shutil.copytree(source / LEDGER, target / LEDGER, symlinks=True)
     for entry in found.completed:

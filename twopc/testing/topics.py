@@ -12,6 +12,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from twopc.errors import Unavailable
+from twopc.kafka.ending import await_markers
+from twopc.kafka.wire import ControlClient
 
 _TIMEOUT_S = 60.0
 _BATCH = 2_000
@@ -93,8 +95,12 @@ def read_topic(
 ) -> list[Read]:
     """All records from the start of the topic to its end as it is now, each partition's in order.
 
-    Under read_committed the end is the last stable offset: what an open transaction hides is not waited for.
+    Under read_committed the end is the last stable offset: what an open transaction hides is not waited for; the markers
+    of what was committed or aborted before are.
     """
+    if isolation == "read_committed":
+        with ControlClient(bootstrap_servers, {}) as client:
+            await_markers(client, timeout_s)
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
+from twopc.kafka.ending import await_markers
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.protocol.recovery import BrokerState
 from twopc.verify.attribution import Owners, attributed, owners
 from twopc.verify.findings import Verdict
 from twopc.verify.history import Expected, Found, Outcome
@@ -24,7 +24,6 @@ from twopc.verify.replay import Replay
 from twopc.verify.topics import Cluster, Extent, extent, high_watermarks, read
 
 SETTLE_SECONDS = 30.0
-PAUSE_SECONDS = 0.1
 
 Watch = Callable[[str, int, int], None]
 """Is told what is being read, how many records of it were, and how many offsets there are."""
@@ -99,7 +98,8 @@ class _Verification:
                 partitions = sorted(extent(inputs, plan.inputs, "input").ends)
                 committed = inputs.group_offsets(plan.group, partitions)
                 complete = {each: committed[each].position if each in committed else Position(0) for each in partitions}
-                self._await_markers()
+            # A job may have ended, or its group have moved, before the last partition shows what was committed.
+            await_markers(outputs, SETTLE_SECONDS)
             written = extent(outputs, plan.outputs, "output")
             written = replace(written, log_ends=high_watermarks(self._output, written))
             if not plan.committed:
@@ -107,19 +107,6 @@ class _Verification:
             elif not plan.running:
                 _refuse_hidden(written)
             return complete, written, extent(inputs, plan.inputs, "input")
-
-    def _await_markers(self) -> None:
-        """Positions are committed a moment before the last partition of their transaction shows what it holds."""
-        prefix = self._plan.transactional_id_prefix
-        deadline = time.monotonic() + SETTLE_SECONDS
-        with self._output.client() as client:
-            while any(
-                state is BrokerState.PREPARE_COMMIT and name.startswith(prefix)
-                for name, state in client.list_transactions().items()
-            ):
-                if time.monotonic() > deadline:
-                    raise Unavailable(f"a transaction of {prefix} has been committing for {SETTLE_SECONDS:.0f} s")
-                time.sleep(PAUSE_SECONDS)
 
     def _make(self, inputs: Extent) -> Iterator[tuple[str, Expected]]:
         """Read the input; yield what the job makes of it with its topic: the judged one, if the job has only one."""

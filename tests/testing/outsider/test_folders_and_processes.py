@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -104,6 +105,22 @@ def test_a_process_of_another_run_is_not_found(place: Place, start: Start) -> No
     assert process.stdout is not None
     process.stdout.readline()
     assert look(replace(place, marker=("OUTSIDER_TEST", "another"))) == []
+
+
+def test_what_a_job_deletes_while_it_is_looked_at_is_no_trouble(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert place.checkpoint_dir is not None
+    doomed, scan = place.checkpoint_dir / "orders" / "chk-1", os.scandir
+
+    def scan_too_late(folder: str) -> Any:
+        if Path(folder) == doomed and doomed.exists():
+            doomed.rename(tmp_path / "deleted")
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", scan_too_late)
+    assert look(place) == []
+    assert not doomed.exists()
 
 
 def test_looking_goes_on_until_what_takes_time_to_end_has_ended(place: Place, start: Start) -> None:

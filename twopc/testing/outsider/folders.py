@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ def _work_folders(place: Place) -> list[Path]:
 
 
 def _in_checkpoints(folder: Path) -> Iterator[Finding]:
-    for path in sorted(folder.rglob("*")):
+    for path in _below(folder):
         if path.name.startswith(_UNFINISHED):
             yield Finding(Problem.TEMPORARY_FILE, str(path), "its name is that of something unfinished")
         with suppress(FileNotFoundError):
@@ -49,11 +50,16 @@ def _held_locks(folder: Path) -> Iterator[Finding]:
     if not _LOCKS.exists():
         return
     holders = dict(_holders(_LOCKS.read_text()))
-    for path in sorted(folder.rglob(_ROCKSDB_LOCK)):
+    for path in [each for each in _below(folder) if each.name == _ROCKSDB_LOCK]:
         with suppress(FileNotFoundError):
             process = holders.get(path.stat().st_ino)
             if process is not None:
                 yield Finding(Problem.HELD_LOCK, str(path), f"by process {process}")
+
+
+def _below(folder: Path) -> list[Path]:
+    """All that is in a folder, at any depth; of what is deleted meanwhile, `rglob` would raise."""
+    return sorted(Path(parent, name) for parent, folders, found in os.walk(folder) for name in (*folders, *found))
 
 
 def _holders(table: str) -> Iterator[tuple[int, int]]:
