@@ -95,7 +95,7 @@ def read_topic(
 ) -> list[Read]:
     """All records from the start of the topic to its end as it is now, each partition's in order.
 
-    Under read_committed the end is the last stable offset: what an open transaction hides is not waited for; the markers
+    Under read_committed the end is the last stable offset: what an open transaction hides is not waited for; markers
     of what was committed or aborted before are.
     """
     if isolation == "read_committed":
