@@ -19,7 +19,7 @@ from coordinator.membership import Membership
 from coordinator.outbox import Outbox
 from coordinator.request_queue import RequestQueue, Wanted
 from coordinator.schedule import Schedule, earliest
-from coordinator.triggering import Triggering
+from coordinator.triggering import Due, Triggering
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import FailureReason
 from twopc.protocol.facts import CheckpointMetadata
@@ -145,7 +145,7 @@ class RunningAttempt:
             out.store(metadata, completion_record(metadata))
             return
         self._aborts.expire(out)
-        confirm_at = self.confirmations.due(state.newest_of_attempt)
+        confirm_at = self.confirmations.due(state)
         if may_store and confirm_at is not None and now >= confirm_at and self.confirmations.settle(state, out):
             return
         if self._aborts.failed:
@@ -156,13 +156,17 @@ class RunningAttempt:
             return
         due = self._triggering.due(state)
         if due is not None and now >= due:
-            self._triggering.reserve(state, out)
+            ready = self._triggering.take(state, out.now)
+            if ready is None:
+                self._triggering.reserve(state, out)
+            else:
+                self._trigger(ready, out)
 
     def deadline(self, state: LedgerState) -> int | None:
         """When `decide` has something to do again, if nothing arrives before."""
         if self._aborts.failed:
-            return self.confirmations.due(state.newest_of_attempt)
-        confirm_at = self.confirmations.due(state.newest_of_attempt)
+            return self.confirmations.due(state)
+        confirm_at = self.confirmations.due(state)
         return earliest((self._triggering.due(state), self._aborts.next_expiry(), confirm_at))
 
     def fence(self, reason: str, out: Outbox) -> None:
@@ -180,11 +184,7 @@ class RunningAttempt:
 
     def reserved(self, fact: CheckpointReserved, out: Outbox) -> None:
         """The id is durable: trigger."""
-        wanted = self._triggering.reserved(fact, out.now)
-        pending = PendingCheckpoint(fact.checkpoint_id, self.number, wanted, self.parallelism, out.now)
-        self.in_flight.add(pending)
-        out.publish(JobEventKind.TRIGGERED, checkpoint_id=fact.checkpoint_id, **wanted.told)
-        self.tell_all(Trigger(fact.checkpoint_id, pending.final), out)
+        self._trigger(self._triggering.reserved(fact, out.now), out)
 
     def completed(self, fact: CheckpointCompleted, out: Outbox) -> None:
         """The completion record exists: tell everyone."""
@@ -213,8 +213,8 @@ class RunningAttempt:
         """Storing failed: what hung on it does not happen; what must happen is tried again later."""
         match fact:
             case CheckpointReserved():
-                wanted = self._triggering.not_reserved(fact, out.now)
-                self._aborts.gone(wanted, fact.checkpoint_id, FailureReason.IO_EXCEPTION, reason, out)
+                due = self._triggering.not_reserved(fact, out.now)
+                self._aborts.gone(due.wanted, due.checkpoint_id, FailureReason.IO_EXCEPTION, reason, out)
             case CheckpointMetadata() | CheckpointCompleted():
                 pending = self.in_flight.find(fact.checkpoint_id)
                 if pending is not None:
@@ -225,6 +225,12 @@ class RunningAttempt:
                 pass
             case _:
                 assert_never(fact)
+
+    def _trigger(self, due: Due, out: Outbox) -> None:
+        pending = PendingCheckpoint(due.checkpoint_id, self.number, due.wanted, self.parallelism, out.now)
+        self.in_flight.add(pending)
+        out.publish(JobEventKind.TRIGGERED, checkpoint_id=due.checkpoint_id, **due.wanted.told)
+        self.tell_all(Trigger(due.checkpoint_id, pending.final), out)
 
     def _acknowledged(self, member: Attached, ack: Ack, state: LedgerState, out: Outbox) -> None:
         pending = self.in_flight.find(ack.checkpoint_id)

@@ -13,7 +13,7 @@ def before_storing(fact: Fact) -> None:
         case CheckpointMetadata():
             reached(CrashPoint.COORDINATOR_AFTER_ACKS, checkpoint=fact.checkpoint_id)
         case CheckpointReserved():
-            reached(CrashPoint.COORDINATOR_BEFORE_RESERVE, checkpoint=fact.checkpoint_id)
+            reached(CrashPoint.COORDINATOR_BEFORE_RESERVE, checkpoint=fact.ids[0])
         case _:
             pass
 
@@ -21,7 +21,7 @@ def before_storing(fact: Fact) -> None:
 def after_storing(fact: Fact) -> None:
     match fact:
         case CheckpointReserved():
-            reached(CrashPoint.COORDINATOR_AFTER_RESERVE, checkpoint=fact.checkpoint_id)
+            reached(CrashPoint.COORDINATOR_AFTER_RESERVE, checkpoint=fact.ids[0])
         case CheckpointMetadata():
             reached(CrashPoint.COORDINATOR_AFTER_METADATA, checkpoint=fact.checkpoint_id)
         case CheckpointCompleted():

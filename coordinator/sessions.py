@@ -6,6 +6,7 @@ import itertools
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
@@ -18,6 +19,9 @@ T = TypeVar("T")
 
 BACKLOG = 10_000
 """A stream that lags this far behind is ended; whoever it was opens it again."""
+
+BATCH = 100
+"""The most that goes out together: more could be too large a message."""
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +44,21 @@ class Channel(Generic[T]):
         self._items.put(None)
 
     def __iter__(self) -> Iterator[T]:
-        while (item := self._items.get()) is not None:
-            yield item
+        for items in self.batches(0.0):
+            yield from items
+
+    def batches(self, apart_seconds: float) -> Iterator[list[T]]:
+        """The items in lists that are at least so far apart: one at once, then what has come in the meantime."""
+        last, ended = float("-inf"), False
+        while not ended:
+            items = [self._items.get()]
+            time.sleep(max(0.0, last + apart_seconds - time.monotonic()))
+            last = time.monotonic()
+            while items[-1] is not None and len(items) < BATCH and not self._items.empty():
+                items.append(self._items.get())
+            ended = items[-1] is None
+            if there := [item for item in items if item is not None]:
+                yield there
         if self._error is not None:
             raise self._error
 

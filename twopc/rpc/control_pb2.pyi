@@ -300,6 +300,12 @@ class WatchRequest(_message.Message):
     job: str
     def __init__(self, job: _Optional[str] = ...) -> None: ...
 
+class JobEvents(_message.Message):
+    __slots__ = ("events",)
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[JobEvent]
+    def __init__(self, events: _Optional[_Iterable[_Union[JobEvent, _Mapping]]] = ...) -> None: ...
+
 class JobEvent(_message.Message):
     __slots__ = ("job", "attempt", "kind", "checkpoint_id", "subtask", "message", "restartable", "error_type", "time_ms", "duration_ms", "pid", "progress", "pause_ms", "checkpoint_kind", "label", "request_id", "reason")
     JOB_FIELD_NUMBER: _ClassVar[int]

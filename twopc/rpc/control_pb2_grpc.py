@@ -146,7 +146,7 @@ class JobControlStub:
         self.Watch = channel.unary_stream(
                 '/twopc.rpc.JobControl/Watch',
                 request_serializer=twopc_dot_rpc_dot_control__pb2.WatchRequest.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.JobEvent.FromString,
+                response_deserializer=twopc_dot_rpc_dot_control__pb2.JobEvents.FromString,
                 _registered_method=True)
 
 
@@ -239,7 +239,7 @@ def add_JobControlServicer_to_server(servicer, server):
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
                     request_deserializer=twopc_dot_rpc_dot_control__pb2.WatchRequest.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.JobEvent.SerializeToString,
+                    response_serializer=twopc_dot_rpc_dot_control__pb2.JobEvents.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -431,7 +431,7 @@ class JobControl:
             target,
             '/twopc.rpc.JobControl/Watch',
             twopc_dot_rpc_dot_control__pb2.WatchRequest.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.JobEvent.FromString,
+            twopc_dot_rpc_dot_control__pb2.JobEvents.FromString,
             options,
             channel_credentials,
             insecure,

@@ -144,7 +144,7 @@ class JobClient:
                 call.cancel()
         try:
             for wire in call:
-                yield decode_event(wire)
+                yield from map(decode_event, wire.events)
         except grpc.RpcError as error:
             if not self._stopped:
                 raise error_of(error, self._address) from None
