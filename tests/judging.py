@@ -22,7 +22,7 @@ from twopc.testing.topics import Read, read_topic
 from twopc.testing.transcript import Transcript
 from twopc.testing.verifier import Mark, Verifier
 
-READ_SECONDS = 60.0
+READ_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Finished:
         consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": self.job})
         try:
             wanted = [TopicPartition(f"{self.job}-in", each) for each in ends]
-            offsets = {item.partition: item.offset for item in consumer.committed(wanted, timeout=10)}
+            offsets = {item.partition: item.offset for item in consumer.committed(wanted, timeout=READ_SECONDS)}
         finally:
             consumer.close()
         assert offsets == ends, "the group's offsets are not the end of the input"

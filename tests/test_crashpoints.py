@@ -44,7 +44,7 @@ def started(armed: str, **environment: str) -> subprocess.Popen[str]:
 def ended(armed: str, **environment: str) -> tuple[int, list[str]]:
     """The exit code, and the lines that the process came to print."""
     process = started(armed, **environment)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=240)
     return process.returncode, output.splitlines()
 
 
@@ -73,7 +73,7 @@ def test_a_process_is_killed_at_the_first_checkpoint_that_is_late_enough_in_the_
 def test_the_file_tells_who_it_was_and_keeps_everyone_after_it_alive(tmp_path: Path) -> None:
     once = tmp_path / "once"
     process = started(f"AFTER_ACK,once={once}")
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert once.read_text() == f"{process.pid}\n"
     assert ended(f"AFTER_ACK,once={once}")[0] == 0
 
@@ -87,7 +87,7 @@ def test_a_stopped_process_goes_on_when_it_is_woken(tmp_path: Path) -> None:
     process = started(f"AFTER_ACK,once={once},stop")
     assert os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
     os.kill(process.pid, signal.SIGCONT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=240)
     assert (process.returncode, len(output.splitlines())) == (0, 6)
 
 
@@ -98,7 +98,7 @@ def test_a_held_process_waits_for_its_release(tmp_path: Path) -> None:
         time.sleep(0.005)
     assert process.poll() is None
     (tmp_path / "once.release").touch()
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == 0
 
 
@@ -134,6 +134,6 @@ def test_what_was_reached_is_counted_over_all_processes_even_those_that_were_kil
 )
 def test_what_can_not_be_understood_is_refused_by_name(armed: str) -> None:
     process = started(armed)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 1
     assert "TWOPC_CRASH_POINT" in errors

@@ -188,7 +188,7 @@ def text_files() -> tuple[str, ...]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     if listing.returncode != 0:

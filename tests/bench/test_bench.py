@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def bench(broker: Broker, *arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "twopc", "bench", *arguments, "-b", broker.bootstrap_servers]
     done = subprocess.run(
-        [*command, "--host", "process", "-o", "json"], capture_output=True, text=True, timeout=110, check=False
+        [*command, "--host", "process", "-o", "json"], capture_output=True, text=True, timeout=400, check=False
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

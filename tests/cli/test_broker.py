@@ -28,7 +28,7 @@ def data_dir(tmp_path: Path) -> Iterator[Path]:
 
 def twopc(*arguments: str | int | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "twopc", "broker", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
 
 
 def test_status_of_a_broker_that_never_was_is_not_running(data_dir: Path) -> None:

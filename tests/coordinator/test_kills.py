@@ -54,7 +54,7 @@ def test_the_job_goes_on_in_the_same_attempt_after_the_coordinator_was_killed(
         running = [ScriptedSubtask(address, started.attempt, subtask) for subtask in (0, 1)]
         for subtask in running:
             closing.callback(subtask.close)
-        assert first.wait(timeout=60) == -signal.SIGKILL
+        assert first.wait(timeout=240) == -signal.SIGKILL
         assert once.exists()
         completed_before = [entry.checkpoint_id for entry in read_job(folder, JOB).completed]
 
@@ -81,7 +81,7 @@ def test_a_signal_ends_the_coordinator_cleanly(tmp_path: Path, number: signal.Si
     with coordinator(tmp_path, "127.0.0.1:0") as (process, address):
         assert address.startswith("127.0.0.1:")
         process.send_signal(number)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=240) == 0
 
 
 @pytest.mark.parametrize("program", [["-m", "coordinator"], ["-m", "twopc", "coordinator", "start"]], ids=" ".join)
@@ -93,7 +93,7 @@ def test_a_coordinator_says_as_json_where_it_is(tmp_path: Path, program: list[st
             ready = json.loads(process.stdout.readline())
             assert (ready["pid"], ready["checkpoint_dir"]) == (process.pid, str(tmp_path))
             client = JobClient(ready["address"])
-            client.wait_ready(timeout=60)
+            client.wait_ready(timeout=240)
             client.close()
         finally:
             process.terminate()
@@ -101,7 +101,7 @@ def test_a_coordinator_says_as_json_where_it_is(tmp_path: Path, program: list[st
 
 def test_a_wrong_address_is_one_line_and_a_failing_exit_code(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(tmp_path), "--address", "0.0.0.0:0"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1
     assert "--allow-insecure" in ended.stderr

@@ -13,7 +13,7 @@ from twopc.testing.drill.play import play
 from twopc.testing.kafka_proxy import KafkaProxy
 from twopc.testing.local_broker import LocalBroker
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.drill
 
 
 @pytest.fixture

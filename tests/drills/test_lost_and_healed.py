@@ -18,7 +18,7 @@ from twopc.testing.drill import Drill, judge
 from twopc.testing.drill.arm import held
 from twopc.testing.drill.judge import CHECKS, positions_never_go_back
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.drill, pytest.mark.timeout(720)]
 
 SHORTEST = {
     "checkpoint_timeout": "1s",

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.drill, pytest.mark.timeout(1200)]
 
 
 def tortured(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "twopc.testing.torture", *arguments]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
-    return subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=1100, check=False, env=environment)
 
 
 @pytest.mark.parametrize("seed", [0, 8], ids=["transaction version 2", "transaction version 1"])

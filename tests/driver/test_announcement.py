@@ -68,7 +68,7 @@ def test_what_a_killed_run_left_behind_is_not_believed_and_removed(root: Path, s
         "with announced('late', pathlib.Path(sys.argv[1]), '127.0.0.1:4711', 'canary-token'):\n"
         "    os.kill(os.getpid(), 9)\n"
     )
-    subprocess.run([sys.executable, "-c", program, str(root)], timeout=60, check=False)
+    subprocess.run([sys.executable, "-c", program, str(root)], timeout=240, check=False)
     assert len(list(state.iterdir())) == 1
     with pytest.raises(ConfigurationError, match="no run"):
         find(root, "late")

@@ -10,7 +10,7 @@ import pytest
 
 from twopc.driver.signals import HEARD, StopSignals
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0
 
 
 def is_said(caplog: pytest.LogCaptureFixture) -> bool:

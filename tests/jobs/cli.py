@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-TIMEOUT_SECONDS = 100.0
+TIMEOUT_SECONDS = 400.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from twopc.runtime.spec import SubtaskSpec
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.broker
 
 JOB = """
 from twopc import Job, KafkaSink, KafkaSource
@@ -74,7 +74,7 @@ def lose_the_first_checkpoint(broker: Broker, job_file: Path, folder: Path, monk
         bootstrap_servers=broker.bootstrap_servers,
         checkpoint_dir=str(folder),
         checkpoint_interval_ms=600_000,
-        transaction_timeout_ms=4_000,
+        transaction_timeout_ms=10_000,
         restart_strategy="none",
         restart_attempts=0,
         host="process",
@@ -97,7 +97,7 @@ def lose_the_first_checkpoint(broker: Broker, job_file: Path, folder: Path, monk
             found = client.describe_transaction(name)
             return found is not None and found.described.state is BrokerState.COMPLETE_ABORT
 
-        eventually(expired, seconds=60)
+        eventually(expired)
 
 
 def test_an_expired_loss_is_refused_with_its_offsets_until_it_is_accepted_by_name(

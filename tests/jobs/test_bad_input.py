@@ -111,7 +111,7 @@ def test_a_missing_topic_is_named(broker: Broker, run: Runner, name: str, there:
 
 
 # A minute of patience with brokers.
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(720)
 def test_an_unreachable_broker_is_named_with_the_setting_to_look_at(run: Runner) -> None:
     servers = f"127.0.0.1:{free_port()}"
     failed_with(run(servers=servers), servers, "bootstrap")

@@ -17,7 +17,7 @@ from twopc.testing.local_broker import LocalBroker
 from twopc.testing.ports import free_port
 from twopc.testing.topics import create_topic
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.broker
 
 JOB = """
 from twopc import Job, KafkaSink, KafkaSource

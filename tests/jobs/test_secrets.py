@@ -184,7 +184,7 @@ def test_a_job_with_a_coordinator_of_its_own_keeps_the_token_to_itself(site: Sit
 
 
 # A minute of patience with brokers.
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(720)
 def test_a_broker_that_does_not_take_the_password_is_not_told_about_with_it(site: Site) -> None:
     login = '"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "me", '
     arguments = site.run("--until-end", "--restart-strategy", "none", "--checkpoint-timeout", "3s")

@@ -128,7 +128,7 @@ def values_of(bootstrap_servers: str, topic: str, isolation: str = "read_committ
     return [record.value for record in read_topic(bootstrap_servers, topic, isolation=isolation)]
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
+def eventually(holds: Callable[[], bool], seconds: float = 120) -> None:
     """Return when it holds: the broker ends a transaction a little after it has said that it will."""
     deadline = time.monotonic() + seconds
     while not holds():

@@ -20,7 +20,7 @@ from twopc.testing.topics import create_topic
 
 pytestmark = pytest.mark.broker
 
-SECONDS = 60.0
+SECONDS = 180.0
 FENCED = {"broker.session.timeout.ms": 1000, "broker.heartbeat.interval.ms": 4000}
 """A broker that is heard of less often than it must be is no broker for three seconds of every four."""
 

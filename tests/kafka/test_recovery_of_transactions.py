@@ -51,7 +51,7 @@ def survivor(servers: str, job: str, out: str) -> DrivenSink:
 def orphan(servers: str, job: str, out: str) -> Committable:
     """Return the committable of a process that was killed with one transaction pre-committed and one open."""
     done = subprocess.run(
-        [sys.executable, "-c", VICTIM, servers, job, out], capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", VICTIM, servers, job, out], capture_output=True, timeout=240, check=False
     )
     assert done.returncode == -9, done.stderr.decode()
     return Committable.from_json(json.loads(done.stdout))
@@ -134,7 +134,7 @@ def test_a_transaction_that_the_broker_timed_out_is_lost(
     servers: str, job: str, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driven = DrivenSink(servers, job, out, input_topic=out)
-    monkeypatch.setattr("twopc.kafka.sink.transaction_timeout_ms", lambda settings, client: 3_000)
+    monkeypatch.setattr("twopc.kafka.sink.transaction_timeout_ms", lambda settings, client: 6_000)
     driven.start_attempt()
     try:
         driven.write(b"too late")

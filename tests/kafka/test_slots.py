@@ -171,7 +171,7 @@ def test_too_many_pending_transactions_decline_the_checkpoint(maker: Maker, monk
     pool.close()
 
 
-def _wait_until(holds: Any, seconds: float = 5) -> bool:
+def _wait_until(holds: Any, seconds: float = 60) -> bool:
     waiting = threading.Event()
     for _ in range(int(seconds / 0.01)):
         if holds():

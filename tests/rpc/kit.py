@@ -18,7 +18,7 @@ from twopc.rpc.tls import TlsFiles
 
 JOB = "flights"
 SETTINGS = RunSettings(parallelism=2, checkpoint_interval_ms=20, checkpoint_timeout_ms=20_000)
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 def eventually(holds: Callable[[], bool], what: str) -> None:

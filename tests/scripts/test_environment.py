@@ -160,7 +160,7 @@ def run_set_up(java_home: Path) -> subprocess.CompletedProcess[str]:
         env={"PATH": "/usr/bin:/bin", "JAVA_HOME": str(java_home)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

@@ -19,7 +19,7 @@ from twopc.testing.drill.drill import load_input
 SLOTS = 6
 """Thrice what a job here needs: the task of a zombie keeps its slot until its worker has ended."""
 
-START_SECONDS = 180.0
+START_SECONDS = 300.0
 """Three JVMs start one after the other, which takes a busy machine long."""
 
 

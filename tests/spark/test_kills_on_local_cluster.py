@@ -18,7 +18,7 @@ from twopc.crashpoints import CrashPoint
 from twopc.testing.drill import Drill, judge
 from twopc.testing.drill.arm import held
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 RANDOM_KILLS = 2

@@ -11,7 +11,7 @@ from twopc.testing.drill import Drill, judge
 from twopc.testing.drill.arm import held
 from twopc.testing.ports import free_port
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.zombies import ZombieJob, wait_until_gone, wake
+from tests.spark.zombies import WAIT_SECONDS, ZombieJob, wait_until_gone, wake
 from twopc.testing.broker import Broker
 from twopc.testing.drill.process import start_coordinator
 from twopc.testing.ports import free_port
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 class Woken(Enum):
@@ -80,7 +80,7 @@ def test_a_zombie_finds_itself_fenced(job: ZombieJob, monkeypatch: pytest.Monkey
             job.wait_for_checkpoint_of_attempt(2)
             wake(sleeper)
             wait_until_gone(sleeper)
-        assert future.result(60).attempts == 2
+        assert future.result(WAIT_SECONDS).attempts == 2
     if late:
         wake(sleeper)
         wait_until_gone(sleeper)
@@ -101,5 +101,5 @@ def test_a_zombie_is_fenced_by_a_coordinator_that_was_restarted_meanwhile(
             job.wait_for_checkpoint_of_attempt(2)
             wake(sleeper)
             wait_until_gone(sleeper)
-            assert future.result(60).attempts == 2
+            assert future.result(WAIT_SECONDS).attempts == 2
     job.judge()

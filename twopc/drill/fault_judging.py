@@ -20,7 +20,7 @@ from twopc.protocol.recovery import BrokerState
 from twopc.verify.findings import Verdict as OutputVerdict
 
 FINISHED, FAULTS, STATE, TRANSACTIONS = "finished", "faults", "state", "transactions"
-SETTLE_SECONDS = 20.0
+SETTLE_SECONDS = 60.0
 KeyedStates = Mapping[bytes, bytes]
 
 _EXPLAINED = (0, -signal.SIGKILL, Fenced.exit_code, Unavailable.exit_code, CheckpointCorrupted.exit_code)

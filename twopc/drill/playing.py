@@ -11,7 +11,7 @@ from twopc.drill.faults import Fault
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 PATIENCE_A_FAULT_SECONDS = 30.0
 _TURN_SECONDS = 0.02
 

@@ -26,7 +26,7 @@ from twopc.testing.drill.process import PATIENCE_SECONDS, Started, await_true
 from twopc.testing.ports import free_port
 from twopc.testing.proxy import Proxy
 
-_LISTENS_SECONDS = 30.0
+_LISTENS_SECONDS = 60.0
 
 
 class Stage:

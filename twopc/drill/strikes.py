@@ -14,7 +14,7 @@ from twopc.drill.transaction_strikes import abort_one, expire_one
 from twopc.kafka.wire import ControlClient
 from twopc.testing.proxy import Direction
 
-ARMED_AGAIN_SECONDS = 1.0
+ARMED_AGAIN_SECONDS = 3.0
 """Whoever waited at the step has gone on by then, however busy the machine is."""
 
 

@@ -25,7 +25,7 @@ from twopc.testing.jars import ensure_jars, jars_folder
 from twopc.testing.ports import free_port, is_free
 from twopc.testing.readiness import is_ready
 
-READY_TIMEOUT_S = 90
+READY_TIMEOUT_S = 180
 _POLL_S = 0.05
 _LIGHT_JVM_OPTIONS = ("-XX:TieredStopAtLevel=1",)
 _JVM_OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "--enable-native-access=ALL-UNNAMED")
@@ -56,11 +56,13 @@ class LocalBroker(Broker):
         if port is not None and not 0 < port <= 65_536 - brokers:
             raise ConfigurationError(f"port must be from 1 to {65_536 - brokers}, but is {port}")
         self.data_dir = data_dir.absolute()
-        self._ports = _client_ports(port, brokers)
+        taken = [] if tls is None else [tls.port]
+        self._ports = _free_ports(brokers, avoid=taken) if port is None else list(range(port, port + brokers))
         self._transaction_version = transaction_version
         self._light = light
         self._tls = tls
-        own = _free_ports(2 * brokers, avoid=self._ports) if proxied else []
+        own = _free_ports(2 * brokers, avoid=[*taken, *self._ports]) if proxied else []
+        self._taken = [*taken, *self._ports, *own]
         self.proxy_routes = tuple(ProxiedPort(*pair) for pair in zip(own[::2], own[1::2], strict=True))
         self.nodes = tuple(BrokerNode(self.data_dir / f"node-{index}") for index in range(1, brokers + 1))
 
@@ -76,7 +78,7 @@ class LocalBroker(Broker):
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(f"{data_dir}/cluster.json can't be read ({error}): delete {data_dir}") from error
         broker = cls(data_dir, brokers=len(ports))
-        broker._ports = ports
+        broker._ports = broker._taken = ports
         return broker
 
     @property
@@ -172,7 +174,7 @@ class LocalBroker(Broker):
         controllers = stored["controllers"] if stored else []
         # Nodes that still run know each other by these ports; otherwise somebody else may have taken them meanwhile.
         if not self.any_running and not (controllers and all(map(is_free, controllers))):
-            controllers = _free_ports(len(self.nodes), avoid=self._ports)
+            controllers = _free_ports(len(self.nodes), avoid=self._taken)
         cluster_id = stored["id"] if stored else _new_cluster_id()
         file.write_text(json.dumps({"id": cluster_id, "ports": self._ports, "controllers": controllers}))
         routes = self.proxy_routes or [None] * len(self.nodes)
@@ -197,10 +199,6 @@ def end_broker_of(data_dir: Path) -> None:
     broker = LocalBroker.open(data_dir)
     if broker is not None:
         broker.kill()
-
-
-def _client_ports(first: int | None, count: int) -> list[int]:
-    return _free_ports(count) if first is None else list(range(first, first + count))
 
 
 def _free_ports(count: int, avoid: Sequence[int] = ()) -> list[int]:

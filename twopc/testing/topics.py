@@ -15,7 +15,7 @@ from twopc.errors import Unavailable
 from twopc.kafka.ending import await_markers
 from twopc.kafka.wire import ControlClient
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 _BATCH = 2_000
 
 Headers = tuple[tuple[str, bytes | None], ...]

@@ -69,7 +69,7 @@ _AT: Mapping[CrashPoint, int] = {
 #: A process that dies at once takes with it what it has just queued: what is said to be sent needs a moment to go out.
 _LET_OUT_MS = 50
 #: One acknowledgement comes well after the other, or long after its checkpoint has expired.
-_LATE_MS, EXPIRED_MS, TIMEOUT_MS = 150, 1_500, 800
+_LATE_MS, EXPIRED_MS, TIMEOUT_MS = 150, 3_000, 2_000
 
 HELPERS: Mapping[CrashPoint, tuple[Arm, ...]] = {
     point: (Arm(point, Act.PAUSE, checkpoint=CHECKPOINT, pause_ms=_LET_OUT_MS),)

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 _POLL_SECONDS = 0.01
 
 

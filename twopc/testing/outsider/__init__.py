@@ -19,7 +19,7 @@ from twopc.testing.outsider.processes import findings_among_processes
 
 __all__ = ["Finding", "Place", "Problem", "look", "report", "wait_until_clean"]
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 _PAUSE_SECONDS = 0.1
 
 

@@ -20,7 +20,7 @@ from twopc.testing.drill.process import Started, is_stopped, wake
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.torture.plan import BrokerFate, BrokerFault, Plan
 
-LIMIT_SECONDS = 180.0
+LIMIT_SECONDS = 300.0
 _TURN_SECONDS = 0.05
 _EXPLAINED = (-signal.SIGKILL, Fenced.exit_code, Unavailable.exit_code, CheckpointCorrupted.exit_code)
 
