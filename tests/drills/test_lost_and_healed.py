@@ -22,11 +22,15 @@ pytestmark = [pytest.mark.drill, pytest.mark.timeout(720)]
 
 SHORTEST = {
     "checkpoint_timeout": "1s",
+    "checkpoint_tolerable_failures": "1000",
     "restart_attempts": "0",
     "transaction_timeout": "32s",
     "checkpoints_retained": "1000",
 }
-"""The shortest time-out that is not refused at the start, and every checkpoint kept for the verdict."""
+"""The shortest time-out that is not refused at the start, and every checkpoint kept for the verdict.
+
+A slow machine may let any number of checkpoints expire before the one that counts.
+"""
 
 
 def test_a_subtask_whose_transaction_expired_writes_it_again(drill: Drill) -> None:

@@ -17,6 +17,13 @@ from twopc.kafka.tls_trouble import tls_trouble
 Serve = Callable[[ssl.SSLContext | None], str]
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every server here says something, or hangs up: however late."""
+    for name in ("_SECONDS", "_ALERT_SECONDS"):
+        monkeypatch.setattr(f"twopc.kafka.tls_trouble.{name}", 60.0)
+
+
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path, "authority")
