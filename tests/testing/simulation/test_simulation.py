@@ -50,7 +50,7 @@ def added_up(shares: Iterable[Tally]) -> Tally:
     return tally
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("rules", [NO_LOSS, LOSSES], ids=["no-transaction-expires", "transactions-expire"])
 def test_every_seed_ends_with_the_output_of_its_input_exactly_once_or_with_a_loss_said_aloud(rules: Rules) -> None:
     failed = played(rules).failed
