@@ -13,6 +13,7 @@ from coordinator.catching_up import CatchingUp
 from coordinator.checkpoint import PendingCheckpoint, completion_record
 from coordinator.confirmations import Confirmations
 from coordinator.events import Attached, CheckpointAsked, Detached, Said
+from coordinator.hearing import Hearing
 from coordinator.history import History
 from coordinator.in_flight import InFlight
 from coordinator.membership import Membership
@@ -34,15 +35,9 @@ from twopc.protocol.ledger_facts import (
 )
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import (
-    Ack,
-    Committed,
     Complete,
-    Decline,
     Drain,
-    EndOfInput,
-    Failed,
     FencedOff,
-    Progress,
     ToSubtask,
     Trigger,
     Welcome,
@@ -65,6 +60,9 @@ class RunningAttempt:
         self._triggering = Triggering(started, self._schedule, self.in_flight, self.membership)
         self._catching_up = CatchingUp(self.in_flight, self.confirmations)
         self._aborts = Aborts(self.in_flight, self.requests, self.membership, self._schedule, history)
+        self._hearing = Hearing(
+            self.number, self.membership, self.in_flight, self.confirmations, self._catching_up, self._aborts
+        )
 
     @property
     def requests(self) -> RequestQueue:
@@ -104,31 +102,8 @@ class RunningAttempt:
             self._history.requests.append(event.request_id)
 
     def said(self, event: Said, state: LedgerState, out: Outbox) -> None:
-        """Take in what a subtask says; a stream that is no member's counts for nothing."""
-        member = self.membership.find(event.session)
-        if member is None:
-            return
-        message = event.message
-        match message:
-            case Ack():
-                self._acknowledged(member, message, state, out)
-            case Decline():
-                self._declined(member, message, state, out)
-            case Committed():
-                completed = state.find(message.checkpoint_id)
-                if completed is not None and completed.record.attempt == self.number:
-                    self.confirmations.say(member.subtask, completed.checkpoint_id, out.now)
-            case EndOfInput():
-                if member.subtask not in self.membership.at_end:
-                    self.membership.at_end.add(member.subtask)
-                    out.publish(JobEventKind.END_OF_INPUT, subtask=member.subtask)
-            case Failed():
-                self._aborts.fail(message.error_type, message.message, message.restartable, out, member.subtask)
-            case Progress():
-                self.membership.progress[member.subtask] = message
-                out.publish(JobEventKind.PROGRESS, subtask=member.subtask, progress=message)
-            case _:
-                assert_never(message)
+        """Take in what a subtask says."""
+        self._hearing.take(event, state, out)
 
     def decide(self, state: LedgerState, out: Outbox) -> None:
         """Take the next step that is possible now; it may be to ask for facts to be stored."""
@@ -231,35 +206,3 @@ class RunningAttempt:
         self.in_flight.add(pending)
         out.publish(JobEventKind.TRIGGERED, checkpoint_id=due.checkpoint_id, **due.wanted.told)
         self.tell_all(Trigger(due.checkpoint_id, pending.final), out)
-
-    def _acknowledged(self, member: Attached, ack: Ack, state: LedgerState, out: Outbox) -> None:
-        pending = self.in_flight.find(ack.checkpoint_id)
-        if pending is None:
-            self._catching_up.answer_late(member, ack.checkpoint_id, state, out)
-        elif ack.snapshot.subtask != member.subtask:
-            message = f"subtask {member.subtask} acknowledged with a snapshot of subtask {ack.snapshot.subtask}"
-            self._aborts.abort(pending, FailureReason.CHECKPOINT_DECLINED, message, out)
-        elif pending.acknowledge(ack, out.now):
-            out.publish(
-                JobEventKind.ACKNOWLEDGED,
-                checkpoint_id=ack.checkpoint_id,
-                subtask=member.subtask,
-                duration_ms=ack.pause_ms + ack.store_ms,
-                pause_ms=ack.pause_ms,
-            )
-
-    def _declined(self, member: Attached, decline: Decline, state: LedgerState, out: Outbox) -> None:
-        pending = self.in_flight.find(decline.checkpoint_id)
-        if pending is None:
-            self._catching_up.answer_late(member, decline.checkpoint_id, state, out)
-            return
-        reason = FailureReason.CHECKPOINT_DECLINED
-        out.publish(
-            JobEventKind.DECLINED,
-            checkpoint_id=decline.checkpoint_id,
-            subtask=member.subtask,
-            message=decline.reason,
-            reason=reason,
-            **pending.wanted.told,
-        )
-        self._aborts.abort(pending, reason, f"subtask {member.subtask} declined: {decline.reason}", out)

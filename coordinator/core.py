@@ -12,21 +12,15 @@ from coordinator.attempt import RunningAttempt
 from coordinator.description import describe
 from coordinator.events import (
     Attached,
-    AttemptRequested,
     CheckpointAsked,
-    ConfirmRequested,
     Decision,
     Detached,
-    DisposeAsked,
     EndAsked,
     Event,
     LedgerLost,
-    LossDecided,
     NotStored,
-    PlanRequested,
     Request,
     Said,
-    StopAsked,
     Stored,
     Tick,
     Together,
@@ -139,19 +133,8 @@ class Core:
                 self._lost(event.reason, out)
             case Tick() | NotStored():
                 pass
-            case (
-                AttemptRequested()
-                | ConfirmRequested()
-                | LossDecided()
-                | PlanRequested()
-                | StopAsked()
-                | CheckpointAsked()
-                | EndAsked()
-                | DisposeAsked()
-            ):
-                self._request(event, out)
             case _:
-                assert_never(event)
+                self._request(event, out)
 
     def _request(self, event: Request, out: Outbox) -> None:
         if self._fenced:

@@ -13,9 +13,9 @@ import coordinator.requests
 import coordinator.triggering
 import twopc.protocol.ledger_state
 from coordinator.aborts import Aborts
-from coordinator.attempt import RunningAttempt
 from coordinator.core import Core
 from coordinator.events import StopAsked
+from coordinator.hearing import Hearing
 from coordinator.in_flight import InFlight
 from coordinator.requests import stop_to_store
 from coordinator.retention import to_forget
@@ -29,7 +29,7 @@ from twopc.protocol.messages import Ack
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
 
 _on = SubtaskState.on
-_acknowledged = RunningAttempt._acknowledged
+_acknowledged = Hearing._acknowledged
 
 
 def _commit_everything_pending(state: SubtaskState, message: Any) -> Any:
@@ -37,9 +37,9 @@ def _commit_everything_pending(state: SubtaskState, message: Any) -> Any:
     return replace(action, due=tuple(state._pending)) if isinstance(action, CommitPending) else action
 
 
-def _acknowledge_the_newest(attempt: Any, member: Any, ack: Ack, state: Any, out: Any) -> None:
-    newest = attempt.in_flight.all[-1].checkpoint_id if attempt.in_flight.all else ack.checkpoint_id
-    _acknowledged(attempt, member, replace(ack, checkpoint_id=newest), state, out)
+def _acknowledge_the_newest(hearing: Any, member: Any, ack: Ack, state: Any, out: Any) -> None:
+    newest = hearing.in_flight.all[-1].checkpoint_id if hearing.in_flight.all else ack.checkpoint_id
+    _acknowledged(hearing, member, replace(ack, checkpoint_id=newest), state, out)
 
 
 def _forget_savepoints_too(completed: Any, retained: int, restored: CheckpointId) -> Any:
@@ -115,7 +115,7 @@ MUTANTS_IN_FLIGHT = (
     ),
     Mutant(
         "an acknowledgement counts for the newest checkpoint in flight",
-        partial(patch.object, RunningAttempt, "_acknowledged", _acknowledge_the_newest),
+        partial(patch.object, Hearing, "_acknowledged", _acknowledge_the_newest),
         OVERLAPPING,
     ),
     Mutant("an earlier checkpoint completes after a later one", _earlier_completes_after_later, OVERLAPPING),
