@@ -9,6 +9,7 @@ import sys
 from types import FrameType
 
 from twopc.assembly import run_subtask
+from twopc.driver.processes import SAID_WHY
 from twopc.errors import TwoPhaseCommitError
 from twopc.loading import load_job
 from twopc.orphan import end_with_parent
@@ -29,7 +30,7 @@ def main() -> int:
         run_subtask(load_job(sys.argv[1]), spec)
     except TwoPhaseCommitError as error:
         logging.getLogger(__name__).debug("subtask %d failed: %s", spec.subtask, error)
-        return 1
+        return SAID_WHY
     return 0
 
 

@@ -15,12 +15,13 @@ from twopc.driver.events import EventWatch
 from twopc.driver.host import Host
 from twopc.driver.recovery import Planner, assign
 from twopc.driver.signals import StopSignals
-from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
+from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable, UserCodeError
 from twopc.job import JobDefinition
 from twopc.operators.steps import StatefulMap
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, Position, TopicPartition
+from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.serde import Json
 from twopc.sink import JobContext, Settled
@@ -179,3 +180,63 @@ def test_states_that_begin_empty_in_the_middle_of_the_input_are_pointed_out_unle
     with pytest.raises(AttemptFailed, match="no host"):
         attempt.run(asked, AttemptId(2), None)
     assert sum("begin empty" in message for message in caplog.messages) == warnings
+
+
+class Ended:
+    """A stage, and its host, of which a subtask has ended with an error."""
+
+    def __init__(self, *, said_why: bool) -> None:
+        self._said_why = said_why
+
+    def submit(self, *_: object) -> Ended:
+        return self
+
+    def wait(self, timeout: float) -> bool:
+        return True
+
+    def error(self) -> str:
+        return "a process ended"
+
+    def has_said_why(self) -> bool:
+        return self._said_why
+
+    def kill(self) -> None:
+        pass
+
+
+class LateWatch(Watch):
+    """Hears two seconds after the subtask has ended what it said."""
+
+    finished = False
+    failure: JobEvent | None = None
+
+    def wait_for_failure(self, seconds: float) -> None:
+        if seconds > 2:
+            self.failure = JobEvent(
+                kind="failed",
+                job="flights",
+                attempt=AttemptId(1),
+                time_ms=0,
+                message="poison",
+                error_type="UserCodeError",
+            )
+
+
+@pytest.mark.parametrize(("said_why", "told"), [(True, UserCodeError), (False, Unavailable)])
+def test_what_a_subtask_has_told_is_waited_for_however_late_it_comes(
+    said_why: bool, told: type[TwoPhaseCommitError]
+) -> None:
+    nothing: Any = None
+    attempt = Attempt(
+        JobDefinition("flights", cast(Any, SimpleNamespace(group=lambda _: None)), (), cast(Any, EmptySink())),
+        RunSettings(),
+        cast(JobClient, FirstStart(newer_attempt=False)),
+        CoordinatorAddress("127.0.0.1:1", "", None),
+        cast(Host, Ended(said_why=said_why)),
+        PlannedAt(0),
+        cast(EventWatch, LateWatch()),
+        cast(StopSignals, nothing),
+    )
+    with pytest.raises(AttemptFailed) as caught:
+        attempt.run("latest", AttemptId(0), None)
+    assert type(caught.value.error) is told

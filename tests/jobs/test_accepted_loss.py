@@ -47,6 +47,9 @@ class ThreadStage:
     def error(self) -> str | None:
         return next((str(each.exception()) for each in self._subtasks if each.exception() is not None), None)
 
+    def has_said_why(self) -> bool:
+        return self.error() is not None
+
     def kill(self) -> None:
         wait(self._subtasks)
 

@@ -20,6 +20,10 @@ class Stage(Protocol):
         """After the end: what the host says went wrong, None if nothing did."""
         ...
 
+    def has_said_why(self) -> bool:
+        """After the end: whether a subtask has told the coordinator of its failure, as far as the host can know."""
+        ...
+
     def kill(self) -> None:
         """End the subtasks now, and return when they have ended or can't do harm; idempotent."""
         ...

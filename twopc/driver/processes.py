@@ -15,6 +15,9 @@ from twopc.runtime.spec import SubtaskSpec
 
 TERM_SECONDS = 5.0
 
+SAID_WHY = 3
+"""How a worker ends that has told the coordinator why; Python itself ends with 1."""
+
 
 class ProcessStage:
     """One process per subtask; the first that fails fails the stage."""
@@ -40,6 +43,9 @@ class ProcessStage:
             how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
             return f"the process of subtask {index} (pid {process.pid}) {how}"
         return None
+
+    def has_said_why(self) -> bool:
+        return any(process.poll() == SAID_WHY for process in self._processes)
 
     def kill(self) -> None:
         for process in self._processes:

@@ -53,6 +53,9 @@ class SparkStage:
     def error(self) -> str | None:
         return self._error
 
+    def has_said_why(self) -> bool:
+        return False  # Spark says that Python failed, whatever it was that it met.
+
     def kill(self) -> None:
         if self._ended.is_set():
             return
