@@ -183,9 +183,10 @@ def test_states_that_begin_empty_in_the_middle_of_the_input_are_pointed_out_unle
 
 
 class Ended:
-    """A stage, and its host, of which a subtask has ended with an error."""
+    """A stage, and its host, of which a subtask has ended with an error, or all have without."""
 
-    def __init__(self, *, said_why: bool) -> None:
+    def __init__(self, *, error: str | None, said_why: bool) -> None:
+        self._error = error
         self._said_why = said_why
 
     def submit(self, *_: object) -> Ended:
@@ -194,8 +195,8 @@ class Ended:
     def wait(self, timeout: float) -> bool:
         return True
 
-    def error(self) -> str:
-        return "a process ended"
+    def error(self) -> str | None:
+        return self._error
 
     def has_said_why(self) -> bool:
         return self._said_why
@@ -205,38 +206,49 @@ class Ended:
 
 
 class LateWatch(Watch):
-    """Hears two seconds after the subtask has ended what it said."""
+    """Hears two seconds after the subtasks have ended what they and the coordinator said."""
 
-    finished = False
-    failure: JobEvent | None = None
+    def __init__(self, *, failed: bool) -> None:
+        self._failed = failed
+        self.finished = False
+        self.failure: JobEvent | None = None
 
-    def wait_for_failure(self, seconds: float) -> None:
-        if seconds > 2:
+    def wait_for_end(self, seconds: float) -> None:
+        if seconds < 2:
+            return
+        self.finished = not self._failed
+        if self._failed:
+            kind, message, error = "failed", "poison", "UserCodeError"
             self.failure = JobEvent(
-                kind="failed",
-                job="flights",
-                attempt=AttemptId(1),
-                time_ms=0,
-                message="poison",
-                error_type="UserCodeError",
+                kind=kind, job="flights", attempt=AttemptId(1), time_ms=0, message=message, error_type=error
             )
+
+
+def attempt_whose_stage_ends(stage: Ended, watch: LateWatch) -> Attempt:
+    nothing: Any = None
+    return Attempt(
+        JobDefinition("flights", cast(Any, SimpleNamespace(group=lambda _: None)), (), cast(Any, EmptySink())),
+        RunSettings(),
+        cast(JobClient, FirstStart(newer_attempt=False)),
+        CoordinatorAddress("127.0.0.1:1", "", None),
+        cast(Host, stage),
+        PlannedAt(0),
+        cast(EventWatch, watch),
+        cast(StopSignals, nothing),
+    )
 
 
 @pytest.mark.parametrize(("said_why", "told"), [(True, UserCodeError), (False, Unavailable)])
 def test_what_a_subtask_has_told_is_waited_for_however_late_it_comes(
     said_why: bool, told: type[TwoPhaseCommitError]
 ) -> None:
-    nothing: Any = None
-    attempt = Attempt(
-        JobDefinition("flights", cast(Any, SimpleNamespace(group=lambda _: None)), (), cast(Any, EmptySink())),
-        RunSettings(),
-        cast(JobClient, FirstStart(newer_attempt=False)),
-        CoordinatorAddress("127.0.0.1:1", "", None),
-        cast(Host, Ended(said_why=said_why)),
-        PlannedAt(0),
-        cast(EventWatch, LateWatch()),
-        cast(StopSignals, nothing),
-    )
+    stage = Ended(error="a process ended", said_why=said_why)
     with pytest.raises(AttemptFailed) as caught:
-        attempt.run("latest", AttemptId(0), None)
+        attempt_whose_stage_ends(stage, LateWatch(failed=True)).run("latest", AttemptId(0), None)
     assert type(caught.value.error) is told
+
+
+def test_a_job_has_not_finished_before_all_that_was_told_of_it_has_come() -> None:
+    watch = LateWatch(failed=False)
+    attempt_whose_stage_ends(Ended(error=None, said_why=False), watch).run("latest", AttemptId(0), None)
+    assert watch.finished

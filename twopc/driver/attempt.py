@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
 SAID_SECONDS, UNSAID_SECONDS = 10.0, 0.5
-"""How long a failure may be on its way, through the coordinator, if one was told, and if nobody knows."""
+"""How long the job's end may be on its way, through the coordinator, if it was told, and if nobody knows."""
 
 DRAIN_SECONDS = 10.0
 """How long subtasks may take to end by themselves after the job has finished."""
@@ -177,6 +177,8 @@ class Attempt:
             if self._watch.failure is not None:
                 raise _error_of(self._watch.failure)
             if ended and stage.error() is None:
+                # What was told before is counted then: the report is of the whole run.
+                self._watch.wait_for_end(SAID_SECONDS)
                 return
             if ended:
                 raise self._ended_early(stage)
@@ -190,7 +192,7 @@ class Attempt:
 
     def _ended_early(self, stage: Stage) -> TwoPhaseCommitError:
         """The stage is gone: prefer what a subtask managed to say over what the host saw."""
-        self._watch.wait_for_failure(SAID_SECONDS if stage.has_said_why() else UNSAID_SECONDS)
+        self._watch.wait_for_end(SAID_SECONDS if stage.has_said_why() else UNSAID_SECONDS)
         if self._watch.failure is not None:
             return _error_of(self._watch.failure)
         return Unavailable(stage.error() or "the subtasks ended before the job had finished")

@@ -77,10 +77,10 @@ class EventWatch:
     def records_out(self) -> int:
         return sum(records for _, records in list(self._current.records.values()))
 
-    def wait_for_failure(self, seconds: float) -> None:
-        """Give a failure that is still on its way time to arrive."""
+    def wait_for_end(self, seconds: float) -> None:
+        """Give what is still on its way time to arrive: that the job has finished, or what has failed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._current.failure is not None, seconds)
+            self._changed.wait_for(lambda: self._current.finished or self._current.failure is not None, seconds)
 
     def attempt_started(self, attempt: AttemptId) -> None:
         """From now on, only events of this attempt say how it goes."""
