@@ -252,3 +252,8 @@ def test_a_job_has_not_finished_before_all_that_was_told_of_it_has_come() -> Non
     watch = LateWatch(failed=False)
     attempt_whose_stage_ends(Ended(error=None, said_why=False), watch).run("latest", AttemptId(0), None)
     assert watch.finished
+
+
+def test_a_job_that_has_finished_stays_so_whatever_a_subtask_met_at_its_end() -> None:
+    stage = Ended(error="a process was killed", said_why=True)
+    attempt_whose_stage_ends(stage, LateWatch(failed=False)).run("latest", AttemptId(0), None)

@@ -176,12 +176,9 @@ class Attempt:
                 break
             if self._watch.failure is not None:
                 raise _error_of(self._watch.failure)
-            if ended and stage.error() is None:
-                # What was told before is counted then: the report is of the whole run.
-                self._watch.wait_for_end(SAID_SECONDS)
-                return
             if ended:
-                raise self._ended_early(stage)
+                self._take_end(stage)
+                return
             if self._signals.requested and not self._stop_sent:
                 self._stop_sent = True
                 log.info("stopping: waiting for a last checkpoint (a second Ctrl-C ends at once)")
@@ -190,12 +187,19 @@ class Attempt:
         while not stage.wait(TICK_SECONDS) and time.monotonic() < deadline:
             pass
 
-    def _ended_early(self, stage: Stage) -> TwoPhaseCommitError:
-        """The stage is gone: prefer what a subtask managed to say over what the host saw."""
-        self._watch.wait_for_end(SAID_SECONDS if stage.has_said_why() else UNSAID_SECONDS)
+    def _take_end(self, stage: Stage) -> None:
+        """The stage is gone: return if the job has finished. What a subtask managed to say outweighs what the host saw.
+
+        When the end has come, so has all that was told before: the report is of the whole run.
+        """
+        seen = stage.error()
+        self._watch.wait_for_end(SAID_SECONDS if seen is None or stage.has_said_why() else UNSAID_SECONDS)
+        if self._watch.finished:
+            return
         if self._watch.failure is not None:
-            return _error_of(self._watch.failure)
-        return Unavailable(stage.error() or "the subtasks ended before the job had finished")
+            raise _error_of(self._watch.failure)
+        if seen is not None:
+            raise Unavailable(seen)
 
     def _failed(self, error: TwoPhaseCommitError) -> AttemptFailed:
         return AttemptFailed(
