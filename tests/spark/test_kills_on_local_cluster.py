@@ -13,6 +13,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
+from tests.spark.zombies import wait_until_gone
 from twopc.checkpoints import read_job
 from twopc.crashpoints import CrashPoint
 from twopc.testing.drill import Drill, judge
@@ -63,7 +64,7 @@ def test_the_driver_is_killed_and_its_executors_end_with_it(drill: Drill) -> Non
     with drill.run() as again:
         again.finish()
     assert judge(drill) == []
-    assert not executor.is_running()
+    wait_until_gone(executor)
 
 
 def test_executors_are_killed_at_random(drill: Drill) -> None:
