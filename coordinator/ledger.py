@@ -33,8 +33,8 @@ from twopc.protocol.ledger_place import NOTHING_BEFORE, Place, digest_of_entry
 from twopc.protocol.ledger_state import LedgerState, encode_entry, replay
 
 SUMMARY_EVERY = 100
-"""A summary is written after so many entries, and at each new attempt: entries are listed at each append, and read when
-the ledger is opened, so few are kept; a summary costs as much as the completion records that it holds."""
+"""A summary is written after so many entries, and is how a new attempt is stored: entries are listed at each append,
+and read when the ledger is opened, so few are kept; a summary costs as much as the completion records that it holds."""
 
 log = logging.getLogger(__name__)
 
@@ -66,10 +66,14 @@ class Ledger:
             self._store_metadata(fact)
             return
         state = self.state.apply(fact)
+        if isinstance(fact, AttemptStarted):
+            # The summary that is due with it says all that the fact does: one entry is stored where two would be.
+            self._append(state)
+            self.state = state
+            self._delete_older()
+            return
         self._append(fact)
         self.state = state
-        if isinstance(fact, AttemptStarted):
-            self._summarise()
 
     def tidy(self) -> None:
         """Sum up if there are many entries; raise Fenced as `store` does."""
@@ -139,22 +143,34 @@ class Ledger:
             self._storage.delete(_path(number))
 
     def _summarise(self) -> None:
-        number = self._next
         try:
             self._append(self.state)
+        except OSError as error:
+            self._not_summarised(error)
+            return
+        self._delete_older()
+
+    def _delete_older(self) -> None:
+        """The last entry is a summary: take away what it sums up."""
+        summary = self._next - 1
+        try:
             for older in self._numbers():
-                if older < number:
+                if older < summary:
                     self._storage.delete(_path(older))
         except OSError as error:
-            # Only growth is at stake: the fact itself is stored, and the next one tries again.
-            log.warning("job %s: the ledger could not be summarised: %s", self._job, error.strerror)
+            self._not_summarised(error)
             return
         self._unsummarised = 1
+
+    def _not_summarised(self, error: OSError) -> None:
+        # Only growth is at stake: every fact is stored, and the next summary tries again.
+        log.warning("job %s: the ledger could not be summarised: %s", self._job, error.strerror)
 
     def _is_one_after(self, number: int) -> bool:
         """Whether an entry has a greater number; their names are in the order of their numbers."""
         own = entry_name(number)
-        return bool(entry_sequences(name for name in self._storage.list(LEDGER) if name > own))
+        later = [name for name in self._storage.list(LEDGER) if name > own]
+        return bool(later) and bool(entry_sequences(later))
 
     def _numbers(self) -> list[int]:
         return entry_sequences(self._storage.list(LEDGER))

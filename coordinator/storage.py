@@ -117,8 +117,9 @@ class FolderStorage:
         names, twins = frozenset(self.list(LEDGER)), frozenset(self.list(TWINS))
         for name in names - twins:
             files.link_again(self._root / LEDGER / name, self._twins / name)
-        lost = lost_entries(names, twins)
-        for name in twins - names:
+        alone = twins - names
+        lost = lost_entries(names, alone) if alone else ()
+        for name in alone:
             if entry_sequence(name) not in lost:
                 files.delete(self._twins / name)
 

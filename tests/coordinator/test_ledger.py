@@ -90,7 +90,7 @@ def test_a_second_writer_is_fenced_even_where_its_number_is_free_again(storage: 
     second = Ledger(JOB, storage)
     second.store(started(2))
     second.store(started(3))
-    assert entry_numbers(storage)[0] > 3
+    assert entry_numbers(storage)[0] > 2
     with pytest.raises(Fenced, match="after"):
         reserve(first, 1)
     assert Ledger(JOB, storage).state == second.state
@@ -127,14 +127,26 @@ def test_a_fact_that_was_not_stored_changes_nothing() -> None:
 
 def test_a_summary_that_could_not_be_stored_loses_nothing() -> None:
     storage = FaultyStorage()
-    ledger = Ledger(JOB, storage)
-    storage.is_full = lambda name, data: b'"summary"' in data
+    ledger = Ledger(JOB, storage, summary_every=1)
     ledger.store(started(1))
+    reserve(ledger, 1)
+    storage.is_full = lambda name, data: b'"summary"' in data
+    ledger.tidy()
+    assert len(entry_numbers(storage)) == 2
     assert Ledger(JOB, storage).state == ledger.state
 
 
 def entry_numbers(storage: Storage) -> list[int]:
     return sorted(int(name.removesuffix(".json")) for name in storage.list("ledger"))
+
+
+def test_an_attempt_is_stored_as_one_entry_that_sums_up_those_before(storage: Storage) -> None:
+    ledger = Ledger(JOB, storage)
+    ledger.store(started(1))
+    reserve(ledger, 1)
+    before = entry_numbers(storage)[-1]
+    ledger.store(started(2))
+    assert entry_numbers(storage) == [before + 1]
 
 
 def test_the_number_of_entries_is_bounded(storage: Storage) -> None:
