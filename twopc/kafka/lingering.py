@@ -28,12 +28,15 @@ commit nothing, since no coordinator completes a checkpoint of it, and what it s
 `abort_open`. So the work at a start stays bounded, however often a job was restarted.
 """
 
-_OPEN = {
+_OPEN = (
     BrokerState.ONGOING,
     BrokerState.PREPARE_COMMIT,
     BrokerState.PREPARE_ABORT,
     BrokerState.PREPARE_EPOCH_FENCE,
-}
+)
+
+_Listed = list[tuple[str, SlotName, BrokerState]]
+"""The transactional ids of a job, in order, parsed, and the state of each."""
 
 
 def fence_earlier(client: ControlClient, prefix: str, timeout_ms: int, attempt: AttemptId) -> list[str]:
@@ -41,21 +44,27 @@ def fence_earlier(client: ControlClient, prefix: str, timeout_ms: int, attempt: 
 
     That aborts what is open and fences every producer concerned. Everything worth keeping must be settled.
     """
-    _warn_of_later(client, prefix, attempt)
+    listed = _list(client, prefix)
+    _warn_of_later(listed, prefix, attempt)
     oldest = attempt - FENCED_ATTEMPTS
     return _take_over(
         client,
-        prefix,
+        listed,
         timeout_ms,
         lambda name, state: name.attempt < attempt and (state in _OPEN or name.attempt >= oldest),
     )
 
 
-def _warn_of_later(client: ControlClient, prefix: str, attempt: AttemptId) -> None:
+def _list(client: ControlClient, prefix: str) -> _Listed:
+    states = patiently(client.list_transactions, BUDGET_SECONDS)
+    parsed = ((each, parse_transactional_id(prefix, each), states[each]) for each in sorted(states))
+    return [(transactional_id, name, state) for transactional_id, name, state in parsed if name is not None]
+
+
+def _warn_of_later(listed: _Listed, prefix: str, attempt: AttemptId) -> None:
     """Name what is open under attempts that this job has not reached: nobody else may, and it is not ours to abort."""
-    for transactional_id, state in sorted(patiently(client.list_transactions, BUDGET_SECONDS).items()):
-        name = parse_transactional_id(prefix, transactional_id)
-        if name is not None and name.attempt > attempt and state in _OPEN:
+    for transactional_id, name, state in listed:
+        if name.attempt > attempt and state in _OPEN:
             log.warning(
                 "transaction %s is open, though this job is at attempt %d: another job uses the prefix %r of its "
                 "transactional ids (give each its own), or the checkpoint folder of an earlier life of this job was "
@@ -66,23 +75,21 @@ def _warn_of_later(client: ControlClient, prefix: str, attempt: AttemptId) -> No
 
 def abort_open(client: ControlClient, prefix: str, timeout_ms: int, attempt: AttemptId) -> list[str]:
     """The same for what is open only: a zombie may have opened it since. One question a broker, if there is nothing."""
-    return _take_over(client, prefix, timeout_ms, lambda name, state: name.attempt < attempt and state in _OPEN)
+    listed = _list(client, prefix)
+    return _take_over(client, listed, timeout_ms, lambda name, state: name.attempt < attempt and state in _OPEN)
 
 
 def last_attempt(client: ControlClient, prefix: str) -> AttemptId:
     """Return the greatest attempt that any id of the prefix names, as far as the brokers remember; 0 for none."""
-    listed = patiently(client.list_transactions, BUDGET_SECONDS)
-    names = (parse_transactional_id(prefix, transactional_id) for transactional_id in listed)
-    return max((name.attempt for name in names if name is not None), default=AttemptId(0))
+    return max((name.attempt for _, name, _ in _list(client, prefix)), default=AttemptId(0))
 
 
 def _take_over(
-    client: ControlClient, prefix: str, timeout_ms: int, chosen: Callable[[SlotName, BrokerState], bool]
+    client: ControlClient, listed: _Listed, timeout_ms: int, chosen: Callable[[SlotName, BrokerState], bool]
 ) -> list[str]:
     lingering = []
-    for transactional_id, state in sorted(patiently(client.list_transactions, BUDGET_SECONDS).items()):
-        name = parse_transactional_id(prefix, transactional_id)
-        if name is None or not chosen(name, state):
+    for transactional_id, name, state in listed:
+        if not chosen(name, state):
             continue
         _initialise(client, transactional_id, timeout_ms)
         reached(CrashPoint.DRIVER_IN_SWEEP)

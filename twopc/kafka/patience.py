@@ -23,8 +23,12 @@ log = logging.getLogger(__name__)
 def pauses(budget_seconds: float) -> Iterator[None]:
     """Yield once at once, then after growing pauses with jitter, until the budget is spent; at least twice."""
     deadline = time.monotonic() + budget_seconds
-    pause = FIRST_PAUSE_SECONDS
     yield
+    yield from _growing_pauses(deadline)
+
+
+def _growing_pauses(deadline: float) -> Iterator[None]:
+    pause = FIRST_PAUSE_SECONDS
     while True:
         time.sleep(pause * random.uniform(0.5, 1.0))
         yield
@@ -35,16 +39,19 @@ def pauses(budget_seconds: float) -> Iterator[None]:
 
 def patiently(ask: Callable[[], T], budget_seconds: float) -> T:
     """Return what `ask` returns; while it raises Unavailable, ask again, until the budget is spent."""
-    last: Unavailable | None = None
-    began, said = time.monotonic(), False
-    for _ in pauses(budget_seconds):
-        try:
-            return ask()
-        except Unavailable as error:
-            last = error
+    began = time.monotonic()
+    try:
+        return ask()
+    except Unavailable as error:
+        last = error
+    said = False
+    for _ in _growing_pauses(began + budget_seconds):
         waited = time.monotonic() - began
         if waited > SILENT_SECONDS and not said:
             said = True
             log.warning("%s; asking again for another %.0f s", last, max(0.0, budget_seconds - waited))
-    assert last is not None
+        try:
+            return ask()
+        except Unavailable as error:
+            last = error
     raise last

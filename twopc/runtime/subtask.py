@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, assert_never
 
 from twopc.crashpoints import CrashPoint, reached
@@ -190,11 +190,8 @@ class Subtask:
         return lambda handle: SubtaskSnapshot(self._index, positions, handle, committables, finished, base)
 
     def _take_findings(self) -> None:
-        while True:
-            try:
-                finding = self._found.get_nowait()
-            except Empty:
-                return
+        while not self._found.empty():
+            finding = self._found.get()
             if isinstance(finding, BaseException):
                 raise finding
             self._after_commit(finding)
