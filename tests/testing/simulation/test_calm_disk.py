@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from twopc.crashpoints import CrashPoint
-from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, entry_name, metadata_path
+from twopc.protocol.ledger_facts import CheckpointReserved
+from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
+from twopc.protocol.ledger_state import encode_entry
 from twopc.testing.simulation.disk import STATE_FILE, CheckpointFolder
 from twopc.testing.simulation.faults import draw
 from twopc.testing.simulation.filesystem import File
@@ -40,14 +44,20 @@ def entry(number: int) -> str:
     return f"{LEDGER}/{entry_name(number)}"
 
 
+def stored(number: int) -> bytes:
+    """What an entry of the ledger holds."""
+    fact = CheckpointReserved(CheckpointId(number), AttemptId(1), CheckpointKind.PERIODIC)
+    return encode_entry(fact, Place("job", number, NOTHING_BEFORE))
+
+
 def written(*, calm: bool) -> tuple[dict[str, bytes], dict[str, int]]:
     """What is there when entries, a checkpoint's metadata and a snapshot are stored, and an entry is deleted."""
     made = world()
     with playing(made):
         folder = CheckpointFolder(made)
-        folder.create_once(entry(1), b"one")
+        folder.create_once(entry(1), stored(1))
         made.calm = calm
-        folder.create_once(entry(2), b"two")
+        folder.create_once(entry(2), stored(2))
         folder.create_once(metadata_path(NUMBER), b"metadata")
         local = local_disk() / "taken"
         (local / STATE_FILE).write_bytes(b"state")
@@ -61,7 +71,7 @@ def written(*, calm: bool) -> tuple[dict[str, bytes], dict[str, int]]:
 def test_the_same_files_are_there_and_the_same_places_were_passed() -> None:
     files, reached = written(calm=True)
     assert (files, reached) == written(calm=False)
-    assert set(files.values()) == {b"two", b"metadata", b"state"}
+    assert set(files.values()) == {stored(2), b"metadata", b"state"}
     assert set(reached.values()) == {1}
 
 
@@ -71,8 +81,8 @@ def test_a_name_that_is_taken_is_refused(name: str, calm: bool) -> None:
     made = world()
     with playing(made):
         folder = CheckpointFolder(made)
-        folder.create_once(name, b"first")
+        folder.create_once(name, stored(1))
         made.calm = calm
         with pytest.raises(FileExistsError):
-            folder.create_once(name, b"second")
-        assert folder.read(name) == b"first"
+            folder.create_once(name, stored(2))
+        assert folder.read(name) == stored(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 from typing import Any
 
 from coordinator.storage import FolderStorage
@@ -17,11 +16,8 @@ from twopc.testing.simulation.process import Crashed
 from twopc.testing.simulation.world import World
 
 STATE_FILE = "state.json"
-ENOUGH_FOR_THE_KIND = 200
 _IN_LEDGER = f"{LEDGER}/"
-_FOLLOWED = (CheckpointCompleted, CommittablesConfirmed, LossSettled, CheckpointsDisposed)
 _BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDINATOR_METADATA_UNNAMED)
-_KIND = re.compile(f'"kind":"(?:{"|".join(each.KIND for each in _FOLLOWED)})"'.encode())
 
 
 class CheckpointFolder(FolderStorage):
@@ -48,7 +44,7 @@ class CheckpointFolder(FolderStorage):
         super().__init__(root)
 
     def list(self, folder: str) -> list[str]:
-        node = (self.top / folder).node
+        node = self._disk.find(folder)
         return [name for name in node.names if name[0] != "."] if isinstance(node, Folder) else []
 
     def read(self, name: str) -> bytes:
@@ -155,8 +151,6 @@ class CheckpointFolder(FolderStorage):
     def _named(self, path: str, data: bytes) -> None:
         """A file is there for all to see: who reads an entry of the ledger acts on it, durable or not."""
         if not path.startswith(_IN_LEDGER) or "/." in path:
-            return
-        if _KIND.search(data, len(data) - ENOUGH_FOR_THE_KIND) is None:
             return
         _, entry = decode_entry(data, path)
         match entry:

@@ -38,16 +38,20 @@ class SimFileSystem:
         self.refuses = refuses
         self.named = named
         self.paths: dict[str, SimPath] = {}
-        self.root = self.path("")
+        self.root = SimPath(self, "", "", None)
         self._top = self.root.node = Folder()
 
     def path(self, text: str) -> SimPath:
         """The one path with this text, which knows what is there."""
         found = self.paths.get(text)
-        return SimPath(self, text) if found is None else found
+        if found is not None:
+            return found
+        above, _, name = text.rpartition("/")
+        return SimPath(self, text, name, self.path(above))
 
     def find(self, text: str) -> Node | None:
-        return self.path(text).node
+        path = self.paths.get(text)
+        return None if path is None else path.node
 
     def lose_power(self, choice: int) -> None:
         """Keep what was synced; `choice` decides what else is kept."""
@@ -94,11 +98,11 @@ class SimPath:
 
     __slots__ = ("_below", "fs", "name", "node", "parent", "text")
 
-    def __init__(self, fs: SimFileSystem, text: str, parent: SimPath | None = None) -> None:
+    def __init__(self, fs: SimFileSystem, text: str, name: str, parent: SimPath | None) -> None:
         self.fs = fs
         self.text = text
-        above, _, self.name = text.rpartition("/")
-        self.parent: SimPath = parent or (fs.path(above) if text else self)
+        self.name = name
+        self.parent: SimPath = parent or self
         self.node: Node | None = None
         self._below: dict[str, SimPath] = {}
         fs.paths[text] = self
@@ -109,7 +113,7 @@ class SimPath:
             text = f"{self.text}/{name}" if self.text and name else self.text or name
             below = self.fs.paths.get(text)
             if below is None:
-                below = SimPath(self.fs, text, self if "/" not in name else None)
+                below = self.fs.path(text) if "/" in name else SimPath(self.fs, text, name, self)
             self._below[name] = below
         return below
 

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import coordinator.crash_places
 import coordinator.jobs
+import coordinator.ledger
 import coordinator.tidying
 import twopc.driver.recovery
 import twopc.files
@@ -35,7 +36,7 @@ import twopc.testing.simulation.subtask
 from twopc.crashpoints import CrashPoint
 from twopc.protocol.ledger_facts import Entry
 from twopc.protocol.ledger_place import Place
-from twopc.protocol.ledger_state import LedgerState, decode_entry
+from twopc.protocol.ledger_state import LedgerState, decode_entry, encode_entry
 from twopc.state.memory import MemoryBackend
 from twopc.testing.simulation.filesystem import SimDisk
 from twopc.testing.simulation.modules import SimShutil, SimUuid, remove_tree
@@ -64,6 +65,10 @@ CRASHING: tuple[Any, ...] = (
 )
 
 
+DECODED_EVERY = 8
+"""In one run of so many, every entry of the ledger is decoded; in the others its bytes tell which one it is."""
+
+
 class _Present:
     """Stands in modules for the world of the run that is being played: they are patched once, not once a run."""
 
@@ -71,10 +76,12 @@ class _Present:
         self.world: World | None = None
         self.is_in_force = False
         self._entries: dict[bytes, tuple[Place, Entry | LedgerState]] = {}
+        self._remembers = False
 
     def enter(self, world: World | None) -> None:
         self.world = world
         self._entries = {}
+        self._remembers = world is not None and world.seed % DECODED_EVERY > 0
 
     def reached(self, point: CrashPoint, *, checkpoint: int = 0, subtask: int = -1) -> None:
         world = self.world
@@ -90,8 +97,14 @@ class _Present:
     def uniform(self, low: float, high: float) -> float:
         return self._now.rng.uniform(low, high)
 
+    def encode_entry(self, entry: Entry | LedgerState, place: Place) -> bytes:
+        data = encode_entry(entry, place)
+        if self._remembers:
+            self._entries[data] = (place, entry)
+        return data
+
     def decode_entry(self, data: bytes, source: str) -> tuple[Place, Entry | LedgerState]:
-        """As production does, once for each entry of a run: every coordinator reads the same ones."""
+        """As production does, once for each entry of a run; in most runs only what are not the bytes of an entry."""
         found = self._entries.get(data)
         if found is None:
             found = self._entries[data] = decode_entry(data, source)
@@ -128,6 +141,7 @@ def replaced() -> Iterator[None]:
         disk = SimDisk()
         for name, stands_in in (("disk", disk), ("os", disk), ("uuid", SimUuid()), ("remove_tree", remove_tree)):
             stack.enter_context(patch.object(twopc.files, name, stands_in))
+        stack.enter_context(patch.object(coordinator.ledger, "encode_entry", _present.encode_entry))
         for module in (twopc.protocol.ledger_state, twopc.testing.simulation.disk):
             stack.enter_context(patch.object(module, "decode_entry", _present.decode_entry))
         stack.enter_context(patch.object(twopc.kafka.patience, "time", _present))

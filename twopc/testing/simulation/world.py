@@ -140,17 +140,24 @@ class World:
     def _play(self, lane: Lane, do: Callable[[], None]) -> None:
         if lane.busy:
             lane.waiting.append(do)
-        elif lane.process.paused_until > self.now_ms:
-            self.after(lane.process.paused_until - self.now_ms, do, lane)
-        else:
-            try:
-                self.run_as(lane, do)
-            except Crashed:
-                return
-            except Stuck:
-                raise
-            except Exception as error:  # noqa: BLE001  whatever it is, the run's verdict names it
-                self.violated(f"a {lane.process.kind} failed with {type(error).__name__}", error)
+            return
+        process = lane.process
+        if process.paused_until > self.now_ms:
+            self.after(process.paused_until - self.now_ms, do, lane)
+            return
+        before, self.lane = self.lane, lane
+        lane.busy = True
+        try:
+            do()
+        except Crashed:
+            pass
+        except Stuck:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it is, the run's verdict names it
+            self.violated(f"a {process.kind} failed with {type(error).__name__}", error)
+        finally:
+            self.lane = before
+            self._free(lane)
 
     def run_as(self, lane: Lane, do: Callable[[], T]) -> T:
         """Let this lane do something; a process that dies in it unwinds with Crashed."""
@@ -159,12 +166,16 @@ class World:
         try:
             return do()
         finally:
-            lane.busy = False
             self.lane = before
-            if lane.waiting:
-                for each in lane.waiting:
-                    self.after(0, each, lane)
-                lane.waiting.clear()
+            self._free(lane)
+
+    def _free(self, lane: Lane) -> None:
+        """What came while the lane was busy has its turn."""
+        lane.busy = False
+        if lane.waiting:
+            for each in lane.waiting:
+                self.after(0, each, lane)
+            lane.waiting.clear()
 
     def sleep(self, seconds: float) -> None:
         """Block the lane that runs now; everybody else goes on."""
