@@ -10,16 +10,16 @@ NAME = os.environ["DRILLED_JOB"]
 WATCHED = os.environ.get("DRILLED_CHECKPOINTS", "")
 PAUSE_EVERY = 50
 RECORDS_A_CHECKPOINT = 200
-PAUSE_SECONDS = 0.1
+PAUSE_SECONDS, MOST_AHEAD = 0.1, 5
 seen = [0]
 
 
 def keep_pace() -> None:
-    """Sleep a little where the records are ahead of the checkpoints."""
+    """Sleep where the records are ahead of the checkpoints, the longer the further."""
     seen[0] += 1
     if WATCHED and seen[0] % PAUSE_EVERY == 0:
         taken = len(list(Path(WATCHED).glob("chk-*/metadata.json")))
-        time.sleep(PAUSE_SECONDS if taken < seen[0] // RECORDS_A_CHECKPOINT else 0)
+        time.sleep(PAUSE_SECONDS * min(max(0, seen[0] // RECORDS_A_CHECKPOINT - taken), MOST_AHEAD))
 
 
 def count(total: int | None, value: bytes) -> tuple[int, bytes]:

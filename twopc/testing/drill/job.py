@@ -1,6 +1,6 @@
 """The job of the drills: a running count per key, slow enough that a dozen checkpoints fall into it on any machine.
 
-It sleeps now and then, and longer where it is ahead of the checkpoints: a busy machine is slow at those.
+It sleeps now and then, and longer the further it is ahead of the checkpoints: a busy machine is slow at those.
 """
 
 import os
@@ -13,7 +13,7 @@ from twopc.protocol.layout import checkpoint_of_folder
 RECORDS_A_PAUSE = 100
 RECORDS_A_CHECKPOINT = 400
 PAUSE_SECONDS = float(os.environ.get("DRILL_PAUSE_SECONDS", "0.008"))
-PAUSE_AHEAD_SECONDS = 0.1
+PAUSE_AHEAD_SECONDS, MOST_AHEAD = 0.1, 5
 FOLDER = Path(os.environ["TWOPC_CHECKPOINT_DIR"]) / os.environ["DRILL_JOB"]
 
 
@@ -35,8 +35,8 @@ class Pace:
         """Count a record; sleep if it is time to."""
         self.seen += 1
         if self.seen % RECORDS_A_PAUSE == 0:
-            due = self.seen // RECORDS_A_CHECKPOINT
-            time.sleep(PAUSE_AHEAD_SECONDS if newest_checkpoint() - self.began < due else PAUSE_SECONDS)
+            ahead = self.seen // RECORDS_A_CHECKPOINT - (newest_checkpoint() - self.began)
+            time.sleep(PAUSE_AHEAD_SECONDS * min(ahead, MOST_AHEAD) if ahead > 0 else PAUSE_SECONDS)
 
 
 pace = Pace()
