@@ -18,7 +18,8 @@ from twopc.testing.topics import Write, create_topic, produce
 pytestmark = pytest.mark.drill
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-RECORDS = 4_000
+RECORDS = 20_000
+"""More than are read before the third checkpoint, however slow a machine is at those: records are, until then, too."""
 
 JOB = """
 import os, time

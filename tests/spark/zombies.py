@@ -58,6 +58,7 @@ class ZombieJob:
         """The job, until it ends; `{folder}` in `crash` is a folder for the files of its crash points."""
         environment = {VARIABLE: crash.format(folder=self._folder)}
         monkeypatch.setenv("ZOMBIE_JOB", self._job)
+        monkeypatch.setenv("ZOMBIE_AWAITED", str(self._folder / "reached") if "checkpoint=" in crash else "")
         definition = load_job(str(JOB_FILE))
         resolved = RunSettings.resolve(
             bootstrap_servers=self._servers,
