@@ -97,7 +97,8 @@ class Aborts:
 
     def expire(self, out: Outbox) -> None:
         """Abort what has been in flight for too long, and requests that wait too long for subtasks to attach."""
-        if self._membership.all_attached and not self._in_flight:
+        all_attached = self._membership.all_attached
+        if all_attached and not self._in_flight:
             return
         now = out.now.monotonic_ms
         for pending in self._in_flight.all:
@@ -105,7 +106,7 @@ class Aborts:
                 missing = ", ".join(str(subtask) for subtask in pending.missing)
                 message = f"timed out: no acknowledgement from subtask {missing}"
                 self.abort(pending, FailureReason.CHECKPOINT_EXPIRED, message, out)
-        if self._membership.all_attached:
+        if all_attached:
             return
         for wanted in self._requests.waiting:
             if now >= self._schedule.expires(wanted.asked.monotonic_ms):

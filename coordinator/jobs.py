@@ -55,6 +55,8 @@ from twopc.protocol.messages import ToSubtask
 CLAIMS = 20
 """How often an attempt is tried to be started, where another coordinator writes to the same ledger."""
 
+_OF_AN_ATTEMPT = (AttemptStarted, AttemptEnded)
+
 log = logging.getLogger(__name__)
 
 
@@ -214,7 +216,7 @@ class Jobs:
     def _emit(self, decision: Decision) -> None:
         for event in decision.events:
             self._outlet.publish(event)
-            if event.kind == JobEventKind.ACKNOWLEDGED and not decision.facts:
+            if event.kind is JobEventKind.ACKNOWLEDGED and not decision.facts:
                 reached(CrashPoint.COORDINATOR_IN_ACKS, checkpoint=event.checkpoint_id)
         for number, message in enumerate(decision.messages, start=1):
             if isinstance(message, HangUp):
@@ -238,6 +240,6 @@ class Jobs:
             reason = f"the coordinator could not store it: {error.strerror or type(error).__name__}"
             log.error("job %s: %s (%s)", job.name, reason, type(facts[-1]).__name__)
             return NotStored(facts, reason)
-        if any(isinstance(fact, AttemptStarted | AttemptEnded) for fact in facts):
+        if isinstance(facts[-1], _OF_AN_ATTEMPT):
             prune(job.name, job.ledger, facts)
         return Stored(facts)

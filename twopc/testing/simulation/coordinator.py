@@ -29,6 +29,10 @@ TOLD = (
     JobEventKind.FENCED,
 )
 
+DEADLINE_SECONDS = 0.2
+CALM_DEADLINE_SECONDS = 2.0
+"""How long who calls waits for an answer; who asks a paused coordinator often in the calm phase finds nothing new."""
+
 T = TypeVar("T")
 
 
@@ -81,7 +85,7 @@ class SimCoordinator:
         """Answer a call from another process; raise Unavailable where it gets no answer."""
         world = self._world
         if not self.process.alive or self.lane.busy or self.process.paused_until > world.now_ms:
-            world.sleep(0.2)
+            world.sleep(CALM_DEADLINE_SECONDS if world.calm else DEADLINE_SECONDS)
             raise Unavailable("simulated: the coordinator does not answer")
         if world.strikes("call lost", world.faults.stream_breaks / 2):
             raise Unavailable("simulated: the call was lost")

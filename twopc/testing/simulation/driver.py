@@ -79,6 +79,7 @@ class SimDriver:
         self._job_client: Any = client
         self._sink = sink
         self._planner = Planner(source, bounded=True)
+        self._checkpoints = settings_of(world.faults)
         self._spawn = spawn
         self._abandon = abandon
         self._is_blamed = is_blamed
@@ -95,7 +96,7 @@ class SimDriver:
 
     def _attempt(self) -> None:
         parallelism = self._parallelism()
-        checkpoints = settings_of(self._world.faults)
+        checkpoints = self._checkpoints
         settings = _settings(parallelism, checkpoints.interval_ms, checkpoints.timeout_ms)
         restart_of, self._context = self.attempt, None
         self.recovering = True

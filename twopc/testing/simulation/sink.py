@@ -30,8 +30,14 @@ KEEPER_MS = 20
 SETTLE_BUDGET_SECONDS = 5.0
 
 
-_CHANGED = threading.Condition()
-"""Nobody ever waits for it: there is one thread."""
+class _Changed(type(threading.RLock())):  # type: ignore[misc]
+    """As `threading.Condition`, for which nobody ever waits: there is one thread."""
+
+    def notify_all(self) -> None:
+        """Nobody to wake."""
+
+
+_CHANGED: Any = _Changed()
 
 
 class SimSlotPool(SlotPool):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from twopc.operators.steps import StatefulMap
@@ -66,13 +67,14 @@ def count(state: int | None, value: str) -> tuple[int, str]:
 STEP = StatefulMap(count, STATE, Json())
 
 
-def expected_output(partition: int, records: int) -> list[str]:
+@cache
+def expected_output(partition: int, records: int) -> Sequence[str]:
     seen: Counter[int] = Counter()
     output = []
     for offset in range(records):
         seen[offset % KEYS] += 1
         output.append(f"{partition}:{offset}:{seen[offset % KEYS]}")
-    return output
+    return tuple(output)
 
 
 class SimReader(SourceReader):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import orjson
@@ -43,7 +44,7 @@ def judge_run(run: Simulation) -> None:
         _judge_no_more_than_expected(run)
         return
     for partition, size in enumerate(run.source.sizes if not run.broker.recreated else ()):
-        expected, visible = expected_output(partition, size), run.broker.read_committed(partition)
+        expected, visible = expected_output(partition, size), tuple(run.broker.read_committed(partition))
         if visible != expected:
             world.violated("output is not exactly once", f"partition {partition}: {_difference(expected, visible)}")
     left = [name for name in run.broker.open_transactions() if not _opened_by_a_zombie_since(run, name)]
@@ -111,7 +112,7 @@ def _judge_last_checkpoint(run: Simulation) -> None:
         run.world.violated("the last checkpoint's state is wrong", f"{counts}, the input makes {expected}")
 
 
-def _difference(expected: list[str], visible: list[str]) -> str:
+def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
     missing = [value for value in expected if value not in visible]
     twice = sorted({value for value in visible if visible.count(value) > 1})
     strange = [value for value in visible if value not in expected]
