@@ -60,6 +60,8 @@ class Core:
         self._job = job
         self._fenced = ""
         self._asked = False
+        self._deadline: int | None = None
+        self._knows_deadline = False
         self._history = History()
         self._running = RunningAttempt(state.attempt, self._history) if state.attempt else None
 
@@ -78,6 +80,7 @@ class Core:
         if self._asked is not isinstance(event, _OUTCOMES) and not isinstance(event, LedgerLost):
             raise ProtocolViolation(f"the coordinator's core got {type(event).__name__} out of turn")
         out = Outbox(self._job, self.state.current, now)
+        self._knows_deadline = False
         self._take(event, out)
         if not out.facts and self._running is not None and not self.state.ended and not self._fenced:
             self._running.decide(self.state, out)
@@ -85,10 +88,12 @@ class Core:
         return out.decision()
 
     def deadline(self) -> int | None:
-        """The monotonic time at which a Tick is needed, if nothing happens before."""
-        if self._running is None or self.state.ended or self._fenced:
-            return None
-        return self._running.deadline(self.state)
+        """The monotonic time at which a Tick is needed, if nothing happens before; another only after a step."""
+        if not self._knows_deadline:
+            running = None if self.state.ended or self._fenced else self._running
+            self._deadline = None if running is None else running.deadline(self.state)
+            self._knows_deadline = True
+        return self._deadline
 
     def status(self, now: Instant) -> tuple[JobEvent, ...]:
         """Where the job stands, for one who starts to watch; then how its attempt ended, if it has, once more."""
@@ -125,6 +130,7 @@ class Core:
             case Attached() | Detached() | Said():
                 self._subtask(event, out)
             case Stored():
+                self.state = event.state
                 for fact in event.facts:
                     self._stored(fact, out)
             case NotStored() if self._running is not None:
@@ -193,7 +199,6 @@ class Core:
     def _stored(self, fact: Fact, out: Outbox) -> None:
         if isinstance(fact, CheckpointMetadata):
             return
-        self.state = self.state.apply(fact)
         if isinstance(fact, AttemptStarted):
             self._start(fact, out)
             return

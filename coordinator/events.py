@@ -10,6 +10,7 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.ledger_facts import Fact
+from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import ToCoordinator, ToSubtask
 from twopc.protocol.planned_starts import StartsPlanned
 
@@ -140,9 +141,10 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The facts of the last decision are durable."""
+    """The facts of the last decision are durable; `state` is what the ledger holds with them."""
 
     facts: tuple[Fact, ...]
+    state: LedgerState
 
 
 @dataclass(frozen=True, slots=True)

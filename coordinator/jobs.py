@@ -242,4 +242,4 @@ class Jobs:
             return NotStored(facts, reason)
         if isinstance(facts[-1], _OF_AN_ATTEMPT):
             prune(job.name, job.ledger, facts)
-        return Stored(facts)
+        return Stored(facts, job.ledger.state)

@@ -32,7 +32,7 @@ from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.resume import settle
 from twopc.kafka.slots import SlotPool, SlotState
 from twopc.kafka.transactional import TransactionalWriter
-from twopc.protocol.facts import SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.healing import Fate, plan
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.instant import Instant
@@ -207,7 +207,12 @@ def _lost_by_error_code(original: Any) -> Any:
 
 def _stored_anyway(store: Any, jobs: Any, job: Any, facts: Any) -> Any:
     outcome = store(jobs, job, facts)
-    return outcome if type(outcome) is Stored else Stored(facts)
+    if type(outcome) is Stored:
+        return outcome
+    state = job.core.state
+    for fact in facts:
+        state = state if isinstance(fact, CheckpointMetadata) else state.apply(fact)
+    return Stored(facts, state)
 
 
 class _WallClock(SimClock):

@@ -51,7 +51,6 @@ class World:
     _trace: list[tuple[int, str, str, tuple[object, ...]]] = field(default_factory=list)
     _queue: list[tuple[int, int, Lane | None, Callable[[], None]]] = field(default_factory=list)
     _sequence: int = 0
-    _events: int = 0
 
     def __post_init__(self) -> None:
         self.dice = Dice(self.seed, self.only)
@@ -127,8 +126,7 @@ class World:
             at, _, lane, do = heapq.heappop(queue)
             if at > self.now_ms:
                 self.now_ms = at
-            self._events += 1
-            if self._events > MOST_EVENTS:
+            if self._sequence > MOST_EVENTS:
                 raise Stuck(f"more than {MOST_EVENTS} events")
             if lane is None:
                 do()
