@@ -116,10 +116,7 @@ def test_a_stop_goes_on_after_a_restart(scene: Scene) -> None:
 
 
 def test_after_its_final_checkpoint_a_job_that_is_restarted_only_ends(scene: Scene) -> None:
-    scene.stop(savepoint=True, label="v1", drain=True)
-    for subtask in (0, 1):
-        scene.heard(subtask)
-        scene.end_of_input(subtask)
+    scene.stop(savepoint=True, label="v1")
     for subtask in (0, 1):
         scene.ack(subtask, 2, f"t2-{subtask}")
     scene.end("a broker went away")
@@ -130,6 +127,21 @@ def test_after_its_final_checkpoint_a_job_that_is_restarted_only_ends(scene: Sce
         (CheckpointKind.FINAL_SAVEPOINT, "v1"),
         (CheckpointKind.FINAL, ""),
     ]
+
+
+def test_after_the_final_checkpoint_of_a_drain_a_job_that_is_restarted_reads_to_the_end_again(scene: Scene) -> None:
+    """What it is restored from may be further back, if output was lost."""
+    scene.stop(drain=True)
+    for subtask in (0, 1):
+        scene.end_of_input(subtask)
+    for subtask in (0, 1):
+        scene.ack(subtask, 2, f"t2-{subtask}")
+    scene.end("a transaction was lost")
+    scene.run(restart=True)
+    assert [scene.heard(subtask) for subtask in (0, 1)] == [[Drain()], [Drain()]]
+    for subtask in (0, 1):
+        scene.end_of_input(subtask)
+    finish(scene, 3)
 
 
 def test_a_plain_stop_ends_a_drain(scene: Scene) -> None:

@@ -81,8 +81,13 @@ class LedgerState:
 
     @property
     def _still_asked(self) -> StopRequested | None:
-        """What is left of a stop when its attempt fails: if the final checkpoint is there, no more than to end."""
-        return StopRequested(self.stop.attempt) if self.stop and self.final_completed else self.stop
+        """What is left of a stop when its attempt fails: if the final checkpoint is there, no more than to end.
+
+        One that drains has to read to the end again all the same: lost output may be written again from further back.
+        """
+        if self.stop is None or not self.final_completed:
+            return self.stop
+        return StopRequested(self.stop.attempt, drain=self.stop.drain)
 
     def find(self, checkpoint_id: CheckpointId) -> CompletedCheckpoint | None:
         return next((each for each in self.completed if each.checkpoint_id == checkpoint_id), None)

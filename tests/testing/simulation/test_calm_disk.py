@@ -11,7 +11,7 @@ from twopc.crashpoints import CrashPoint
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, entry_name, metadata_path
-from twopc.protocol.ledger_facts import CheckpointReserved
+from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import encode_entry
 from twopc.testing.simulation.disk import STATE_FILE, CheckpointFolder
@@ -86,3 +86,29 @@ def test_a_name_that_is_taken_is_refused(name: str, calm: bool) -> None:
         with pytest.raises(FileExistsError):
             folder.create_once(name, stored(2))
         assert folder.read(name) == stored(1)
+
+
+@pytest.mark.parametrize("calm", [True, False])
+def test_a_completion_record_that_is_taken_back_at_once_makes_no_checkpoint_needed(calm: bool) -> None:
+    made = world()
+    fact = CheckpointCompleted(NUMBER, AttemptId(1), CheckpointKind.SAVEPOINT, "", ())
+    data = encode_entry(fact, Place("job", 1, NOTHING_BEFORE))
+    with playing(made):
+        folder = CheckpointFolder(made)
+        folder.create_once(entry(2), stored(2))
+        made.calm = calm
+        folder.create_once(entry(1), data)
+        assert folder.missing() == (NUMBER,)
+        folder.delete(entry(1))
+        assert folder.missing() == ()
+
+
+def test_a_completion_record_that_was_summed_up_is_not_forgotten() -> None:
+    made = world()
+    fact = CheckpointCompleted(NUMBER, AttemptId(1), CheckpointKind.SAVEPOINT, "", ())
+    with playing(made):
+        folder = CheckpointFolder(made)
+        folder.create_once(entry(1), encode_entry(fact, Place("job", 1, NOTHING_BEFORE)))
+        folder.create_once(entry(2), stored(2))
+        folder.delete(entry(1))
+        assert folder.missing() == (NUMBER,)

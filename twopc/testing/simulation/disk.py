@@ -33,6 +33,7 @@ class CheckpointFolder(FolderStorage):
         self._outstanding: dict[CheckpointId, set[str]] = {}
         self._bases: dict[CheckpointId, set[CheckpointId]] = {}
         self._doubtful = NO_CHECKPOINT
+        self._stored_last = NO_CHECKPOINT
         self.rotten = ""
         self._disk = SimFileSystem(self._refuses, self._named)
         self.top = self._doubtful_at = self._disk.root
@@ -104,6 +105,7 @@ class CheckpointFolder(FolderStorage):
 
     def create_once(self, name: str, data: bytes) -> None:
         path = self.top / name
+        self._stored_last = NO_CHECKPOINT
         if self.world.calm and (path.parent is not self._entries or self._twin_entries.node is not None):
             self._create_at_once(path, File(data, data))
             return
@@ -112,13 +114,19 @@ class CheckpointFolder(FolderStorage):
         except OSError:
             self._forget_what_is_gone()
             raise
-        self._doubtful = NO_CHECKPOINT
+        self._is_stored()
+
+    def _is_stored(self) -> None:
+        self._stored_last, self._doubtful = self._doubtful, NO_CHECKPOINT
 
     def _forget_what_is_gone(self) -> None:
         """The completion record that was stored last may not have lasted."""
         if self._doubtful_at.node is None:
-            self._outstanding.pop(self._doubtful, None)
-            self.savepoints.discard(self._doubtful)
+            self._forget(self._doubtful)
+
+    def _forget(self, checkpoint_id: CheckpointId) -> None:
+        self._outstanding.pop(checkpoint_id, None)
+        self.savepoints.discard(checkpoint_id)
 
     def _create_at_once(self, path: SimPath, file: File) -> None:
         """In the calm phase no step of it can fail, or be the last, but for the places that faults are aimed at."""
@@ -128,7 +136,7 @@ class CheckpointFolder(FolderStorage):
             twin = self._twin_entries / path.name
             if twin.node is None:
                 twin.add(file)
-            self._doubtful = NO_CHECKPOINT
+            self._is_stored()
             return
         if path.parent.node is None:
             path.parent.add(Folder())
@@ -139,6 +147,9 @@ class CheckpointFolder(FolderStorage):
         reached(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint=checkpoint)
 
     def delete(self, name: str) -> None:
+        if self._stored_last and self.top / name is self._doubtful_at:
+            # Who stored it has found at once that it is fenced, and takes it back: nobody has acted on it.
+            self._forget(self._stored_last)
         if not (self.world.calm and name.startswith(_IN_LEDGER)):
             super().delete(name)
             return
