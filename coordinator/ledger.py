@@ -58,7 +58,6 @@ class Ledger:
         self._previous = digest_of_entry(entries[self._next - 1]) if entries else NOTHING_BEFORE
         self._unsummarised = len(numbers)
         self._doubtful: bytes | None = None
-        self._swept = False
 
     def store(self, fact: Fact) -> None:
         """Store one fact durably. Raises Fenced, or OSError if storing failed; then nothing has changed."""
@@ -96,11 +95,10 @@ class Ledger:
     def prune(self) -> None:
         """Delete the folders of checkpoints that are no longer kept, and of aborted ones older than the newest.
 
-        What earlier crashes left goes with the first call: nothing else of the kind appears while this ledger is open.
+        What crashes left goes too, each time: a temporary name whose deletion failed is told to nobody, and only
+        looking finds it.
         """
-        if not self._swept:
-            self._storage.sweep()
-            self._swept = True
+        self._storage.sweep()
         newest = self.state.newest
         for name in self._storage.list(""):
             checkpoint_id = checkpoint_of_folder(name)
