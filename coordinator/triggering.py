@@ -31,7 +31,7 @@ from twopc.protocol.ledger_facts import CheckpointReserved
 from twopc.protocol.ledger_state import LedgerState
 
 RESERVED_AHEAD_MS = 1_000
-"""One fact reserves the ids of so long a time: storing one costs a checkpoint every 100 ms a tenth of all it costs."""
+"""One fact reserves the ids of so long a time: to store one takes 1 of the 16 ms of CPU of a frequent checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
