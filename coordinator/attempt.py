@@ -12,7 +12,7 @@ from coordinator.aborts import Aborts
 from coordinator.catching_up import CatchingUp
 from coordinator.checkpoint import PendingCheckpoint, completion_record
 from coordinator.confirmations import Confirmations
-from coordinator.events import Attached, CheckpointAsked, Detached, Said
+from coordinator.events import Attached, CheckpointAsked, Detached
 from coordinator.hearing import Hearing
 from coordinator.history import History
 from coordinator.in_flight import InFlight
@@ -22,7 +22,7 @@ from coordinator.request_queue import RequestQueue, Wanted
 from coordinator.schedule import Schedule, earliest
 from coordinator.triggering import Due, Triggering
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
-from twopc.protocol.checkpoints import FailureReason
+from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
@@ -60,7 +60,7 @@ class RunningAttempt:
         self._triggering = Triggering(started, self._schedule, self.in_flight, self.membership)
         self._catching_up = CatchingUp(self.in_flight, self.confirmations)
         self._aborts = Aborts(self.in_flight, self.requests, self.membership, self._schedule, history)
-        self._hearing = Hearing(
+        self.hearing = Hearing(
             self.number, self.membership, self.in_flight, self.confirmations, self._catching_up, self._aborts
         )
 
@@ -100,10 +100,6 @@ class RunningAttempt:
         if event.request_id not in self._history.requests:
             self.requests.put(Wanted(event.kind, out.now, event.label, event.request_id))
             self._history.requests.append(event.request_id)
-
-    def said(self, event: Said, state: LedgerState, out: Outbox) -> None:
-        """Take in what a subtask says."""
-        self._hearing.take(event, state, out)
 
     def decide(self, state: LedgerState, out: Outbox) -> None:
         """Take the next step that is possible now; it may be to ask for facts to be stored."""
@@ -204,5 +200,7 @@ class RunningAttempt:
     def _trigger(self, due: Due, out: Outbox) -> None:
         pending = PendingCheckpoint(due.checkpoint_id, self.number, due.wanted, self.parallelism, out.now)
         self.in_flight.add(pending)
+        if due.wanted.kind is CheckpointKind.PERIODIC:
+            self._schedule.triggered = out.now.monotonic_ms
         out.publish(JobEventKind.TRIGGERED, checkpoint_id=due.checkpoint_id, **due.wanted.told)
         self.tell_all(Trigger(due.checkpoint_id, pending.final), out)

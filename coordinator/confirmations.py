@@ -84,17 +84,11 @@ class Confirmations:
         names = claimed_names(self._commits.claims, state.completed)
         if names:
             self._storing = True
-            *earlier, newest = sorted({*names.values()})
-            times = {each: at.unix_ms for each in (*earlier, newest) if (at := self._commits.completed_at(each))}
-            out.store(
-                CommittablesConfirmed(
-                    newest,
-                    tuple(sorted(names)),
-                    times.pop(newest, 0),
-                    out.now.unix_ms,
-                    tuple(times.items()),
-                )
-            )
+            confirmed = sorted(set(names.values()))
+            times = {each: at.unix_ms for each in confirmed if (at := self._commits.completed_at(each))}
+            newest_ms, now_ms = times.pop(confirmed[-1], 0), out.now.unix_ms
+            earlier = tuple(times.items())
+            out.store(CommittablesConfirmed(confirmed[-1], tuple(sorted(names)), newest_ms, now_ms, earlier))
         else:
             self._enter(out)
         return bool(names)

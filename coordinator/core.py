@@ -177,7 +177,7 @@ class Core:
                 running.detached(event, out)
             case Said():
                 if self.state.ended is None and not self._fenced:
-                    running.said(event, self.state, out)
+                    running.hearing.take(event, self.state, out)
             case _:
                 assert_never(event)
 

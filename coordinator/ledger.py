@@ -65,14 +65,12 @@ class Ledger:
             self._store_metadata(fact)
             return
         state = self.state.apply(fact)
-        if isinstance(fact, AttemptStarted):
-            # The summary that is due with it says all that the fact does: one entry is stored where two would be.
-            self._append(state)
-            self.state = state
-            self._delete_older()
-            return
-        self._append(fact)
+        begins = isinstance(fact, AttemptStarted)
+        # The summary that is due with an attempt says all that the fact does: one entry is stored where two would be.
+        self._append(state if begins else fact)
         self.state = state
+        if begins:
+            self._delete_older()
 
     def tidy(self) -> None:
         """Sum up if there are many entries; raise Fenced as `store` does."""
@@ -167,8 +165,7 @@ class Ledger:
     def _is_one_after(self, number: int) -> bool:
         """Whether an entry has a greater number; their names are in the order of their numbers."""
         own = entry_name(number)
-        later = [name for name in self._storage.list(LEDGER) if name > own]
-        return bool(later) and bool(entry_sequences(later))
+        return bool(entry_sequences(name for name in self._storage.list(LEDGER) if name > own))
 
     def _numbers(self) -> list[int]:
         return entry_sequences(self._storage.list(LEDGER))

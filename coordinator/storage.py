@@ -117,9 +117,8 @@ class FolderStorage:
         names, twins = frozenset(self.list(LEDGER)), frozenset(self.list(TWINS))
         for name in names - twins:
             files.link_again(self._root / LEDGER / name, self._twins / name)
-        alone = twins - names
-        lost = lost_entries(names, alone) if alone else ()
-        for name in alone:
+        lost = lost_entries(names, twins)
+        for name in twins - names:
             if entry_sequence(name) not in lost:
                 files.delete(self._twins / name)
 

@@ -75,11 +75,11 @@ class Triggering:
 
     def take(self, state: LedgerState, now: Instant) -> Due | None:
         """Return what is due, if an id for it is durable already."""
-        if not self._free or self._next_kind(state) is not CheckpointKind.PERIODIC:
+        wanted = self._next(state, now)
+        if not self._free or wanted.kind is not CheckpointKind.PERIODIC:
             return None
         checkpoint_id, self._free = CheckpointId(self._free[0]), self._free[1:]
-        self._schedule.triggered = now.monotonic_ms
-        return Due(checkpoint_id, Wanted(CheckpointKind.PERIODIC, now))
+        return Due(checkpoint_id, wanted)
 
     def reserve(self, state: LedgerState, out: Outbox) -> None:
         """Ask for the id of what is due to be stored; a request waits in the queue until that is known."""
@@ -93,8 +93,6 @@ class Triggering:
     def reserved(self, fact: CheckpointReserved, now: Instant) -> Due:
         """The ids are durable: return what the first of them is for."""
         self._free = fact.ids[1:]
-        if fact.kind is CheckpointKind.PERIODIC:
-            self._schedule.triggered = now.monotonic_ms
         return self._reserved_for(fact, now)
 
     def not_reserved(self, fact: CheckpointReserved, now: Instant) -> Due:

@@ -14,11 +14,12 @@ from twopc.errors import ConfigurationError
 from twopc.stored import read_fact
 
 
-def run_job(root: Path, completed: int) -> None:
+def run_job(root: Path, completed: int) -> Scene:
     scene = Scene(FolderStorage(root / JOB))
     scene.run()
     for number in range(1, completed + 1):
         scene.complete(number)
+    return scene
 
 
 def test_every_completed_checkpoint_is_listed_with_its_confirmations(tmp_path: Path) -> None:
@@ -52,10 +53,7 @@ def test_a_missing_metadata_file_is_listed_as_damage(tmp_path: Path) -> None:
 def test_a_checkpoint_that_retention_deletes_between_ledger_and_metadata_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = Scene(FolderStorage(tmp_path / JOB))
-    scene.run()
-    for number in range(1, 5):
-        scene.complete(number)
+    scene = run_job(tmp_path, completed=4)
     pruned: list[int] = []
 
     def read(folder: Path, name: str, source: str) -> bytes:
@@ -72,10 +70,7 @@ def test_a_checkpoint_that_retention_deletes_between_ledger_and_metadata_is_no_d
 def test_a_reader_that_is_slower_than_retention_reads_again_until_it_is_faster_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = Scene(FolderStorage(tmp_path / JOB))
-    scene.run()
-    for number in range(1, 5):
-        scene.complete(number)
+    scene = run_job(tmp_path, completed=4)
     following = iter(range(5, 30))
 
     def read(folder: Path, name: str, source: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from typing import TypeVar
 
 from coordinator.events import (
     Attached,
@@ -25,6 +26,8 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import Committable, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
+from twopc.protocol.ledger_facts import Entry
+from twopc.protocol.ledger_state import decode_entry
 from twopc.protocol.messages import (
     Ack,
     Committed,
@@ -36,6 +39,8 @@ from twopc.protocol.messages import (
     Trigger,
     Welcome,
 )
+
+F = TypeVar("F", bound=Entry)
 
 JOB = "flights"
 INTERVAL = 1_000
@@ -70,6 +75,13 @@ class FaultyStorage(MemoryStorage):
         if self.is_full(name, data):
             raise OSError(errno.ENOSPC, "No space left on device")
         super().create_once(name, data)
+
+
+def stored(storage: Storage, kind: type[F]) -> list[F]:
+    """The facts of this kind that are stored one by one, in order."""
+    names = sorted(storage.list("ledger"))
+    entries = [decode_entry(storage.read(f"ledger/{name}"), name)[1] for name in names]
+    return [entry for entry in entries if isinstance(entry, kind)]
 
 
 class Recorder:
@@ -189,7 +201,7 @@ class Scene:
 
     def complete(self, number: int, *, parallelism: int = 2, commit: bool = True) -> None:
         """Let the next periodic checkpoint, which must have this number, complete; each subtask has one transaction."""
-        self.wait(INTERVAL)
+        self.wait(self.settings.interval_ms)
         for subtask in range(parallelism):
             assert Trigger(CheckpointId(number)) in self.heard(subtask)
         for subtask in range(parallelism):

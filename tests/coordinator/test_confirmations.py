@@ -11,11 +11,11 @@ import pytest
 from coordinator.confirmations import APART_MS, WAIT_MS
 from coordinator.ledger import Ledger
 from coordinator.storage import MemoryStorage, Storage
-from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint, snapshot
+from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint, snapshot, stored
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ledger_facts import CommittablesConfirmed
-from twopc.protocol.ledger_state import LedgerState, decode_entry
+from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import Ack, Committed, Complete, Failed, FencedOff
 from twopc.protocol.times import SubtaskTimes
 
@@ -25,10 +25,7 @@ def on_disk(scene: Scene) -> Ledger:
 
 
 def facts(storage: Storage) -> list[CommittablesConfirmed]:
-    """The confirmations that are stored one by one."""
-    names = sorted(storage.list("ledger"))
-    entries = [decode_entry(storage.read(f"ledger/{name}"), name)[1] for name in names]
-    return [entry for entry in entries if isinstance(entry, CommittablesConfirmed)]
+    return stored(storage, CommittablesConfirmed)
 
 
 def waiting(parallelism: int = 2, storage: Storage | None = None) -> Scene:
@@ -233,26 +230,18 @@ def frequent() -> Scene:
     """A job with a checkpoint every 100 ms, the first of which is committed, and that is stored."""
     scene = Scene(settings=SHORT)
     scene.run(1)
-    take(scene, 1)
+    scene.complete(1, parallelism=1)
     assert "confirmed 1" in scene.told()
     return scene
-
-
-def take(scene: Scene, number: int, *, commit: bool = True) -> None:
-    """Let the next checkpoint complete, one interval on."""
-    scene.wait(SHORT.interval_ms)
-    scene.ack(0, number, f"t{number}")
-    if commit:
-        scene.committed(0, number)
 
 
 def test_where_checkpoints_are_frequent_one_fact_holds_what_was_said_of_several() -> None:
     scene = frequent()
     for number in (2, 3, 4, 5):
-        take(scene, number)
-    assert [fact.names for fact in facts(scene.storage)] == [("t1",)]
+        scene.complete(number, parallelism=1)
+    assert [fact.names for fact in facts(scene.storage)] == [("t1-0",)]
     scene.wait(SHORT.interval_ms)
-    assert [fact.names for fact in facts(scene.storage)] == [("t1",), ("t2", "t3", "t4", "t5")]
+    assert [fact.names for fact in facts(scene.storage)] == [("t1-0",), ("t2-0", "t3-0", "t4-0", "t5-0")]
     assert "confirmed 5" in scene.told()
 
 
@@ -260,7 +249,7 @@ def test_when_each_of_several_was_completed_is_stored_with_them() -> None:
     scene = frequent()
     started = scene.clock.now().unix_ms
     for number in (2, 3, 4, 5):
-        take(scene, number)
+        scene.complete(number, parallelism=1)
     scene.wait(SHORT.interval_ms)
     times = {each.checkpoint_id: each.completed_ms for each in on_disk(scene).state.completed}
     assert times == {number: started + (number - 1) * SHORT.interval_ms for number in (1, 2, 3, 4, 5)}
@@ -268,7 +257,7 @@ def test_when_each_of_several_was_completed_is_stored_with_them() -> None:
 
 def test_the_coordinator_wakes_when_what_was_said_of_several_is_due() -> None:
     scene = frequent()
-    take(scene, 2)
+    scene.complete(2, parallelism=1)
     scene.wait(SHORT.interval_ms)
     scene.wait(APART_MS - 2 * SHORT.interval_ms)
     assert "confirmed 2" in scene.told()
@@ -285,7 +274,7 @@ def test_what_a_person_asked_for_is_confirmed_without_that_wait() -> None:
 
 def test_the_end_of_a_job_does_not_wait_for_it_either() -> None:
     scene = frequent()
-    take(scene, 2)
+    scene.complete(2, parallelism=1)
     scene.stop()
     final = scene.last_event("triggered").checkpoint_id
     scene.ack(0, final, "f")

@@ -6,11 +6,10 @@ import pytest
 
 from coordinator.storage import MemoryStorage
 from coordinator.triggering import RESERVED_AHEAD_MS
-from tests.coordinator.kit import FaultyStorage, Scene
+from tests.coordinator.kit import FaultyStorage, Scene, stored
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ledger_facts import CheckpointReserved
-from twopc.protocol.ledger_state import decode_entry
 from twopc.protocol.messages import Trigger
 
 SHORT = CheckpointSettings(200, 10_000)
@@ -24,9 +23,7 @@ def running(storage: MemoryStorage | None = None, settings: CheckpointSettings =
 
 
 def reserved(scene: Scene) -> list[int]:
-    names = sorted(scene.storage.list("ledger"))
-    entries = [decode_entry(scene.storage.read(f"ledger/{name}"), name)[1] for name in names]
-    return [entry.checkpoint_id for entry in entries if isinstance(entry, CheckpointReserved)]
+    return [fact.checkpoint_id for fact in stored(scene.storage, CheckpointReserved)]
 
 
 def triggered(scene: Scene) -> list[int]:
