@@ -106,6 +106,11 @@ def assigned(consumer: Consumer, source: str, subtask: int, subtasks: int) -> tu
     return partitions, sum(consumer.get_watermark_offsets(each)[1] for each in partitions)
 
 
+def next_checkpoint(now: float, interval_s: float) -> float:
+    """Return when the next checkpoint is due after one that ends now."""
+    return now + interval_s
+
+
 def copy(
     servers: str, source: str, target: str, transform: Transform, interval_s: float, subtask: tuple[int, int]
 ) -> None:
@@ -118,7 +123,7 @@ def copy(
     number, producer = next(slots)
     producer.begin_transaction()
     produce = producer.produce
-    done, checkpoint_at = 0, time.monotonic() + interval_s
+    done, checkpoint_at = 0, next_checkpoint(time.monotonic(), interval_s)
     with ControlClient(servers, {}) as control, ThreadPoolExecutor(1) as committer:
 
         def checkpoint(slot: int, ending: Producer) -> None:
@@ -144,7 +149,7 @@ def copy(
                 number, producer = next(slots)
                 producer.begin_transaction()
                 produce = producer.produce
-                checkpoint_at = time.monotonic() + interval_s
+                checkpoint_at = next_checkpoint(time.monotonic(), interval_s)
     consumer.close()
 
 

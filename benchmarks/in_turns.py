@@ -1,11 +1,12 @@
 """What frequent checkpoints cost in throughput: a second with them and a second without, in turns, within one run.
 
-    python benchmarks/in_turns.py [--records 10000000] [--interval-ms 100] [--runs 3] [--job upper] [--json FILE]
+    python benchmarks/in_turns.py [--systems twopc bare] [--records 10000000] [--interval-ms 100] [--runs 3]
+                                  [--job upper] [--warm-up 8000] [--json FILE]
 
 Where the speed of a machine changes from minute to minute, two runs say little of each other; neighbouring seconds of
 one run do. A second with checkpoints is compared with the mean of the two without that are beside it; the first quarter
 of each second is left out, because what is under way then belongs to the second before. Records count where the broker
-appended them to the output.
+appended them to the output. The bare loop, in runs between ours, shows what checkpoints cost that only ask the broker.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 from peers.case import Case
 from peers.measure import started
-from peers.ours import TwopcProcess
+from peers.ours import Bare, TwopcProcess
 from peers.system import Launch, Place
 from peers.topics import APPEND_TIME, Inputs, committed_end
-from run_in_turns import has_checkpoints
+from peers.warm import warm_up
+from turns import has_checkpoints
 
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic
@@ -36,11 +38,23 @@ EDGE_SECONDS = 2
 """So much at both ends of a run is left out."""
 
 
-def launch_in_turns(case: Case, place: Place) -> Launch:
+def ours(case: Case, place: Place) -> Launch:
     """Return the command of the job, by the program that lets checkpoints come and go."""
     plain = TwopcProcess().launch(case, place)
-    program = str(Path(__file__).with_name("run_in_turns.py"))
-    return Launch([sys.executable, program, *plain.argv[plain.argv.index("run") :]], plain.env)
+    return Launch([*_program("run_in_turns.py"), *plain.argv[plain.argv.index("run") :]], plain.env)
+
+
+def bare(case: Case, place: Place) -> Launch:
+    """Return that of the bare loop, by the program that does the same for it."""
+    plain = Bare().launch(case, place)
+    return Launch([*_program("bare_in_turns.py"), *plain.argv[2:]], plain.env)
+
+
+def _program(name: str) -> list[str]:
+    return [sys.executable, str(Path(__file__).with_name(name))]
+
+
+SYSTEMS = {"twopc": ours, "bare": bare}
 
 
 def rates(
@@ -74,14 +88,14 @@ def ratios(of: Mapping[int, float]) -> list[float]:
     ]
 
 
-def run_once(servers: str, source: str, number: int, case: Case, folder: Path) -> list[float]:
+def run_once(servers: str, source: str, number: int, case: Case, folder: Path, system: str) -> list[float]:
     """Run the job to its end; return what its seconds say."""
     target = f"out-{number}"
     create_topic(servers, target, case.partitions, settings=APPEND_TIME)
     place = Place(servers, source, target, target, folder / target)
     place.folder.mkdir()
     log = place.folder / "log"
-    with started(launch_in_turns(case, place), log) as process:
+    with started(SYSTEMS[system](case, place), log) as process:
         while process.poll() is None and committed_end(servers, target, case.partitions) == 0:
             time.sleep(0.1)
         first = time.monotonic()
@@ -95,20 +109,23 @@ def run_once(servers: str, source: str, number: int, case: Case, folder: Path) -
 def main() -> None:
     """Parse; start a broker; measure; print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=["twopc"])
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--interval-ms", type=int, default=100)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--job", default="upper")
+    parser.add_argument("--warm-up", type=int, default=8_000, help="transactions that the new broker serves before")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     case = Case(job=options.job, records=options.records, interval_ms=options.interval_ms)
-    found: list[float] = []
+    found: dict[str, list[float]] = {system: [] for system in options.systems}
     with tempfile.TemporaryDirectory(prefix="twopc-in-turns-") as name, LocalBroker(Path(name) / "kafka") as broker:
         servers = broker.bootstrap_servers
+        warm_up(servers, options.warm_up)
         source = Inputs(servers).topic(case)
-        for number in range(options.runs):
-            found += run_once(servers, source, number, case, Path(name))
-            print(f"run {number + 1}: {_said(found)}", flush=True)
+        for number, system in enumerate(options.systems * options.runs):
+            found[system] += run_once(servers, source, number, case, Path(name), system)
+            print(f"{system}: {_said(found[system])}", flush=True)
     if options.json:
         options.json.write_text(json.dumps({"interval_ms": options.interval_ms, "ratios": found}) + "\n")
 

@@ -1,0 +1,42 @@
+"""Brings a new broker to the speed of one that has served for a while: HotSpot compiles what was called often.
+
+A checkpoint every 100 ms is ten transactions a second, so a run of a minute alone would be measured with a broker that
+still interprets, and compiles beside it, what ends a transaction.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from twopc.kafka.client_config import producer_config, transactional_config
+from twopc.kafka.wire import ControlClient
+from twopc.testing.topics import create_topic
+
+TOPIC, GROUP = "warm-up", "warm-up"
+PARTITIONS = 4
+PRODUCERS = 3
+RECORDS = 20
+SECONDS = 30
+TIMEOUT_MS = 60_000
+
+
+def warm_up(servers: str, transactions: int) -> None:
+    """Write, describe and commit so many small transactions: some 150 a second."""
+    create_topic(servers, TOPIC, PARTITIONS)
+    names = [f"{TOPIC}-{number}" for number in range(PRODUCERS)]
+    producers = [Producer(transactional_config(producer_config(servers, {}), name, TIMEOUT_MS)) for name in names]
+    for producer in producers:
+        producer.init_transactions(SECONDS)
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
+    group = consumer.consumer_group_metadata()
+    with ControlClient(servers, {}) as control:
+        for number in range(transactions):
+            name, producer = names[number % PRODUCERS], producers[number % PRODUCERS]
+            producer.begin_transaction()
+            for record in range(RECORDS):
+                producer.produce(TOPIC, b"x" * 100, partition=record % PARTITIONS)
+            producer.flush(SECONDS)
+            producer.send_offsets_to_transaction([TopicPartition(TOPIC, 0, number)], group)
+            control.describe_transaction(name)
+            producer.commit_transaction(SECONDS)
+    consumer.close()
