@@ -2,7 +2,7 @@
 
     python benchmarks/bare_in_turns.py ...
 
-It takes what `bare_loop.py` takes, but one subtask only. Nothing else is changed.
+It takes what `bare_loop.py` takes. Nothing else is changed.
 """
 
 from __future__ import annotations

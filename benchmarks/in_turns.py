@@ -26,8 +26,8 @@ from peers.measure import started
 from peers.ours import Bare, TwopcProcess
 from peers.system import Launch, Place
 from peers.topics import APPEND_TIME, Inputs, committed_end
-from peers.warm import warm_up
 from turns import has_checkpoints
+from warm import warm_up
 
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic

@@ -6,37 +6,33 @@ still interprets, and compiles beside it, what ends a transaction.
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from itertools import cycle, islice
 
-from twopc.kafka.client_config import producer_config, transactional_config
+from bare_loop import producers
+from confluent_kafka import Consumer, TopicPartition
+
 from twopc.kafka.wire import ControlClient
 from twopc.testing.topics import create_topic
 
 TOPIC, GROUP = "warm-up", "warm-up"
 PARTITIONS = 4
-PRODUCERS = 3
 RECORDS = 20
 SECONDS = 30
-TIMEOUT_MS = 60_000
 
 
 def warm_up(servers: str, transactions: int) -> None:
     """Write, describe and commit so many small transactions: some 150 a second."""
     create_topic(servers, TOPIC, PARTITIONS)
-    names = [f"{TOPIC}-{number}" for number in range(PRODUCERS)]
-    producers = [Producer(transactional_config(producer_config(servers, {}), name, TIMEOUT_MS)) for name in names]
-    for producer in producers:
-        producer.init_transactions(SECONDS)
+    slots = cycle(enumerate(producers(servers, TOPIC)))
     consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
     group = consumer.consumer_group_metadata()
     with ControlClient(servers, {}) as control:
-        for number in range(transactions):
-            name, producer = names[number % PRODUCERS], producers[number % PRODUCERS]
+        for number, (slot, producer) in enumerate(islice(slots, transactions)):
             producer.begin_transaction()
             for record in range(RECORDS):
                 producer.produce(TOPIC, b"x" * 100, partition=record % PARTITIONS)
             producer.flush(SECONDS)
             producer.send_offsets_to_transaction([TopicPartition(TOPIC, 0, number)], group)
-            control.describe_transaction(name)
+            control.describe_transaction(f"{TOPIC}-{slot}")
             producer.commit_transaction(SECONDS)
     consumer.close()
