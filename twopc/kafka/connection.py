@@ -48,9 +48,42 @@ class Connection:
         none_if: type[Exception] | tuple[()] = (),
     ) -> Any:
         """Return what was answered. `coordinator` is whom the question went to: found again if it gave no answer."""
+        return self._guarded(lambda client: client._manager.run(ask, client), coordinator, none_if)
+
+    def ask(
+        self,
+        request: Any,
+        coordinator: tuple[Any, str] | None = None,
+        none_if: type[Exception] | tuple[()] = (),
+        code_of: Callable[[Any], int] | None = None,
+    ) -> Any:
+        """Return the answer of a coordinator, or of any broker, unless `code_of` finds an error code in it."""
+
+        def answered(client: KafkaAdminClient) -> Any:
+            answer = self._answer(client, request, coordinator)
+            error = errors.for_code(0 if code_of is None else code_of(answer))
+            if error is not errors.NoError:
+                raise error(type(request).__name__ + (f" of {coordinator[1]}" if coordinator is not None else ""))
+            return answer
+
+        return self._guarded(answered, coordinator, none_if)
+
+    def _answer(self, client: KafkaAdminClient, request: Any, coordinator: tuple[Any, str] | None) -> Any:
+        async def ask(client: KafkaAdminClient) -> Any:
+            node = None if coordinator is None else await client._find_coordinator_id(coordinator[1], coordinator[0])
+            return await client._manager.send(request, node_id=node)
+
+        return client._manager.run(ask, client)
+
+    def _guarded(
+        self,
+        asked: Callable[[KafkaAdminClient], Any],
+        coordinator: tuple[Any, str] | None,
+        none_if: type[Exception] | tuple[()],
+    ) -> Any:
         client = self.client()
         try:
-            return client._manager.run(ask, client)
+            return asked(client)
         except none_if:
             return None
         except Exception as error:

@@ -10,6 +10,7 @@ from typing import Any
 from twopc.errors import ConfigurationError
 from twopc.kafka.channel import Channel
 from twopc.kafka.client_config import admin_config, checked_producer_properties
+from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.lingering import abort_open, fence_earlier, last_attempt
 from twopc.kafka.markers import close_committed
@@ -96,7 +97,7 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     # On a subtask.
 
     def open(self, context: SubtaskContext) -> None:
-        self._client = self._connect(context)
+        self._client = self._connect(context, SubtaskClient)
         output = Output(self.topic, self.key, self.value, self._client)
         config = self._config(context, context.subtask, self._client)
         if self._transactional:
@@ -198,9 +199,9 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     def _transactional(self) -> bool:
         return self.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE
 
-    def _connect(self, context: JobContext) -> LeaderClient:
+    def _connect(self, context: JobContext, client: type[LeaderClient] = LeaderClient) -> LeaderClient:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
-        return LeaderClient(servers, admin_config(self.properties))
+        return client(servers, admin_config(self.properties))
 
     def _config(self, context: JobContext, subtask: SubtaskIndex, client: LeaderClient) -> WriterConfig:
         return WriterConfig(

@@ -1,5 +1,6 @@
-"""What librdkafka can't ask of a broker, asked through kafka-python, which no other module here but the
-`connection` imports.
+"""What librdkafka can't ask of a broker, asked through kafka-python.
+
+Only this module, `connection`, `leaders` and `direct` import that.
 
 Invariants:
 
@@ -12,10 +13,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from kafka import KafkaAdminClient, errors
 from kafka.admin import ConfigResource
+from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import CoordinatorType, MetadataRequest
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
@@ -63,8 +65,10 @@ class GroupOffset:
 class ControlClient:
     """Questions to the brokers of one cluster, and the two requests that settle transactions. Any thread may call."""
 
+    connection: ClassVar[type[Connection]] = Connection
+
     def __init__(self, bootstrap_servers: str, config: Mapping[str, Any]) -> None:
-        self._brokers = Connection(bootstrap_servers, config)
+        self._brokers = self.connection(bootstrap_servers, config)
 
     def close(self) -> None:
         self._brokers.close()
@@ -77,18 +81,21 @@ class ControlClient:
 
     def describe_transaction(self, transactional_id: str) -> OpenTransaction | None:
         """Return the coordinator's word on an id; None if it doesn't know it."""
-        answer = self._brokers.run(
-            lambda client: client._async_describe_transactions([transactional_id]),
+        answer = self._brokers.ask(
+            DescribeTransactionsRequest(transactional_ids=[transactional_id]),
             (CoordinatorType.TRANSACTION, transactional_id),
             none_if=errors.TransactionalIdNotFoundError,
+            code_of=lambda answer: answer.transaction_states[0].error_code,
         )
         if answer is None:
             return None
-        found = answer[transactional_id]
+        [found] = answer.transaction_states
         state = Described(
-            _state(found.state.value), found.producer_id, found.producer_epoch, found.transaction_start_time_ms
+            _state(found.transaction_state), found.producer_id, found.producer_epoch, found.transaction_start_time_ms
         )
-        partitions = frozenset(TopicPartition(topic, partition) for topic, partition in found.topic_partitions)
+        partitions = frozenset(
+            TopicPartition(topic.topic, partition) for topic in found.topics for partition in topic.partitions
+        )
         return OpenTransaction(state, found.transaction_timeout_ms, partitions)
 
     def list_transactions(self) -> dict[str, BrokerState]:
@@ -133,7 +140,7 @@ class ControlClient:
         if not wanted:
             return {}
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False, min_version=10)
-        answer = self._brokers.run(lambda client: client._manager.send(request))
+        answer = self._brokers.ask(request)
         found = {}
         for topic in answer.topics:
             error = errors.for_code(topic.error_code)
@@ -208,15 +215,8 @@ class ControlClient:
         return int(answer["broker"][broker][MAX_TIMEOUT]["value"])
 
     def _ask_transaction_coordinator(self, transactional_id: str, request: Any) -> Any:
-        async def ask(client: KafkaAdminClient) -> Any:
-            node = await client._find_coordinator_id(transactional_id, CoordinatorType.TRANSACTION)
-            answer = await client._manager.send(request, node_id=node)
-            error = errors.for_code(answer.error_code)
-            if error is not errors.NoError:
-                raise error(f"{type(request).__name__} of {transactional_id}")
-            return answer
-
-        return self._brokers.run(ask, (CoordinatorType.TRANSACTION, transactional_id))
+        asked = (CoordinatorType.TRANSACTION, transactional_id)
+        return self._brokers.ask(request, asked, code_of=lambda answer: answer.error_code)
 
 
 def _state(name: str) -> BrokerState:

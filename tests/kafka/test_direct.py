@@ -1,0 +1,131 @@
+"""Questions to a real broker over a connection of one's own, beside those over kafka-python's loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import pytest
+
+from tests.kafka.kit import DrivenSink
+from twopc.errors import Unavailable
+from twopc.kafka import direct
+from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.direct import SubtaskClient
+from twopc.kafka.patience import patiently
+from twopc.kafka.wire import ControlClient
+from twopc.protocol.recovery import BrokerState
+from twopc.testing.kafka_proxy import Api, Fate, KafkaProxy, Rule
+from twopc.testing.local_broker import LocalBroker
+from twopc.testing.proxy import Direction
+from twopc.testing.topics import create_topic
+
+pytestmark = pytest.mark.broker
+
+SECONDS = 60.0
+
+
+@pytest.fixture(params=[ControlClient, SubtaskClient])
+def client(request: pytest.FixtureRequest, servers: str) -> Iterator[ControlClient]:
+    """Return a client of either kind: they answer alike."""
+    with request.param(servers, {}) as made:
+        yield made
+
+
+def test_an_open_transaction_is_described(client: ControlClient, driven: DrivenSink) -> None:
+    driven.write(b"a record")
+    prepared = PreparedTransaction.from_committable(driven.pre_commit(1, position=1))
+    found = client.describe_transaction(prepared.transactional_id)
+    assert found is not None
+    assert found.described.state is BrokerState.ONGOING
+    assert found.partitions == frozenset(prepared.partitions)
+
+
+def test_nothing_is_known_of_an_id_that_was_never_used(client: ControlClient) -> None:
+    assert client.describe_transaction(f"never-{uuid4().hex}") is None
+
+
+def test_only_topics_that_exist_are_found_and_none_is_created_by_asking(
+    client: ControlClient, new_topic: Callable[..., str]
+) -> None:
+    there, missing = new_topic(3), f"missing-{uuid4().hex}"
+    for _ in range(2):
+        found = client.topics([there, missing])
+        assert {name: topic.partitions for name, topic in found.items()} == {there: 3}
+
+
+def test_threads_that_ask_at_once_get_each_their_own_answer(
+    client: ControlClient, new_topic: Callable[..., str]
+) -> None:
+    names = {new_topic(partitions): partitions for partitions in (1, 2, 3)}
+    with ThreadPoolExecutor(len(names)) as executor:
+        answers = list(executor.map(lambda name: client.topics([name]), [*names] * 20))
+    assert [(name, found.partitions) for answer in answers for name, found in answer.items()] == [*names.items()] * 20
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalBroker, KafkaProxy]]:
+    """Return a broker of one's own and the proxy in front of it, with the topic "there"."""
+    made = LocalBroker(tmp_path_factory.mktemp("broker"), proxied=True, light=True)
+    with KafkaProxy(made.proxy_routes[0].listens, made.proxy_routes[0].advertised) as proxy, made as running:
+        create_topic(running.bootstrap_servers, "there", 2)
+        yield running, proxy
+
+
+@pytest.fixture
+def proxy(proxied: tuple[LocalBroker, KafkaProxy]) -> Iterator[KafkaProxy]:
+    """Return the proxy, which has no rules before and after a test."""
+    proxied[1].clear()
+    yield proxied[1]
+    proxied[1].clear()
+
+
+@pytest.fixture
+def through(proxied: tuple[LocalBroker, KafkaProxy], proxy: KafkaProxy) -> Iterator[SubtaskClient]:
+    """Return a client that has asked once, through the proxy."""
+    with SubtaskClient(proxied[0].proxied_servers, {}) as made:
+        assert set(patiently(lambda: made.topics(["there"]), SECONDS)) == {"there"}
+        yield made
+
+
+def test_an_answer_that_comes_late_is_not_taken_for_that_to_the_next_question(
+    through: SubtaskClient, proxy: KafkaProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert through.describe_transaction("unknown") is None
+    monkeypatch.setattr(direct, "TIMEOUT_SECONDS", 0.2)
+    proxy.drop_connections()
+    with pytest.raises(Unavailable):
+        through.topics(["there"])
+    proxy.add(Rule(Api.DESCRIBE_TRANSACTIONS, Direction.TO_CLIENT, Fate.DELAY, delay_seconds=1.0))
+    with pytest.raises(Unavailable, match="timed out"):
+        through.describe_transaction("unknown")
+    monkeypatch.setattr(direct, "TIMEOUT_SECONDS", SECONDS)
+    assert through.describe_transaction("unknown") is None
+    assert set(through.topics(["there"])) == {"there"}
+
+
+def test_a_connection_that_broke_is_made_anew_for_the_next_question(through: SubtaskClient, proxy: KafkaProxy) -> None:
+    proxy.drop_connections()
+    with pytest.raises(Unavailable, match="gave no answer"):
+        through.topics(["there"])
+    assert set(patiently(lambda: through.topics(["there"]), SECONDS)) == {"there"}
+
+
+def test_a_question_whose_answer_is_lost_has_no_outcome(through: SubtaskClient, proxy: KafkaProxy) -> None:
+    proxy.add(Rule(Api.DESCRIBE_TRANSACTIONS, Direction.TO_CLIENT, Fate.DROP))
+    with pytest.raises(Unavailable, match="gave no answer"):
+        through.describe_transaction("unknown")
+    assert patiently(lambda: through.describe_transaction("unknown"), SECONDS) is None
+
+
+def test_a_broker_that_is_gone_is_unavailable_and_found_again_when_it_is_back(
+    through: SubtaskClient, proxied: tuple[LocalBroker, KafkaProxy]
+) -> None:
+    broker, _ = proxied
+    broker.kill()
+    with pytest.raises(Unavailable):
+        patiently(lambda: through.topics(["there"]), 1.0)
+    broker.start()
+    assert set(patiently(lambda: through.topics(["there"]), SECONDS)) == {"there"}
+    assert patiently(lambda: through.describe_transaction("unknown"), SECONDS) is None
