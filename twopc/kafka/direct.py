@@ -103,14 +103,14 @@ class DirectConnection(Connection):
     def _answer(self, client: KafkaAdminClient, request: Any, coordinator: tuple[Any, str] | None) -> Any:
         with self._line_lock:
             node = self._node(client, coordinator)
-            line = self._lines.get(node) or _Line(client, node)
-            self._lines[node] = line
+            line = self._lines.pop(node, None) or _Line(client, node)
             try:
-                return line.ask(request)
-            except Exception as error:
-                del self._lines[node]
-                line.close(error)
+                answer = line.ask(request)
+            except BaseException:
+                line.close(errors.KafkaConnectionError("a question got no answer"))
                 raise
+            self._lines[node] = line
+            return answer
 
     def _node(self, client: KafkaAdminClient, coordinator: tuple[Any, str] | None) -> int:
         """Return whom to ask: the coordinator that is known, or else found, and for the rest the broker at hand."""
