@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
@@ -21,7 +22,8 @@ from twopc.testing.local_broker import LocalBroker
 from twopc.testing.proxy import Direction
 from twopc.testing.topics import create_topic
 
-pytestmark = pytest.mark.broker
+# kafka-python leaves the socket of every connection that failed to the garbage collector.
+pytestmark = [pytest.mark.broker, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 SECONDS = 60.0
 
@@ -83,10 +85,11 @@ def proxy(proxied: tuple[LocalBroker, KafkaProxy]) -> Iterator[KafkaProxy]:
 
 @pytest.fixture
 def through(proxied: tuple[LocalBroker, KafkaProxy], proxy: KafkaProxy) -> Iterator[SubtaskClient]:
-    """Return a client that has asked once, through the proxy."""
+    """Return a client that has asked once, through the proxy; what it leaves is collected before another test."""
     with SubtaskClient(proxied[0].proxied_servers, {}) as made:
         assert set(patiently(lambda: made.topics(["there"]), SECONDS)) == {"there"}
         yield made
+    gc.collect()
 
 
 def test_an_answer_that_comes_late_is_not_taken_for_that_to_the_next_question(
