@@ -55,13 +55,13 @@ class Connection:
         request: Any,
         coordinator: tuple[Any, str] | None = None,
         none_if: type[Exception] | tuple[()] = (),
-        code_of: Callable[[Any], int] | None = None,
+        code_of: Callable[[Any], int] = lambda _: 0,
     ) -> Any:
         """Return the answer of a coordinator, or of any broker, unless `code_of` finds an error code in it."""
 
         def answered(client: KafkaAdminClient) -> Any:
             answer = self._answer(client, request, coordinator)
-            error = errors.for_code(0 if code_of is None else code_of(answer))
+            error = errors.for_code(code_of(answer))
             if error is not errors.NoError:
                 raise error(type(request).__name__ + (f" of {coordinator[1]}" if coordinator is not None else ""))
             return answer

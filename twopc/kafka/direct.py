@@ -86,7 +86,7 @@ async def _opened(client: KafkaAdminClient, node: int) -> KafkaConnection:
 
 
 class DirectConnection(Connection):
-    """Any thread may use it; of two that ask the same broker at once, one waits."""
+    """Any thread may use it; of two that ask at once, whichever brokers, one waits."""
 
     def __init__(self, bootstrap_servers: str, config: Mapping[str, Any]) -> None:
         super().__init__(bootstrap_servers, config)
