@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from kafka.protocol.metadata import CoordinatorType
 
 from tests.kafka.kit import DrivenSink
 from twopc.errors import Unavailable
@@ -132,3 +138,44 @@ def test_a_broker_that_is_gone_is_unavailable_and_found_again_when_it_is_back(
     broker.start()
     assert set(patiently(lambda: through.topics(["there"]), SECONDS)) == {"there"}
     assert patiently(lambda: through.describe_transaction("unknown"), SECONDS) is None
+
+
+@pytest.mark.timeout(720)
+def test_a_broker_that_does_not_answer_keeps_nobody_from_asking_another(tmp_path: Path) -> None:
+    with (
+        LocalBroker(tmp_path, brokers=3, light=True) as brokers,
+        SubtaskClient(brokers.bootstrap_servers, {}) as client,
+        ThreadPoolExecutor(1) as executor,
+    ):
+        names, stuck = by_coordinator(client), brokers.nodes[0].pid
+        assert stuck is not None
+        os.kill(stuck, signal.SIGSTOP)
+        try:
+            waiting = unanswered(partial(executor.submit, client.describe_transaction, names.pop(1)))
+            for name in [*names.values()] * 20:
+                assert client.describe_transaction(name) is None
+            assert not waiting.done()
+        finally:
+            os.kill(stuck, signal.SIGCONT)
+        # Whether it still coordinates is the cluster's affair.
+        waiting.exception(SECONDS)
+
+
+def unanswered(ask: Callable[[], Future[Any]]) -> Future[Any]:
+    """Return a question that gets no answer: while a process is being stopped, some of its threads still run."""
+    while True:
+        asked = ask()
+        if not wait([asked], 0.5).done:
+            return asked
+
+
+def by_coordinator(client: SubtaskClient) -> dict[int, str]:
+    """Return the name of a transaction for each of three brokers, by the number of the one that coordinates it."""
+    found: dict[int, str] = {}
+    for number in range(1_000):
+        name = f"t-{number}"
+        patiently(lambda name=name: client.describe_transaction(name), SECONDS)  # type: ignore[misc]
+        found[client._brokers.client()._manager.cluster.get_coordinator(name, CoordinatorType.TRANSACTION)] = name
+        if len(found) == 3:
+            return found
+    raise AssertionError("one broker coordinates nothing")

@@ -86,23 +86,27 @@ async def _opened(client: KafkaAdminClient, node: int) -> KafkaConnection:
 
 
 class DirectConnection(Connection):
-    """Any thread may use it; of two that ask at once, whichever brokers, one waits."""
+    """Any thread may use it; of two that ask one broker at once, one waits.
+
+    `_lines` are those on which nobody asks now.
+    """
 
     def __init__(self, bootstrap_servers: str, config: Mapping[str, Any]) -> None:
         super().__init__(bootstrap_servers, config)
-        self._line_lock = threading.Lock()
+        self._locks: dict[int, threading.Lock] = {}
         self._lines: dict[int, _Line] = {}
 
     def close(self) -> None:
-        with self._line_lock:
-            for line in self._lines.values():
-                line.close()
-            self._lines.clear()
+        for node, lock in self._locks.copy().items():
+            with lock:
+                line = self._lines.pop(node, None)
+                if line is not None:
+                    line.close()
         super().close()
 
     def _answer(self, client: KafkaAdminClient, request: Any, coordinator: tuple[Any, str] | None) -> Any:
-        with self._line_lock:
-            node = self._node(client, coordinator)
+        node = self._node(client, coordinator)
+        with self._locks.setdefault(node, threading.Lock()):
             line = self._lines.pop(node, None) or _Line(client, node)
             try:
                 answer = line.ask(request)
@@ -113,10 +117,10 @@ class DirectConnection(Connection):
             return answer
 
     def _node(self, client: KafkaAdminClient, coordinator: tuple[Any, str] | None) -> int:
-        """Return whom to ask: the coordinator that is known, or else found, and for the rest the broker at hand."""
+        """Return whom to ask: the coordinator that is known, or else found, and for the rest a broker at hand."""
         manager = client._manager
         if coordinator is None:
-            node = next(iter(self._lines), None)
+            node = next(iter(self._lines.copy()), None)
             node = manager.run(manager.least_loaded_node) if node is None else node
         else:
             kind, key = coordinator
