@@ -40,10 +40,13 @@ class Asking:
         self._limits = limits
 
     def ask(self, action: Callable[[Jobs], T], context: grpc.ServicerContext) -> T:
+        """The same as `ask_within`, for a call that may have a deadline of its own."""
+        return self.ask_within(context.time_remaining(), action)
+
+    def ask_within(self, seconds: float | None, action: Callable[[Jobs], T]) -> T:
         """Return what the action does, or raise what it raises; Unavailable if that takes too long."""
-        remaining = context.time_remaining()
         patience = self._limits.answer_seconds
-        patience = patience if remaining is None else min(patience, remaining)
+        patience = patience if seconds is None else min(patience, seconds)
         try:
             return self._loop.ask(action).result(patience)
         except TimeoutError:

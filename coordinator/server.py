@@ -19,6 +19,7 @@ from coordinator.loop import Loop
 from coordinator.service import JobService, SubtaskService
 from coordinator.sessions import Sessions
 from coordinator.storage import FolderStorage, check_checkpoint_folder
+from coordinator.watching import Watching
 from twopc.checkpoints import jobs as jobs_in
 from twopc.clock import SystemClock
 from twopc.errors import ConfigurationError
@@ -46,7 +47,8 @@ class CoordinatorServer:
     """Serves the jobs whose checkpoints are in one folder, until it is stopped.
 
     With `tls` it shows a certificate; with an authority in that, it asks for one. `observers` are called with every
-    event, on the coordinator's own thread: they must be quick and ask it nothing.
+    event, on the coordinator's own thread: they must be quick and ask it nothing. `events` is for who follows a job
+    from inside this process.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class CoordinatorServer:
             lambda job: FolderStorage(checkpoint_dir / job), clock, self._sessions, lambda: jobs_in(checkpoint_dir)
         )
         self._loop = Loop(jobs, clock)
+        self.events = Watching(self._loop, self._sessions, limits)
         self._health = health.HealthServicer()
         self._server = grpc.server(
             ThreadPoolExecutor(limits.streams, thread_name_prefix="coordinator-rpc"),

@@ -23,10 +23,10 @@ from coordinator.events import (
     SessionId,
     StopAsked,
 )
-from coordinator.jobs import Jobs
 from coordinator.limits import Limits
 from coordinator.loop import Loop
 from coordinator.sessions import Channel, Sessions
+from coordinator.watching import APART_SECONDS, subscription
 from twopc.errors import ConfigurationError, ProtocolViolation, TwoPhaseCommitError
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
@@ -37,9 +37,6 @@ from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlService
 from twopc.rpc.job_codec import decode_planned, decode_settings, encode_event, encode_metadata, encode_planned
 from twopc.rpc.status import Overloaded
 from twopc.rpc.wording import outward
-
-WATCH_APART_SECONDS = 0.05
-"""How far apart two messages to one who watches are at least: a message costs the same with one event or with ten."""
 
 log = logging.getLogger(__name__)
 
@@ -208,15 +205,9 @@ class JobService(JobControlServicer):
     ) -> Iterator[pb.JobEvents]:
         channel = Channel[JobEvent]()
         context.add_callback(channel.close)
-
-        def subscribe(jobs: Jobs) -> None:
-            for event in jobs.status(request.job):
-                channel.put(event)
-            self._sessions.watch(request.job, channel)
-
         try:
-            self._asking.ask(subscribe, context)
-            for events in channel.batches(WATCH_APART_SECONDS):
+            self._asking.ask(subscription(request.job, channel, self._sessions), context)
+            for events in channel.batches(APART_SECONDS):
                 yield pb.JobEvents(events=map(encode_event, events))
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from typing import cast
 
 import pytest
 
@@ -13,7 +12,6 @@ from twopc.driver.events import EventWatch
 from twopc.errors import Fenced
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.job_events import JobEvent, JobEventKind
-from twopc.rpc.job_client import JobClient
 
 
 class Told:
@@ -31,7 +29,7 @@ class Told:
 
 
 def watching(events: Iterable[JobEvent], attempt: int) -> EventWatch:
-    watch = EventWatch(cast(JobClient, Told()), "job", None)
+    watch = EventWatch(Told(), "job", None)
     watch.attempt_started(AttemptId(attempt))
     for each in events:
         watch._note(each)
@@ -72,6 +70,6 @@ def test_how_earlier_attempts_ended_is_not_of_this_one() -> None:
 
 
 def test_before_the_first_attempt_of_a_run_nothing_fences_it() -> None:
-    watch = EventWatch(cast(JobClient, Told()), "job", None)
+    watch = EventWatch(Told(), "job", None)
     watch._note(event(JobEventKind.ATTEMPT_STARTED, 7))
     assert watch.failure is None

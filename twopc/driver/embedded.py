@@ -11,16 +11,21 @@ from pathlib import Path
 from coordinator.server import CoordinatorServer
 from twopc.config import RunSettings
 from twopc.driver.announcement import announced
+from twopc.driver.events import EventSource
 from twopc.rpc.tls import TlsFiles, driver_tls, worker_tls
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorAddress:
-    """Where to attach, the bearer token that opens the door, and the driver's TLS where the door has it."""
+    """Where to attach, the bearer token that opens the door, and the driver's TLS where the door has it.
+
+    `events` are those of a coordinator in this process.
+    """
 
     address: str
     token: str = field(repr=False)
     tls: TlsFiles | None = None
+    events: EventSource | None = field(default=None, repr=False, compare=False)
 
 
 @contextmanager
@@ -47,6 +52,6 @@ def coordinator_for(settings: RunSettings, bind_host: str, job: str) -> Iterator
     address = server.start()
     try:
         with announced(job, folder, address, token):
-            yield CoordinatorAddress(address, token)
+            yield CoordinatorAddress(address, token, events=server.events)
     finally:
         server.stop()

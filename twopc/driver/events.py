@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from twopc.driver.recovery import Recovered
 from twopc.errors import TwoPhaseCommitError
+from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
-from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import Outcome
 
 log = logging.getLogger(__name__)
@@ -31,11 +32,23 @@ class _Attempt:
     records: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
+class EventSource(Protocol):
+    """Where a job's events come from: a coordinator in this process, or a client of one elsewhere."""
+
+    def watch(self, job: str) -> Iterator[JobEvent]:
+        """Yield every event of a job from now on, its status first; a TwoPhaseCommitError breaks it off."""
+        ...
+
+    def stop_watching(self) -> None:
+        """End every `watch`, for good."""
+        ...
+
+
 class EventWatch:
     """Follows one job's events while entered; every event goes to `on_event` too, in order, on the watching thread."""
 
-    def __init__(self, client: JobClient, job: str, on_event: Callable[[JobEvent], None] | None) -> None:
-        self._client = client
+    def __init__(self, source: EventSource, job: str, on_event: Callable[[JobEvent], None] | None) -> None:
+        self._source = source
         self._job = job
         self._on_event = on_event
         self._current = _Attempt()
@@ -54,7 +67,7 @@ class EventWatch:
 
     def __exit__(self, *_: object) -> None:
         self._closed.set()
-        self._client.stop_watching()
+        self._source.stop_watching()
         self._thread.join(5)
 
     @property
@@ -117,7 +130,7 @@ class EventWatch:
     def _follow(self) -> None:
         while not self._closed.is_set():
             try:
-                for event in self._client.watch(self._job):
+                for event in self._source.watch(self._job):
                     self._connected.set()
                     self._note(event)
                     if self._current.number or event.kind == JobEventKind.ATTEMPT_STARTED:

@@ -69,7 +69,7 @@ def run(
         client = JobClient(coordinator.address, token=coordinator.token, tls=coordinator.tls)
         closing.callback(client.close)
         client.wait_ready(timeout=30)
-        watch = closing.enter_context(EventWatch(client, definition.name, on_event))
+        watch = closing.enter_context(EventWatch(coordinator.events or client, definition.name, on_event))
         signals = closing.enter_context(StopSignals(stop))
         planner = Planner(definition.source, bounded=settings.until_end)
         restarts = RestartStrategy.of(settings)
