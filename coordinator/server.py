@@ -25,14 +25,14 @@ from twopc.clock import SystemClock
 from twopc.errors import ConfigurationError
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc import admin_pb2, admin_pb2_grpc, control_pb2, control_pb2_grpc
-from twopc.rpc.channel import MESSAGE_BYTES_MAX
+from twopc.rpc.channel import ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX
 from twopc.rpc.tls import TlsFiles, server_credentials
 
 STOP_SECONDS = 1.0
 
 _OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", ANSWER_BYTES_MAX),
     # Without this, a second coordinator could listen on the same port, and calls would go to either.
     ("grpc.so_reuseport", 0),
     ("grpc.keepalive_time_ms", 10_000),

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 import grpc
 
@@ -32,7 +33,7 @@ from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToSubtask
 from twopc.rpc import control_pb2 as pb
-from twopc.rpc.codec import Attach, decode_from_subtask, encode_to_subtask
+from twopc.rpc.codec import Attach, decode_from_subtask, encode_to_subtask, said_in
 from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
 from twopc.rpc.job_codec import decode_planned, decode_settings, encode_event, encode_metadata, encode_planned
 from twopc.rpc.status import Overloaded
@@ -87,8 +88,7 @@ class SubtaskService(SubtaskControlServicer):
     ) -> None:
         in_flight = threading.Semaphore(self._limits.events_in_flight)
         try:
-            for wire in requests:
-                message = decode_from_subtask(wire)
+            for message in chain.from_iterable(map(said_in, requests)):
                 if isinstance(message, Attach):
                     raise ProtocolViolation("a subtask attached twice on one stream")
                 if not in_flight.acquire(blocking=False):

@@ -72,7 +72,7 @@ class FolderStorage:
 
     def create_once(self, name: str, data: bytes) -> None:
         # A fact waits for two fsyncs, of its bytes and of its name; benchmarks/coordinator_scale.md says who waits for
-        # which. The folder that subtasks have made is clean by then: its sync costs next to nothing.
+        # which. A folder that subtasks have made is clean by then: its sync costs next to nothing.
         path, twin = self._root / name, self._twin(name)
         for folder in (path.parent, *((twin.parent,) if twin else ())):
             if folder not in self._durable:

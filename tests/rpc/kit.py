@@ -40,9 +40,13 @@ class ScriptedSubtask:
         token: str | None = None,
         tls: TlsFiles | None = None,
         transactions: tuple[str, ...] = (),
+        hold_seconds: float = 0.0,
     ) -> None:
         self.heard: list[ToSubtask] = []
-        self.link = SubtaskLink(address, job=JOB, attempt=attempt, subtask=SubtaskIndex(subtask), token=token, tls=tls)
+        index = SubtaskIndex(subtask)
+        self.link = SubtaskLink(
+            address, job=JOB, attempt=attempt, subtask=index, token=token, tls=tls, hold_seconds=hold_seconds
+        )
         self.answer: Callable[[ToSubtask], None] = self._answer
         self._subtask = subtask
         self._transactions = transactions

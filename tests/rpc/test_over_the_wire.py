@@ -17,14 +17,28 @@ from twopc.checkpoints import read_job
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
-from twopc.protocol.messages import Decline, EndOfInput, Failed, FencedOff, Finish, Progress, Trigger, Welcome
+from twopc.protocol.messages import (
+    Committed,
+    Decline,
+    EndOfInput,
+    Failed,
+    FencedOff,
+    Finish,
+    Progress,
+    ToCoordinator,
+    Trigger,
+    Welcome,
+)
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
+from twopc.rpc.channel import MESSAGE_BYTES_MAX
+from twopc.rpc.codec import Attach
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.job_client import JobClient
-from twopc.rpc.subtask_link import SubtaskLink
+from twopc.rpc.subtask_link import SubtaskLink, _Outgoing
 
 ATTEMPT = AttemptId(1)
+put = _Outgoing.put
 Closing = Callable[[Callable[[], None]], None]
 
 
@@ -317,3 +331,40 @@ def test_where_reading_begins_is_stored_for_the_next_attempt(serve: Serve) -> No
     client.plan_starts(JOB, planned)
     assert first.planned is None
     assert client.start_attempt(JOB, SETTINGS).planned == planned
+
+
+def test_an_attempt_begins_with_more_metadata_than_a_message_to_the_coordinator_may_hold(
+    serve: Serve, closing: Closing
+) -> None:
+    _, address, client = serve()
+    long = "t" * (MESSAGE_BYTES_MAX * 3 // 4)
+    with Watcher(client) as watcher:
+        attempt = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=500)).attempt
+        for subtask in (0, 1):
+            closing(ScriptedSubtask(address, attempt, subtask, transactions=(f"{long}{subtask}",)).close)
+        eventually(lambda: bool(watcher.told("completed")), "a checkpoint completes")
+    started = client.start_attempt(JOB, SETTINGS)
+    assert started.latest is not None
+    assert {f"{long}0", f"{long}1"} <= {committable.name for committable in started.latest.committables}
+
+
+def test_what_was_committed_goes_with_the_next_message_or_by_itself_a_moment_later(
+    serve: Serve, closing: Closing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, int]] = []
+
+    def noted(outgoing: _Outgoing, message: ToCoordinator | Attach, before: Committed | None = None) -> None:
+        sent.append((type(message).__name__, before.checkpoint_id if before else 0))
+        put(outgoing, message, before)
+
+    monkeypatch.setattr(_Outgoing, "put", noted)
+    _, address, client = serve()
+    with Watcher(client) as watcher:
+        attempt = client.start_attempt(JOB, replace(SETTINGS, parallelism=1, checkpoint_interval_ms=1_000)).attempt
+        subtask = ScriptedSubtask(address, attempt, 0, hold_seconds=0.1)
+        closing(subtask.close)
+        eventually(lambda: bool(watcher.told("committed")), "it is told, with nothing else to say")
+        subtask.link.send(Committed(CheckpointId(1)))
+        subtask.link.send(EndOfInput())
+        eventually(lambda: bool(watcher.told("end-of-input")), "the message with it is heard")
+    assert sent[:4] == [("Attach", 0), ("Ack", 0), ("Committed", 0), ("EndOfInput", 1)]

@@ -8,10 +8,13 @@ from twopc.errors import ConfigurationError
 from twopc.rpc.tls import TlsFiles, channel_credentials
 
 MESSAGE_BYTES_MAX = 4 * 1024 * 1024
-"""Of one message, either way. The greatest of ours is a checkpoint's metadata: 150 bytes a partition, about."""
+"""Of one message to the coordinator, which trusts nobody. The greatest of ours acknowledges a checkpoint."""
+
+ANSWER_BYTES_MAX = 256 * 1024 * 1024
+"""Of one message from it. The greatest begins an attempt: it holds the metadata of every checkpoint that is kept."""
 
 CHANNEL_OPTIONS = (
-    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_receive_message_length", ANSWER_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 500),

@@ -89,6 +89,12 @@ def encode_from_subtask(message: ToCoordinator | Attach) -> pb.FromSubtask:
             assert_never(message)
 
 
+def said_in(wire: pb.FromSubtask) -> tuple[ToCoordinator | Attach, ...]:
+    """Return all that a message of a subtask says, in its order."""
+    body = decode_from_subtask(wire)
+    return (Committed(CheckpointId(wire.committed_up_to)), body) if wire.committed_up_to else (body,)
+
+
 def decode_from_subtask(wire: pb.FromSubtask) -> ToCoordinator | Attach:
     match wire.WhichOneof("body"):
         case "attach":

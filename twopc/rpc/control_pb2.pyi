@@ -83,7 +83,7 @@ class Progress(_message.Message):
     def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FromSubtask(_message.Message):
-    __slots__ = ("attach", "ack", "decline", "committed", "end_of_input", "failed", "progress")
+    __slots__ = ("attach", "ack", "decline", "committed", "end_of_input", "failed", "progress", "committed_up_to")
     ATTACH_FIELD_NUMBER: _ClassVar[int]
     ACK_FIELD_NUMBER: _ClassVar[int]
     DECLINE_FIELD_NUMBER: _ClassVar[int]
@@ -91,6 +91,7 @@ class FromSubtask(_message.Message):
     END_OF_INPUT_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_UP_TO_FIELD_NUMBER: _ClassVar[int]
     attach: Attach
     ack: Ack
     decline: Decline
@@ -98,7 +99,8 @@ class FromSubtask(_message.Message):
     end_of_input: EndOfInput
     failed: Failed
     progress: Progress
-    def __init__(self, attach: _Optional[_Union[Attach, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., decline: _Optional[_Union[Decline, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., end_of_input: _Optional[_Union[EndOfInput, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
+    committed_up_to: int
+    def __init__(self, attach: _Optional[_Union[Attach, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., decline: _Optional[_Union[Decline, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., end_of_input: _Optional[_Union[EndOfInput, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., committed_up_to: _Optional[int] = ...) -> None: ...
 
 class Trigger(_message.Message):
     __slots__ = ("checkpoint_id", "final")

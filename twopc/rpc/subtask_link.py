@@ -22,12 +22,13 @@ import grpc
 
 from twopc.errors import Unavailable
 from twopc.protocol.ids import AttemptId, SubtaskIndex
-from twopc.protocol.messages import FencedOff, Finish, ToCoordinator, ToSubtask
+from twopc.protocol.messages import Committed, FencedOff, Finish, ToCoordinator, ToSubtask
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.codec import Attach, decode_to_subtask, encode_from_subtask
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.fitting import fitting
+from twopc.rpc.held import Held
 from twopc.rpc.link_memory import LinkMemory
 from twopc.rpc.tls import TlsFiles
 
@@ -55,8 +56,12 @@ class _Outgoing:
     def __init__(self) -> None:
         self._messages: queue.SimpleQueue[pb.FromSubtask | None] = queue.SimpleQueue()
 
-    def put(self, message: ToCoordinator | Attach) -> None:
-        self._messages.put(encode_from_subtask(message))
+    def put(self, message: ToCoordinator | Attach, before: Committed | None = None) -> None:
+        """Send a message, and in the same one what is said before it."""
+        wire = encode_from_subtask(message)
+        if before is not None:
+            wire.committed_up_to = before.checkpoint_id
+        self._messages.put(wire)
 
     def end(self) -> None:
         self._messages.put(None)
@@ -77,6 +82,7 @@ class SubtaskLink:
         subtask: SubtaskIndex,
         token: str | None = None,
         tls: TlsFiles | None = None,
+        hold_seconds: float = 0.0,
     ) -> None:
         self._job = job
         self._attempt = attempt
@@ -85,6 +91,7 @@ class SubtaskLink:
         self._channel = open_channel(address, tls)
         self._stub = SubtaskControlStub(self._channel)  # type: ignore[no-untyped-call]
         self._memory = LinkMemory()
+        self._held = Held(hold_seconds)
         self._changed = threading.Condition()
         self._inbox: deque[ToSubtask] = deque()
         self._outgoing: _Outgoing | None = None
@@ -98,12 +105,14 @@ class SubtaskLink:
         message = fitting(message)
         with self._changed:
             self._memory.said(message)
-            if self._outgoing is not None:
-                self._outgoing.put(message)
+            if self._outgoing is not None and not self._held.hold(message):
+                self._outgoing.put(message, self._held.take())
 
     def receive(self, timeout: float) -> list[ToSubtask]:
         """Return what has come, at once if there is something, else after at most `timeout` seconds."""
         with self._changed:
+            if self._held.is_due:
+                self._say_what_is_held()
             if not self._inbox and timeout > 0:
                 self._changed.wait(timeout)
             messages = list(self._inbox)
@@ -128,11 +137,17 @@ class SubtaskLink:
         with self._changed:
             self._close_by = time.monotonic() + CLOSE_SECONDS
             self._closing.set()
+            self._say_what_is_held()
             if self._outgoing is not None:
                 self._outgoing.end()
         self._thread.join(CLOSE_SECONDS)
         self._channel.close()
         self._thread.join(CLOSE_SECONDS)
+
+    def _say_what_is_held(self) -> None:
+        held = self._held.take()
+        if held is not None and self._outgoing is not None:
+            self._outgoing.put(held)
 
     def _run(self) -> None:
         shortest, longest = BACK_OFF_SECONDS
@@ -185,6 +200,8 @@ class SubtaskLink:
                     end_of_input=self._memory.end_of_input,
                 )
             )
+            # What was held is among them.
+            self._held.take()
             for message in self._memory.repeat():
                 outgoing.put(message)
             if self._closing.is_set():
@@ -196,6 +213,7 @@ class SubtaskLink:
         """Hand a message to the subtask; return whether it is the last one."""
         with self._changed:
             self._memory.heard(message)
+            self._held.heard(message)
             self._inbox.append(message)
             self._changed.notify_all()
         return isinstance(message, Finish | FencedOff)
