@@ -21,7 +21,7 @@ from pathlib import Path
 
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
-from twopc.runtime.state import SubtaskStore
+from twopc.runtime.state import SubtaskStore, Taken
 from twopc.state.backend import Family
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.storage import CheckpointStorage
@@ -64,9 +64,10 @@ def measure(megabytes: int, changed: int, snapshots: int, folder: Path) -> Cost:
     """Fill, then change and take snapshots."""
     keys = megabytes * 1_000_000 // (VALUE_BYTES + len(key(0)))
     backend = RocksDBBackend.open_fresh(folder / "work")
-    store = SubtaskStore(SUBTASK, backend, CheckpointStorage(folder / "checkpoints"), folder)
+    store = SubtaskStore(SUBTASK, backend, CheckpointStorage(folder / "checkpoints"), folder, inline_bytes=0)
     fill(backend, keys)
     whole = store.take(CheckpointId(1), ())
+    assert isinstance(whole, Taken)
     store.write(whole)
     store.put(whole)
     rng = random.Random(1)
@@ -81,6 +82,7 @@ def measure(megabytes: int, changed: int, snapshots: int, folder: Path) -> Cost:
         position = PartitionPosition(TopicPartition("in", 0), "topic-id", Position(number))
         started = time.perf_counter()
         taken = store.take(CheckpointId(number), (position,))
+        assert isinstance(taken, Taken)
         store.write(taken)
         took = time.perf_counter()
         handle = store.put(taken)

@@ -14,15 +14,17 @@ from coordinator.storage import FolderStorage
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, Committable, InlineState, PartitionPosition, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
-from twopc.protocol.layout import LEDGER, entry_name
+from twopc.protocol.layout import LEDGER, entry_name, subtask_folder
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import encode_entry
 from twopc.protocol.times import SubtaskTimes
 from twopc.state.backend import Family
+from twopc.state.keyed import KeyedState
 from twopc.state.layout import state_prefix
+from twopc.state.memory import MemoryBackend
 from twopc.state.positions import write_positions
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.storage import CheckpointStorage
@@ -161,3 +163,20 @@ def tree(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+class SmallJob(StoredJob):
+    """The same, whose subtasks keep so little state that it stands in the metadata."""
+
+    def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
+        index, backend = SubtaskIndex(subtask), MemoryBackend()
+        position = PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(100 * number + subtask))
+        write_positions(backend, [position])
+        KeyedState(backend).put_many("count", position.partition, [b"LGA"], [b"%d" % number])
+        whole = backend.changes()
+        return SubtaskSnapshot(
+            subtask=index,
+            positions=(position,),
+            state=InlineState(subtask_folder(number, index), whole.to_json(), whole.size_bytes, 1),
+            committables=(Committable(name_of(subtask, number), number, index, {"producer_id": 7}),),
+        )

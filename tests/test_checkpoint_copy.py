@@ -16,7 +16,7 @@ from coordinator.ledger import Ledger
 from coordinator.storage import FolderStorage
 from tests.damages import DAMAGES, Damage
 from tests.disks import FAULTS, FailingDisk, Fault, SteppedDisk, count_steps, under_files
-from tests.stored_job import JOB, StoredJob, name_of, tree
+from tests.stored_job import JOB, SmallJob, StoredJob, name_of, tree
 from twopc.checkpoint_archive import copy_to, opened, pack, unpack
 from twopc.checkpoint_copy import copy_checkpoint
 from twopc.checkpoint_files import examine
@@ -25,6 +25,7 @@ from twopc.checkpoints import read_job
 from twopc.config import RunSettings
 from twopc.driver.start import checkpoint_to_restore
 from twopc.errors import CheckpointCorrupted, ConfigurationError, ForeignFile, Unavailable
+from twopc.inspect import open_checkpoint
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import CheckpointId
 
@@ -264,3 +265,17 @@ def test_an_archive_says_nothing_of_the_machine_that_it_was_made_on(job: StoredJ
         assert {(each.uid, each.gid, each.uname, each.gname) for each in tar} == {(0, 0, "", "")}
         assert json.dumps(tar.getnames()).count("subtask-0") == 5
     assert (tmp_path / "copy.tar").stat().st_mode & 0o077 == 0
+
+
+@copiers
+def test_a_copy_of_a_checkpoint_with_small_state_is_whole_too(tmp_path: Path, copier: Copier, name: str) -> None:
+    small = SmallJob(tmp_path / "checkpoints")
+    small.checkpoint()
+    copier(locate("1", small.root), tmp_path / name)
+    shutil.rmtree(small.root)
+    here = tmp_path / "here"
+    assert from_elsewhere(tmp_path / name, here) == "1"
+    examined = examine(here, JOB)
+    assert (examined.checkpoints, examined.findings) == ([1], [])
+    with open_checkpoint("1", checkpoint_dir=here) as checkpoint:
+        assert {entry.key: entry.raw for entry in checkpoint.entries("count")} == {b"LGA": b"1"}

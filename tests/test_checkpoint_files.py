@@ -10,12 +10,13 @@ import pytest
 
 from tests import damages
 from tests.damages import DAMAGES, Damage
-from tests.stored_job import JOB, StoredJob, tree
+from tests.stored_job import JOB, SmallJob, StoredJob, tree
 from twopc.checkpoint_files import examine, needed_by
 from twopc.checkpoint_findings import Problem
 from twopc.checkpoints import read_job
 from twopc.errors import ConfigurationError
 from twopc.protocol.envelope import encode_fact
+from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.ledger_facts import METADATA_KIND
 
@@ -119,12 +120,9 @@ def test_metadata_that_leads_elsewhere_is_refused_and_nothing_there_is_read(
     job: StoredJob, tmp_path: Path, place: str
 ) -> None:
     """Whoever wrote this had the ledger in hand too: every digest is right."""
-    entry = read_job(job.root, JOB).completed[-1]
-    assert entry.metadata is not None
-    snapshots = entry.metadata.snapshots
-    elsewhere = replace(snapshots[1], state=replace(snapshots[1].state, path=place))
-    data = encode_fact(METADATA_KIND, replace(entry.metadata, snapshots=(snapshots[0], elsewhere)).to_json())
-    rewrite_newest(job, data)
+    metadata = read_job(job.root, JOB).completed[-1].metadata
+    assert metadata is not None
+    rewrite_state(job, replace(metadata.snapshots[1].state, path=place))
     (tmp_path / "outside").symlink_to(job.folder / "chk-3/subtask-1")
     (finding,) = examine(job.root, JOB).findings
     assert (finding.file, finding.problem) == (f"{JOB}/chk-3/metadata.json", Problem.FOREIGN)
@@ -160,6 +158,15 @@ def test_a_job_that_is_not_there_is_refused(tmp_path: Path) -> None:
         examine(tmp_path, "nobody")
 
 
+def rewrite_state(job: StoredJob, state: StateHandle | InlineState) -> None:
+    """Store other state for subtask 1 of the newest checkpoint."""
+    metadata = read_job(job.root, JOB).completed[-1].metadata
+    assert metadata is not None
+    first, second = metadata.snapshots
+    changed = replace(metadata, snapshots=(first, replace(second, state=state)))
+    rewrite_newest(job, encode_fact(METADATA_KIND, changed.to_json()))
+
+
 def rewrite_newest(job: StoredJob, data: bytes) -> None:
     """Store other metadata for the newest checkpoint, and a ledger that names it."""
     entry = read_job(job.root, JOB).completed[-1]
@@ -167,3 +174,18 @@ def rewrite_newest(job: StoredJob, data: bytes) -> None:
     path.unlink()
     path.write_bytes(data)
     job.rewrite_ledger(replace(entry.completed.record, metadata_sha256=sha256(data).hexdigest()))
+
+
+def test_small_state_is_checked_with_the_metadata_and_a_folder_for_it_is_foreign(tmp_path: Path) -> None:
+    small = SmallJob(tmp_path / "checkpoints")
+    small.checkpoint()
+    assert (found(small), [path.name for path in (small.folder / "chk-1").iterdir()]) == ({}, ["metadata.json"])
+    (small.folder / "chk-1" / "subtask-1").mkdir()
+    assert found(small) == {f"{JOB}/chk-1/subtask-1": Problem.FOREIGN}
+
+
+def test_small_state_that_no_backend_wrote_is_named_by_the_metadata_that_has_it(tmp_path: Path) -> None:
+    small = SmallJob(tmp_path / "checkpoints")
+    small.checkpoint()
+    rewrite_state(small, InlineState("chk-1/subtask-1", {"keyed": [["zz", "00"]]}, 0, 0))
+    assert found(small) == {f"{JOB}/chk-1/metadata.json": Problem.DAMAGED}

@@ -79,6 +79,8 @@ def test_the_environment_can_set_what_the_command_line_calls_from(monkeypatch: p
         ({"checkpoint_interval": "1s", "checkpoint_interval_ms": 5}, "checkpoint_interval.* say the same thing"),
         ({"until_end": "maybe"}, "until_end: 'maybe' is not true or false"),
         ({"bootstrap_servers": ["a:1"]}, "bootstrap_servers: .* is not text"),
+        ({"checkpoint_inline_bytes": -1}, "checkpoint_inline_bytes must be from 0 to 65536, but is -1"),
+        ({"checkpoint_inline_bytes": 65_537}, "checkpoint_inline_bytes .* larger state belongs in files"),
         ({"host": "cloud"}, "host must be 'spark' or 'process'"),
     ],
 )
@@ -96,3 +98,8 @@ def test_a_variable_that_can_not_work_is_named_as_the_variable(monkeypatch: pyte
 def test_settings_survive_the_way_to_a_worker() -> None:
     settings = RunSettings(parallelism=4, coordinator="host:1", until_end=True)
     assert RunSettings.from_json(settings.to_json()) == settings
+
+
+@pytest.mark.parametrize(("parallelism", "each"), [(1, 20_480), (25, 20_480), (32, 16_384), (512, 1_024), (600_000, 0)])
+def test_many_subtasks_share_the_room_for_state_in_the_metadata(parallelism: int, each: int) -> None:
+    assert RunSettings().inline_bytes(parallelism) == each

@@ -101,7 +101,7 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
         reader=reader,
         chain=Chain(definition.steps, KeyedState(backend)),
         sink=sink,
-        store=SubtaskStore(spec.subtask, backend, storage, work_folder),
+        store=SubtaskStore(spec.subtask, backend, storage, work_folder, settings.inline_bytes(spec.parallelism)),
         link=link,
         clock=SystemClock(),
         snapshot_executor=snapshot_executor,

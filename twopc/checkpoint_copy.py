@@ -124,10 +124,12 @@ def _stage_checkpoint(source: Path, entry: CheckpointEntry, home: Path) -> None:
     files.make_folder((home / name).parent)
     files.write_new(home / name, data)
     for snapshot in metadata.snapshots:
-        contents, listed = checked_manifest(source, metadata, snapshot)
-        _stage_snapshot(source, snapshot.state.path, contents, home)
-        files.write_new(home / snapshot.state.path / FILE_NAME, listed)
-        files.disk.sync_folder(home / snapshot.state.path)
+        found = checked_manifest(source, metadata, snapshot)
+        if found is not None:
+            contents, listed = found
+            _stage_snapshot(source, snapshot.state.path, contents, home)
+            files.write_new(home / snapshot.state.path / FILE_NAME, listed)
+            files.disk.sync_folder(home / snapshot.state.path)
     files.disk.sync_folder((home / name).parent)
 
 

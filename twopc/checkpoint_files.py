@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import assert_never
 
 from twopc.checkpoint_findings import Examined, Finding, Problem, WrongFile, refused_fact, stranger
 from twopc.checkpoints import CheckpointEntry, JobCheckpoints, check_metadata, read_job
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
-from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
     LEDGER,
@@ -34,6 +35,7 @@ from twopc.protocol.layout import (
 )
 from twopc.protocol.ledger_facts import METADATA_KIND
 from twopc.protocol.ledger_state import decode_entry
+from twopc.state.changes import Changes
 from twopc.state.manifest import FILE_NAME, Manifest, StoredFile
 from twopc.stored import open_below, read_fact
 
@@ -130,13 +132,32 @@ def _metadata_by_itself(folder: Path, number: CheckpointId) -> tuple[CheckpointM
         raise refused_fact(folder, name, error) from error
 
 
-def checked_manifest(folder: Path, metadata: CheckpointMetadata, snapshot: SubtaskSnapshot) -> tuple[Manifest, bytes]:
-    """Return the manifest of a snapshot, decoded and as it is stored; raise WrongFile."""
-    place, handle = subtask_folder(metadata.checkpoint_id, snapshot.subtask), snapshot.state
-    if handle.path != place:
-        message = f"it names {handle.path!r} as the place of subtask {snapshot.subtask}, which is {place}"
-        raise WrongFile(Finding(f"{folder.name}/{metadata_path(metadata.checkpoint_id)}", Problem.FOREIGN, message))
-    name = f"{place}/{FILE_NAME}"
+def checked_manifest(
+    folder: Path, metadata: CheckpointMetadata, snapshot: SubtaskSnapshot
+) -> tuple[Manifest, bytes] | None:
+    """Return the manifest of a snapshot, decoded and as it is stored; None if it has no files. Raises WrongFile."""
+    place, state = subtask_folder(metadata.checkpoint_id, snapshot.subtask), snapshot.state
+    source = f"{folder.name}/{metadata_path(metadata.checkpoint_id)}"
+    if state.path != place:
+        message = f"it names {state.path!r} as the place of subtask {snapshot.subtask}, which is {place}"
+        raise WrongFile(Finding(source, Problem.FOREIGN, message))
+    match state:
+        case StateHandle():
+            return _manifest(folder, f"{place}/{FILE_NAME}", state)
+        case InlineState():
+            _check_items(state, source)
+            return None
+    assert_never(state)
+
+
+def _check_items(state: InlineState, source: str) -> None:
+    try:
+        Changes.from_json(state.items, source, is_whole=True)
+    except CheckpointCorrupted as error:
+        raise WrongFile(Finding(source, Problem.DAMAGED, str(error))) from error
+
+
+def _manifest(folder: Path, name: str, handle: StateHandle) -> tuple[Manifest, bytes]:
     data = _fact(folder, name, "with it, the list of the snapshot's files")
     try:
         contents = Manifest.decode(data, f"{folder.name}/{name}")
@@ -178,11 +199,14 @@ def _check_snapshots(folder: Path, metadata: CheckpointMetadata, examined: Exami
     own = checkpoint_folder(metadata.checkpoint_id)
     expected = {Path(metadata_path(metadata.checkpoint_id)).name}
     for snapshot in metadata.snapshots:
-        expected.add(Path(subtask_folder(metadata.checkpoint_id, snapshot.subtask)).name)
+        if isinstance(snapshot.state, StateHandle):
+            expected.add(Path(subtask_folder(metadata.checkpoint_id, snapshot.subtask)).name)
         with examined.noting():
-            contents, data = checked_manifest(folder, metadata, snapshot)
-            examined.read(len(data))
-            _check_files(folder, snapshot.state.path, contents, examined)
+            found = checked_manifest(folder, metadata, snapshot)
+            if found is not None:
+                contents, data = found
+                examined.read(len(data))
+                _check_files(folder, snapshot.state.path, contents, examined)
     for name in sorted(_names(folder / own) - expected):
         examined.findings.append(stranger(f"{folder.name}/{own}/{name}"))
 

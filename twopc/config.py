@@ -19,6 +19,11 @@ from twopc.protocol.attempts import CheckpointSettings
 NO_TIMEOUT_MS = 2_147_483_647
 """What a broker takes for no limit: as transaction.max.timeout.ms, and as a transaction's time-out for never."""
 
+INLINE_BYTES_MAX = 64 * 1024
+"""The most that `twopc.state.changes` takes account of."""
+
+INLINE_BYTES_ALTOGETHER = 512 * 1024
+"""The most of all subtasks of a job: the metadata is written whole with every checkpoint, and kept in memory."""
 
 _AT_LEAST_ONE = (
     "parallelism",
@@ -41,6 +46,9 @@ class RunSettings:
     checkpoint_interval_ms, checkpoint_timeout_ms, checkpoint_min_pause_ms: as in Flink's execution.checkpointing.*.
     checkpoint_max_concurrent: how many checkpoints may be in flight; a minimum pause implies 1, as in Flink.
     checkpoint_tolerable_failures: how many checkpoints in a row may fail before the attempt does; savepoints count not.
+    checkpoint_inline_bytes: a subtask's state of at most so many bytes, positions included, stands in the checkpoint's
+        metadata and needs no files; as Flink's execution.checkpointing.data-inline-threshold. 0 puts all in files. Of
+        many subtasks each has its share of 512 KiB, if that is less.
     checkpoints_retained: how many of the newest completed checkpoints are kept, besides savepoints and those that a
         recovery may need.
     restore_from: "latest", "none", or a checkpoint or savepoint (its id, its label, or the path of where it is).
@@ -69,6 +77,7 @@ class RunSettings:
     checkpoint_min_pause_ms: int = 0
     checkpoint_max_concurrent: int = 1
     checkpoint_tolerable_failures: int = 3
+    checkpoint_inline_bytes: int = 20 * 1024
     checkpoints_retained: int = 3
     restore_from: str = "latest"
     accept_loss: str = ""
@@ -96,6 +105,11 @@ class RunSettings:
         for name in ("checkpoint_min_pause_ms", "restart_attempts"):
             if getattr(self, name) < 0:
                 raise ConfigurationError(f"{name} can't be negative, but is {getattr(self, name)}")
+        if not 0 <= self.checkpoint_inline_bytes <= INLINE_BYTES_MAX:
+            raise ConfigurationError(
+                f"checkpoint_inline_bytes must be from 0 to {INLINE_BYTES_MAX}, but is {self.checkpoint_inline_bytes}: "
+                "larger state belongs in files"
+            )
         self.checkpoint_settings()
         if self.host not in ("spark", "process"):
             raise ConfigurationError(f"host must be 'spark' or 'process', but is {self.host!r}")
@@ -107,6 +121,10 @@ class RunSettings:
             raise ConfigurationError("restart_delay_max_ms can't be smaller than restart_delay_ms")
         if not self.checkpoint_dir:
             raise ConfigurationError("checkpoint_dir is empty: name a folder for the checkpoints (--checkpoint-dir)")
+
+    def inline_bytes(self, parallelism: int) -> int:
+        """How large the state of each of so many subtasks may be, to stand in the metadata."""
+        return min(self.checkpoint_inline_bytes, INLINE_BYTES_ALTOGETHER // parallelism)
 
     def checkpoint_settings(self) -> CheckpointSettings:
         """What the coordinator needs of them, checked."""

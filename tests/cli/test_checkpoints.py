@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from coordinator.ledger import Ledger
 from coordinator.storage import FolderStorage
-from tests.stored_job import JOB, StoredJob
+from tests.stored_job import JOB, SmallJob, StoredJob
 from twopc.cli.checkpoints import app
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka import standing
@@ -159,6 +159,16 @@ def test_show_has_a_dash_for_times_that_an_earlier_version_did_not_store(root: P
     lines = run("show", "--no-states", "latest", "--checkpoint-dir", root).stdout.splitlines()
     (confirmed,) = [line for line in lines if "all transactions confirmed" in line]
     assert confirmed.count(" - ") == 2
+
+
+def test_show_says_that_small_state_is_in_the_metadata_and_not_what_it_is(tmp_path: Path) -> None:
+    small = SmallJob(tmp_path / "checkpoints")
+    small.checkpoint()
+    shown = answer("show", "1", "--checkpoint-dir", small.root)
+    sizes = [each.pop("size_bytes") for each in [snapshot["state"] for snapshot in shown["snapshots"]]]
+    assert [snapshot["state"] for snapshot in shown["snapshots"]] == [{"path": "chk-1/metadata.json"}] * 2
+    assert sum(sizes) == shown["size_bytes"] > 0
+    assert [(each["state"], each["keys"]) for each in shown["states"]] == [("count", 2)]
 
 
 def test_show_takes_the_path_of_a_checkpoint(root: Path) -> None:

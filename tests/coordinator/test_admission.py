@@ -9,6 +9,7 @@ import pytest
 from coordinator.admission import PENDING_MAX, admitted
 from tests.coordinator.kit import checkpoint, snapshot
 from twopc.errors import ProtocolViolation
+from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Failed, Progress, ToCoordinator
 from twopc.rpc.wording import TEXT_MAX
 
@@ -33,8 +34,11 @@ def test_what_is_in_order_is_taken_as_it_is(message: ToCoordinator) -> None:
         "x\0",
     ],
 )
-def test_state_that_is_not_in_its_own_place_is_refused_without_naming_the_other(path: str) -> None:
-    handle = replace(HONEST.snapshot.state, path=path)
+@pytest.mark.parametrize("state", [HONEST.snapshot.state, InlineState("", {}, 0, 0)], ids=["in files", "small"])
+def test_state_that_is_not_in_its_own_place_is_refused_without_naming_the_other(
+    path: str, state: StateHandle | InlineState
+) -> None:
+    handle = replace(state, path=path)
     with pytest.raises(ProtocolViolation, match=r"elsewhere than in chk-7/subtask-1$"):
         admitted(replace(HONEST, snapshot=replace(HONEST.snapshot, state=handle)))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.damages import Damage, delete, flip_bit, grow_beyond_memory
-from tests.stored_job import JOB, StoredJob, tree
+from tests.stored_job import JOB, SmallJob, StoredJob, tree
 from twopc.checkpoints import find_checkpoint, read_job, restorable
 from twopc.drill.copying import copy_ledger, copy_state
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
@@ -83,3 +83,11 @@ def test_a_checkpoint_that_the_running_job_deletes_meanwhile_is_not_called_damag
     newer.root.rename(stored.root)
     with pytest.raises(Unavailable, match="deleted while it was copied"):
         copy_state(stored.root, metadata, CheckpointId(3), tmp_path / "copies")
+
+
+def test_small_state_comes_with_the_ledger(tmp_path: Path) -> None:
+    small = SmallJob(tmp_path / "checkpoints")
+    small.checkpoint()
+    copy_ledger(small.root, JOB, tmp_path / "copies")
+    assert copy_state(small.root, metadata_of(small.root, 1), CheckpointId(1), tmp_path / "copies") == []
+    assert tree(tmp_path / "copies" / JOB) == tree(small.folder)

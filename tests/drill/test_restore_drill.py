@@ -98,7 +98,7 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled
     common = ("-b", servers, "--host", "process")
     ended = twopc(
         *("run", JOB_FILE, *common, "-p", str(PARTITIONS), "--checkpoint-dir", str(checkpoints), "--until-end"),
-        *("--checkpoint-interval", "300ms", "--checkpoints-retained", "20"),
+        *("--checkpoint-interval", "300ms", "--checkpoints-retained", "20", "--checkpoint-inline-bytes", "0"),
         DRILLED_JOB=job,
         DRILLED_CHECKPOINTS=str(checkpoints / job),
         TWOPC_RESTART_STRATEGY="none",

@@ -8,7 +8,7 @@ import pytest
 
 from twopc.crashpoints import REACHED_VARIABLE, points_reached
 from twopc.testing.drill import Drill, judge
-from twopc.testing.drill.cells import CELLS, ON_THE_WIRE, Cell
+from twopc.testing.drill.cells import CELLS, OF_SMALL_STATE, ON_THE_WIRE, Cell
 from twopc.testing.drill.play import play
 from twopc.testing.kafka_proxy import KafkaProxy
 from twopc.testing.local_broker import LocalBroker
@@ -31,10 +31,26 @@ def test_nothing_is_lost_doubled_or_left_behind(
 ) -> None:
     if cell.point in ON_THE_WIRE:
         drill.bootstrap_servers = broker.proxied_servers
+    play_and_judge(cell, proxy, drill)
+    assert cell.point in points_reached(reached_folder)
+
+
+@pytest.mark.parametrize("cell", OF_SMALL_STATE, ids=str)
+def test_nor_where_the_state_stands_in_the_metadata(
+    cell: Cell, proxy: KafkaProxy, drill: Drill, reached_folder: Path
+) -> None:
+    drill.settings["checkpoint_inline_bytes"] = "20480"
+    play_and_judge(cell, proxy, drill)
+    assert cell.point in points_reached(reached_folder)
+    assert [path.name for path in drill.checkpoint_dir.glob("*/chk-*/*")].count("metadata.json") > 0
+    assert list(drill.checkpoint_dir.glob("*/chk-*/subtask-*")) == []
+
+
+def play_and_judge(cell: Cell, proxy: KafkaProxy, drill: Drill) -> None:
+    """Play it, and judge what came of it; what every process said goes with a failure."""
     try:
         play(drill, cell, proxy)
     except BaseException as error:
         error.add_note("\n".join(drill.logs()))
         raise
     assert judge(drill) == []
-    assert cell.point in points_reached(reached_folder)

@@ -134,14 +134,15 @@ def test_a_checkpoint_of_another_job_is_refused(run: Runner, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("topics")
+@pytest.mark.parametrize(("inline_bytes", "file"), [("0", "subtask-0/CURRENT"), ("20480", "metadata.json")])
 def test_a_damaged_newest_checkpoint_stops_the_job_and_names_the_file(
-    broker: Broker, run: Runner, tmp_path: Path, name: str
+    broker: Broker, run: Runner, tmp_path: Path, name: str, inline_bytes: str, file: str
 ) -> None:
     produce(broker.bootstrap_servers, f"{name}-in", [Write(b'{"n": 1}')])
-    assert run().code == 0
-    damaged = max((tmp_path / "checkpoints" / name).glob("chk-*/subtask-0/CURRENT"))
+    assert run("--checkpoint-inline-bytes", inline_bytes).code == 0
+    damaged = max((tmp_path / "checkpoints" / name).glob(f"chk-*/{file}"))
     damaged.write_bytes(b"")
-    failed_with(run(), "CURRENT", code=5)
+    failed_with(run(), damaged.name, code=5)
 
 
 @pytest.mark.parametrize(

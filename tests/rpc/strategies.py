@@ -8,6 +8,7 @@ from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import (
     CheckpointMetadata,
     Committable,
+    InlineState,
     PartitionPosition,
     StateHandle,
     SubtaskSnapshot,
@@ -47,7 +48,10 @@ positions = st.builds(
     text,
     st.integers(0, 2**63).map(Position),
 )
-states = st.builds(StateHandle, text, text, st.integers(0, 2**63), st.integers(0, 2**63))
+items = st.dictionaries(text, st.lists(st.lists(st.none() | text, min_size=2, max_size=2), max_size=3), max_size=3)
+states = st.builds(StateHandle, text, text, st.integers(0, 2**63), st.integers(0, 2**63)) | st.builds(
+    InlineState, text, items, st.integers(0, 2**63), st.integers(0, 2**63)
+)
 snapshots = st.builds(
     SubtaskSnapshot,
     subtasks,

@@ -28,6 +28,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         sink: RecordingSink | None = None,
         clock: Clock | None = None,
         group: str | None = None,
+        inline_bytes: int = 0,
     ) -> Stage:
         reader = ScriptedReader(batches, endless)
         sink = sink or RecordingSink()
@@ -37,7 +38,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
             reader=reader,
             chain=Chain((), KeyedState(backend)),
             sink=sink,
-            store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path),
+            store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),
             link=link,
             clock=clock or SystemClock(),
             snapshot_executor=Inline(),

@@ -7,7 +7,7 @@ import pytest
 
 from tests.runtime.kit import PARTITION, RecordingSink, ScriptedReader, Stage, complete, trigger
 from twopc.errors import CheckpointDeclined, Fenced, TransactionLost
-from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.facts import Committable, InlineState, PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position
 from twopc.protocol.messages import (
     Abort,
@@ -262,3 +262,15 @@ def test_progress_names_the_open_and_the_pending_transactions(make: Callable[...
     progress = stage.sent(Progress)[0]
     assert progress.records_in == 1
     assert progress.pending_transactions == ()
+
+
+def test_small_state_goes_with_the_acknowledgement_whatever_the_disk_says(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"]], inline_bytes=1_000)
+    stage.storage.refuse = "the disk is full"
+    stage.steps(1)
+    trigger(stage, 1)
+    stage.steps(1)
+    (ack,) = stage.sent(Ack)
+    assert isinstance(ack.snapshot.state, InlineState)
+    assert ack.snapshot.state.path == "chk-1/subtask-0"
+    assert (ack.write_ms, ack.store_ms, stage.sent(Decline)) == (0, 0, [])

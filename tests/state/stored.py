@@ -7,6 +7,7 @@ from pathlib import Path
 
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.state.backend import Family, StateBackend
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.storage import CheckpointStorage
 
@@ -27,3 +28,8 @@ class Subtask:
         folder = self.local / f"snapshot-{number}"
         self.backend.snapshot(folder)
         return self.storage.put(CheckpointId(number), SUBTASK, folder, self.backend.key_count())
+
+
+def everything(backend: StateBackend) -> list[list[tuple[bytes, bytes]]]:
+    """All items of a state, by family."""
+    return [list(backend.scan(family)) for family in Family]

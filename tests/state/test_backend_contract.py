@@ -10,6 +10,7 @@ import pytest
 
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.state.backend import Family, StateBackend
+from twopc.state.changes import WHOLE_FILE_NAME
 from twopc.state.memory import MemoryBackend
 from twopc.state.rocksdb import RocksDBBackend
 
@@ -217,3 +218,24 @@ def test_a_closed_state_can_be_opened_again_in_the_same_process(engine: Engine, 
     first.close()
     for _ in range(2):
         engine.open_restored(tmp_path / "snapshot").close()
+
+
+def test_a_state_that_tells_all_that_was_written_is_restored_from_that(
+    engine: Engine, backend: StateBackend, tmp_path: Path
+) -> None:
+    backend.put_many(Family.KEYED, [(b"a1", b"1"), (b"a2", b"2"), (b"b", b"3"), (b"c", b"")])
+    backend.put_many(Family.POSITIONS, [(b"a1", b"4")])
+    backend.put_many(Family.KEYED, [(b"b", None), (b"c", None), (b"c", b""), (b"d", b"5"), (b"d", None)])
+    backend.delete_prefix(Family.KEYED, b"a2")
+    told = backend.changes()
+    assert told is not None
+    assert told.is_whole
+    assert told.size_bytes == len(b"a11ca14")
+    (tmp_path / "told").mkdir()
+    (tmp_path / "told" / WHOLE_FILE_NAME).write_bytes(told.encode())
+    restored = engine.open_restored(tmp_path / "told")
+    try:
+        assert [list(restored.scan(family)) for family in Family] == [list(backend.scan(family)) for family in Family]
+        assert restored.changes() == told
+    finally:
+        restored.close()

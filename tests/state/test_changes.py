@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from twopc.errors import CheckpointCorrupted
-from twopc.protocol.envelope import encode_fact
+from twopc.errors import CheckpointCorrupted, ForeignFile
 from twopc.state.backend import Family
-from twopc.state.changes import MOST_BYTES, MOST_KEYS, ChangeLog, Changes
+from twopc.state.changes import MOST_BYTES, MOST_KEYS, ChangeLog, Changes, changes_in, whole_state_in
 
 
 def begun() -> ChangeLog:
@@ -65,9 +66,49 @@ def test_a_key_that_is_written_again_and_again_is_not_too_much() -> None:
     assert noted(log, Family.POSITIONS) == {b"a": b"%050d" % (10 * MOST_KEYS - 1)}
 
 
-def test_what_is_stored_is_read_back() -> None:
+def test_what_is_stored_is_read_back(tmp_path: Path) -> None:
     changes = Changes({Family.KEYED: {b"\x00\xff": b"", b"gone": None}, Family.POSITIONS: {b"p": b"1"}})
-    assert Changes.decode(changes.encode(), "here.json") == changes
+    (tmp_path / "changes.json").write_bytes(changes.encode())
+    assert (changes_in(tmp_path), whole_state_in(tmp_path)) == (changes, None)
+
+
+def test_a_whole_state_is_read_back_as_that_and_never_as_changes(tmp_path: Path) -> None:
+    whole = Changes({Family.KEYED: {b"a": b"1"}}, is_whole=True)
+    (tmp_path / "whole.json").write_bytes(whole.encode())
+    assert (changes_in(tmp_path), whole_state_in(tmp_path)) == (None, whole)
+    (tmp_path / "changes.json").write_bytes(whole.encode())
+    with pytest.raises(ForeignFile, match=r"changes\.json"):
+        changes_in(tmp_path)
+
+
+def test_a_state_that_began_empty_is_known_whole_without_what_was_deleted() -> None:
+    log = ChangeLog()
+    log.begin()
+    log.note(Family.KEYED, [(b"a1", b"1"), (b"a2", b"22"), (b"b", b"3")])
+    log.note(Family.KEYED, [(b"b", None), (b"never there", None)])
+    log.note_prefix_deleted(Family.KEYED, b"a2")
+    log.note(Family.OPERATOR, [(b"a2", b"4")])
+    found = log.since_base()
+    assert found is not None
+    assert found.is_whole
+    assert [dict(found.families[family]) for family in Family] == [{}, {b"a2": b"4"}, {b"a1": b"1"}]
+    assert found.size_bytes == len(b"a11a24")
+
+
+def test_after_a_snapshot_in_files_what_is_written_is_no_longer_the_whole() -> None:
+    log = ChangeLog()
+    log.begin()
+    log.note(Family.KEYED, [(b"a", b"1")])
+    log.restart()
+    found = log.since_base()
+    assert found is not None
+    assert (found.is_whole, found.size_bytes) == (False, 0)
+
+
+def test_which_keys_a_deleted_prefix_had_is_unknown_after_a_snapshot_in_files() -> None:
+    log = begun()
+    log.note_prefix_deleted(Family.KEYED, b"a")
+    assert log.since_base() is None
 
 
 @pytest.mark.parametrize(
@@ -75,4 +116,4 @@ def test_what_is_stored_is_read_back() -> None:
 )
 def test_another_shape_is_refused_by_name(body: dict[str, object]) -> None:
     with pytest.raises(CheckpointCorrupted, match=r"here\.json"):
-        Changes.decode(encode_fact("state-changes", body), "here.json")
+        Changes.from_json(body, "here.json", is_whole=False)

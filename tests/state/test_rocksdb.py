@@ -83,7 +83,7 @@ def test_a_manifest_that_is_empty_is_refused_however_it_is_opened(
 
 
 def test_a_scan_that_meets_a_damaged_block_raises_instead_of_ending(snapshot: Path) -> None:
-    flip_bit(largest_sst(snapshot), 5_000)
+    flip_bit(largest := largest_sst(snapshot), largest.stat().st_size // 2)
     backend = RocksDBBackend.open_restored(snapshot)
     try:
         with pytest.raises(CheckpointCorrupted, match="snapshot"):
@@ -93,7 +93,7 @@ def test_a_scan_that_meets_a_damaged_block_raises_instead_of_ending(snapshot: Pa
 
 
 def test_a_read_that_meets_a_damaged_block_raises_instead_of_finding_nothing(snapshot: Path) -> None:
-    flip_bit(largest_sst(snapshot), 5_000)
+    flip_bit(largest := largest_sst(snapshot), largest.stat().st_size // 2)
     backend = RocksDBBackend.open_restored(snapshot)
     try:
         with pytest.raises(CheckpointCorrupted, match="snapshot"):

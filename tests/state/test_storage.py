@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.state.stored import SUBTASK, Subtask
+from tests.state.stored import SUBTASK, Subtask, everything
 from twopc import files
 from twopc.errors import CheckpointDeclined, ProtocolViolation
 from twopc.protocol.ids import CheckpointId
@@ -24,10 +24,6 @@ def ssts(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_ino for path in folder.glob("*.sst")}
 
 
-def contents(backend: RocksDBBackend) -> list[list[tuple[bytes, bytes]]]:
-    return [list(backend.scan(family)) for family in Family]
-
-
 def refuse_links(*_: object, **__: object) -> None:
     raise OSError(errno.EXDEV, "Invalid cross-device link")
 
@@ -37,7 +33,7 @@ def test_what_was_put_is_fetched_and_opens_as_the_same_state(subtask: Subtask, t
     CheckpointStorage(subtask.root).fetch(handle, tmp_path / "fetched")
     restored = RocksDBBackend.open_restored(tmp_path / "fetched")
     try:
-        assert contents(restored) == contents(subtask.backend)
+        assert everything(restored) == everything(subtask.backend)
     finally:
         restored.close()
 

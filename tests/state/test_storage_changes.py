@@ -12,13 +12,13 @@ from random import Random
 import pytest
 
 from tests.damages import DAMAGES, Damage
-from tests.state.stored import SUBTASK, Subtask
+from tests.state.stored import SUBTASK, Subtask, everything
 from tests.state.test_storage import refuse_links
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.protocol.facts import PartitionPosition, StateHandle
 from twopc.protocol.ids import CheckpointId, Position, TopicPartition
-from twopc.runtime.state import SubtaskStore
-from twopc.state.backend import Family, StateBackend
+from twopc.runtime.state import SubtaskStore, Taken
+from twopc.state.backend import Family
 from twopc.state.positions import read_positions
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.storage import CheckpointStorage
@@ -34,15 +34,20 @@ class Job:
     number: int = 0
 
     def __post_init__(self) -> None:
-        self.store = SubtaskStore(SUBTASK, self.subtask.backend, self.subtask.storage, self.subtask.local)
+        self.store = SubtaskStore(SUBTASK, self.subtask.backend, self.subtask.storage, self.subtask.local, 0)
 
     def checkpoint(self, *, written: Sequence[tuple[bytes, bytes | None]] = ()) -> StateHandle:
         if written:
             self.subtask.backend.put_many(Family.KEYED, written)
         self.number += 1
-        taken = self.store.take(CheckpointId(self.number), at(self.number))
+        taken = self.take(self.number)
         self.store.write(taken)
         return self.store.put(taken)
+
+    def take(self, number: int) -> Taken:
+        taken = self.store.take(CheckpointId(number), at(number))
+        assert isinstance(taken, Taken)
+        return taken
 
     def folder(self, handle: StateHandle) -> Path:
         return self.subtask.root / handle.path
@@ -55,10 +60,6 @@ def at(position: int) -> tuple[PartitionPosition, ...]:
 @pytest.fixture
 def job(subtask: Subtask) -> Job:
     return Job(subtask)
-
-
-def everything(backend: StateBackend) -> list[list[tuple[bytes, bytes]]]:
-    return [list(backend.scan(family)) for family in Family]
 
 
 def restored(job: Job, handle: StateHandle, folder: Path) -> list[list[tuple[bytes, bytes]]]:
@@ -131,9 +132,9 @@ def refuse_everything(*_: object, **__: object) -> None:
 def test_changes_to_a_snapshot_that_was_not_stored_are_declined(job: Job) -> None:
     job.checkpoint()
     job.subtask.backend.delete_prefix(Family.KEYED, b"0000")
-    lost = job.store.take(CheckpointId(7), at(7))
+    lost = job.take(7)
     job.store.write(lost)
-    late = job.store.take(CheckpointId(8), at(8))
+    late = job.take(8)
     with pytest.raises(CheckpointDeclined, match="since checkpoint 7, which was not stored"):
         job.store.put(late)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from rich.table import Table
 
@@ -11,7 +11,8 @@ from twopc.checkpoint_times import times_of
 from twopc.checkpoints import CheckpointEntry
 from twopc.cli.state_report import sizes_table
 from twopc.cli.tables import moment, size_text, table
-from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, InlineState, StateHandle, SubtaskSnapshot
+from twopc.protocol.layout import metadata_path
 
 if TYPE_CHECKING:
     from twopc.kafka.standing import Standing
@@ -90,13 +91,22 @@ def _snapshot(snapshot: SubtaskSnapshot, entry: CheckpointEntry) -> dict[str, An
             }
             for committable in snapshot.committables
         ],
-        "state": _without_estimate(snapshot.state.to_json()),
+        "state": _where(snapshot.state, entry),
     }
 
 
-def _without_estimate(state: dict[str, Any]) -> dict[str, Any]:
-    """RocksDB's estimate of the keys is too high by however often they were written: no answer."""
-    return {name: value for name, value in state.items() if name != "key_count"}
+def _where(state: StateHandle | InlineState, entry: CheckpointEntry) -> dict[str, Any]:
+    """Not the estimate of the keys: it is too high by however often they were written."""
+    match state:
+        case StateHandle():
+            return {
+                "path": state.path,
+                "manifest_sha256": state.manifest_sha256,
+                "size_bytes": state.size_bytes,
+            }
+        case InlineState():
+            return {"path": metadata_path(entry.checkpoint_id), "size_bytes": state.size_bytes}
+    assert_never(state)
 
 
 def summary_table(summaries: Iterable[dict[str, Any]]) -> Table:
@@ -205,6 +215,6 @@ def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:
         yield table("Transactions", ("subtask", "name", "of checkpoint", "state"), transactions)
     yield table(
         "Snapshots",
-        ("subtask", "folder", "size"),
+        ("subtask", "state in", "size"),
         [(str(each["subtask"]), each["state"]["path"], size_text(each["state"]["size_bytes"])) for each in rows],
     )

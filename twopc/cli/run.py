@@ -73,6 +73,14 @@ def run(
             show_default="3",
         ),
     ] = None,
+    checkpoint_inline_bytes: Annotated[
+        int | None,
+        typer.Option(
+            envvar="TWOPC_CHECKPOINT_INLINE_BYTES",
+            help="State of a subtask up to this size stands in the metadata instead of files; 0: always files.",
+            show_default="20480",
+        ),
+    ] = None,
     checkpoints_retained: Annotated[
         int | None,
         typer.Option(
@@ -162,6 +170,7 @@ def run(
         checkpoint_min_pause=checkpoint_min_pause,
         checkpoint_max_concurrent=checkpoint_max_concurrent,
         checkpoint_tolerable_failures=checkpoint_tolerable_failures,
+        checkpoint_inline_bytes=checkpoint_inline_bytes,
         checkpoints_retained=checkpoints_retained,
         master=master,
         host=host,

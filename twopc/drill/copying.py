@@ -12,7 +12,7 @@ from pathlib import Path
 
 from twopc.checkpoints import JobCheckpoints, is_kept, read_beside, read_job
 from twopc.errors import CheckpointCorrupted, Unavailable
-from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.facts import CheckpointMetadata, InlineState
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import LEDGER, metadata_path
 from twopc.state.manifest import FILE_NAME
@@ -53,10 +53,14 @@ def copy_state(root: Path, metadata: CheckpointMetadata, chosen: CheckpointId, i
     source, target = root / metadata.job, into / metadata.job
     storage, findings = CheckpointStorage(source), []
     for snapshot in metadata.snapshots:
-        path = snapshot.state.path
+        state = snapshot.state
+        if isinstance(state, InlineState):
+            # The metadata has it, and that is copied with the ledger.
+            continue
+        path = state.path
         try:
             (target / path).parent.mkdir(mode=0o700, exist_ok=True)
-            storage.fetch(snapshot.state, target / path)
+            storage.fetch(state, target / path)
             shutil.copyfile(source / path / FILE_NAME, target / path / FILE_NAME)
         except (CheckpointCorrupted, FileNotFoundError) as error:
             findings.append(f"subtask {snapshot.subtask}: {error}")

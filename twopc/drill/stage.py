@@ -135,6 +135,8 @@ class Stage:
             "TWOPC_PARALLELISM": str(self._settings.parallelism),
             "TWOPC_CHECKPOINT_INTERVAL": f"{self._settings.checkpoint_interval_ms}ms",
             "TWOPC_CHECKPOINT_TIMEOUT": "10s",
+            # Small state would have no files, and several faults strike those.
+            "TWOPC_CHECKPOINT_INLINE_BYTES": "0",
             "TWOPC_RESTART_ATTEMPTS": "20",
             "TWOPC_RESTART_DELAY": "50ms",
             "TWOPC_RESTART_DELAY_MAX": "500ms",

@@ -22,7 +22,7 @@ from twopc.job import JobDefinition
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient, StartedAttempt
-from twopc.runtime.spec import SubtaskSpec
+from twopc.runtime.spec import SubtaskSpec, concerning
 from twopc.sink import JobContext
 from twopc.source import Split
 
@@ -160,7 +160,7 @@ class Attempt:
                 token=self._coordinator.token,
                 settings=self._settings,
                 splits=mine,
-                snapshots=snapshots,
+                snapshots=concerning(SubtaskIndex(index), mine, snapshots),
                 group=group,
             )
             for index, mine in enumerate(assigned)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -70,6 +70,41 @@ class StateHandle:
 
 
 @dataclass(frozen=True, slots=True)
+class InlineState:
+    """One subtask's state itself, where it is so small that it stands in the metadata and needs no files.
+
+    `path` is where its files would be. `items` belongs to the state backend (`twopc.state.changes`); the protocol never
+    looks inside.
+    """
+
+    path: str
+    items: Mapping[str, Any]
+    size_bytes: int
+    key_count: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "items": dict(self.items),
+            "size_bytes": self.size_bytes,
+            "key_count": self.key_count,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> InlineState:
+        return cls(
+            path=str(body["path"]),
+            items=dict(body["items"]),
+            size_bytes=int(body["size_bytes"]),
+            key_count=int(body["key_count"]),
+        )
+
+
+def _state_from_json(body: Mapping[str, Any]) -> StateHandle | InlineState:
+    return InlineState.from_json(body) if "items" in body else StateHandle.from_json(body)
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionPosition:
     """Where a subtask stands in one partition; the topic id tells a recreated topic from the one that was read."""
 
@@ -98,10 +133,14 @@ class SubtaskSnapshot:
 
     subtask: SubtaskIndex
     positions: tuple[PartitionPosition, ...]
-    state: StateHandle
+    state: StateHandle | InlineState
     committables: tuple[Committable, ...]
     finished: bool = False
     base: CheckpointId = CheckpointId(0)  # noqa: RUF009  a NewType call is a constant
+
+    def concerns(self, subtask: SubtaskIndex, partitions: Collection[TopicPartition]) -> bool:
+        """Say whether this subtask, if it reads these, is restored from it."""
+        return self.subtask == subtask or any(position.partition in partitions for position in self.positions)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -118,7 +157,7 @@ class SubtaskSnapshot:
         return cls(
             subtask=SubtaskIndex(int(body["subtask"])),
             positions=tuple(PartitionPosition.from_json(item) for item in body["positions"]),
-            state=StateHandle.from_json(body["state"]),
+            state=_state_from_json(body["state"]),
             committables=tuple(Committable.from_json(item) for item in body["committables"]),
             finished=bool(body["finished"]),
             base=CheckpointId(int(body.get("base", 0))),

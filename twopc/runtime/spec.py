@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +14,20 @@ from twopc.source import Split
 from twopc.state.layout import parse_snapshot_path
 
 
+def concerning(
+    subtask: SubtaskIndex, splits: Sequence[Split], snapshots: Sequence[SubtaskSnapshot]
+) -> tuple[SubtaskSnapshot, ...]:
+    """Return those snapshots that this subtask, which reads these, is restored from."""
+    mine = frozenset(split.partition for split in splits)
+    return tuple(snapshot for snapshot in snapshots if snapshot.concerns(subtask, mine))
+
+
 @dataclass(frozen=True, slots=True)
 class SubtaskSpec:
     """One subtask to run.
 
-    `coordinator` and `token` say where to attach; `splits` what to read, every offset a number; `snapshots` the
-    restored checkpoint's, all of them, since after a change of parallelism state comes from several; empty to start
+    `coordinator` and `token` say where to attach; `splits` what to read, every offset a number; `snapshots` those
+    of the restored checkpoint that concern it, which after a change of parallelism may be several; empty to start
     afresh. `group` is where the sink's transactions commit the positions; None where they are committed beside.
     """
 
@@ -45,12 +53,7 @@ class SubtaskSpec:
     @property
     def base(self) -> CheckpointId:
         """The checkpoint that this subtask's part of the state comes from; 0 for none, or if it comes from several."""
-        mine = {split.partition for split in self.splits}
-        bases = {
-            parse_snapshot_path(snapshot.state.path)[0]
-            for snapshot in self.snapshots
-            if snapshot.subtask == self.subtask or any(held.partition in mine for held in snapshot.positions)
-        }
+        bases = {parse_snapshot_path(snapshot.state.path)[0] for snapshot in self.snapshots}
         return bases.pop() if len(bases) == 1 else CheckpointId(0)
 
     def to_json(self) -> dict[str, Any]:

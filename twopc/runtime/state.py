@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 from twopc.errors import CheckpointDeclined
-from twopc.protocol.facts import PartitionPosition, StateHandle
+from twopc.protocol.facts import InlineState, PartitionPosition, StateHandle
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
-from twopc.state.backend import Frozen, StateBackend
+from twopc.protocol.layout import subtask_folder
+from twopc.state.backend import Family, Frozen, StateBackend
 from twopc.state.changes import Changes
 from twopc.state.positions import write_positions
 
@@ -44,33 +45,43 @@ class Taken:
 class SubtaskStore:
     """Takes snapshots of one subtask's state. `take` is the loop's; other threads `write` and `put`.
 
-    The first snapshot is whole, and so is each that follows a failure: changes may only stand on what was stored.
+    A state of at most `inline_bytes` is its own snapshot, and nothing of it is stored here. Else the first one is
+    whole, and so is each that follows a failure: changes may only stand on what was stored.
     """
 
     def __init__(
-        self, subtask: SubtaskIndex, backend: StateBackend, storage: SnapshotStorage, work_folder: Path
+        self,
+        subtask: SubtaskIndex,
+        backend: StateBackend,
+        storage: SnapshotStorage,
+        work_folder: Path,
+        inline_bytes: int,
     ) -> None:
         self._subtask = subtask
         self._backend = backend
         self._storage = storage
         self._work_folder = work_folder
+        self._inline_bytes = inline_bytes
         self._base = NO_CHECKPOINT
         self._whole_next = True
 
-    def take(self, checkpoint_id: CheckpointId, positions: tuple[PartitionPosition, ...]) -> Taken:
+    def take(self, checkpoint_id: CheckpointId, positions: tuple[PartitionPosition, ...]) -> Taken | InlineState:
         """Fix positions and state; raise CheckpointDeclined if the disk refuses."""
         folder = self._work_folder / f"snapshot-{checkpoint_id}"
         try:
             write_positions(self._backend, positions)
         except OSError as error:
             raise CheckpointDeclined(f"no snapshot could be taken in {folder.parent}: {error}") from error
-        state: Frozen | Changes | None = None
-        if self._whole_next:
+        changes = self._backend.changes()
+        if changes is not None and changes.is_whole and (size := changes.size_bytes) <= self._inline_bytes:
+            path = subtask_folder(checkpoint_id, self._subtask)
+            return InlineState(path, changes.to_json(), size, len(changes.families[Family.KEYED]))
+        state: Frozen | Changes
+        if changes is None or changes.is_whole or self._whole_next:
             self._whole_next = False
-        else:
-            state = self._backend.changes()
-        if state is None:
             state, self._base = self._backend.freeze(), checkpoint_id
+        else:
+            state = changes
         return Taken(checkpoint_id, state, self._base, folder, self._backend.key_count())
 
     def write(self, taken: Taken) -> None:

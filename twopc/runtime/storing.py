@@ -1,9 +1,10 @@
 """Brings what a checkpoint took of a subtask into storage, beside the data loop, and acknowledges it.
 
-Two executors, each one task at a time and in order: one writes a snapshot of the state into a local folder, and the
+A state that goes with the acknowledgement needs no storage, and is acknowledged by the loop. For all others there are
+two executors, each one task at a time and in order: one writes a snapshot of the state into a local folder, and the
 state takes no writes meanwhile; one stores it, which may take as long as the storage likes.
 
-Invariant: nothing is acknowledged before the storing of the snapshot succeeded.
+Invariant: nothing is acknowledged before the storing of the snapshot succeeded, but what the acknowledgement holds.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import assert_never
 
 from twopc.clock import Clock
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined
-from twopc.protocol.facts import StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Decline
 from twopc.runtime.link import Link
@@ -24,7 +26,7 @@ from twopc.runtime.state import SubtaskStore, Taken
 
 log = logging.getLogger(__name__)
 
-SnapshotOf = Callable[[StateHandle], SubtaskSnapshot]
+SnapshotOf = Callable[[StateHandle | InlineState], SubtaskSnapshot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,24 @@ class Storing:
         self._guarded = guarded
         self.acknowledged = NO_CHECKPOINT
 
-    def begin(self, taken: Taken, snapshot_of: SnapshotOf, paused_at: float, pre_committed_at: float) -> None:
+    def begin(
+        self,
+        checkpoint_id: CheckpointId,
+        taken: Taken | InlineState,
+        snapshot_of: SnapshotOf,
+        paused_at: float,
+        pre_committed_at: float,
+    ) -> None:
         """Begin to bring it into storage; the loop has stood still since `paused_at`, and goes on now."""
         now = self._clock.monotonic()
         pause = Pause((now - paused_at) * 1000, (pre_committed_at - paused_at) * 1000, now)
-        self._snapshot_executor.submit(self._guarded, lambda: self._write(taken, snapshot_of, pause))
+        match taken:
+            case InlineState():
+                self._acknowledge(checkpoint_id, snapshot_of(taken), pause, write_ms=0.0, store_ms=0.0)
+            case Taken():
+                self._snapshot_executor.submit(self._guarded, lambda: self._write(taken, snapshot_of, pause))
+            case _:
+                assert_never(taken)
 
     def decline(self, checkpoint_id: CheckpointId, error: CheckpointDeclined) -> None:
         """Say that this subtask can't take the checkpoint."""
@@ -85,8 +100,13 @@ class Storing:
         except CheckpointDeclined as error:
             self.decline(checkpoint_id, error)
             return
-        reached(CrashPoint.AFTER_STORE, checkpoint=checkpoint_id, subtask=self._index)
         store_ms = (self._clock.monotonic() - pause.ended_at) * 1000
-        self._link.send(Ack(checkpoint_id, snapshot_of(handle), pause.ms, store_ms, pause.pre_commit_ms, write_ms))
+        self._acknowledge(checkpoint_id, snapshot_of(handle), pause, write_ms, store_ms)
+
+    def _acknowledge(
+        self, checkpoint_id: CheckpointId, snapshot: SubtaskSnapshot, pause: Pause, write_ms: float, store_ms: float
+    ) -> None:
+        reached(CrashPoint.AFTER_STORE, checkpoint=checkpoint_id, subtask=self._index)
+        self._link.send(Ack(checkpoint_id, snapshot, pause.ms, store_ms, pause.pre_commit_ms, write_ms))
         reached(CrashPoint.AFTER_ACK, checkpoint=checkpoint_id, subtask=self._index)
         self.acknowledged = checkpoint_id

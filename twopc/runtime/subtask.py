@@ -21,7 +21,7 @@ from typing import Any, assert_never
 
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined, Fenced, Unavailable
-from twopc.protocol.facts import PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import PartitionPosition, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Committed, EndOfInput, Progress, ToSubtask, Trigger
 from twopc.protocol.subtask_state import (
@@ -36,7 +36,7 @@ from twopc.protocol.subtask_state import (
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.committing import Committing
 from twopc.runtime.parts import Parts
-from twopc.runtime.storing import Storing
+from twopc.runtime.storing import SnapshotOf, Storing
 from twopc.sink import PreCommit
 
 log = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class Subtask:
         except CheckpointDeclined as error:
             self._storing.decline(checkpoint_id, error)
             return
-        self._storing.begin(taken, self._snapshot_maker(positions), started, pre_committed)
+        self._storing.begin(checkpoint_id, taken, self._snapshot_maker(positions), started, pre_committed)
 
     def _write_back(self) -> None:
         """Before the flush of the transaction, because the producer sends by itself meanwhile."""
@@ -183,11 +183,11 @@ class Subtask:
             self._txn = None
             self._txn = self._parts.sink.begin()
 
-    def _snapshot_maker(self, positions: tuple[PartitionPosition, ...]) -> Callable[[StateHandle], SubtaskSnapshot]:
-        """Fix everything but the state handle now, on the loop: what follows must not leak into this checkpoint."""
+    def _snapshot_maker(self, positions: tuple[PartitionPosition, ...]) -> SnapshotOf:
+        """Fix everything but the state now, on the loop: what follows must not leak into this checkpoint."""
         committables, base = self._state.committables, self._state.base
         finished = self._parts.reader.finished()
-        return lambda handle: SubtaskSnapshot(self._index, positions, handle, committables, finished, base)
+        return lambda state: SubtaskSnapshot(self._index, positions, state, committables, finished, base)
 
     def _take_findings(self) -> None:
         while not self._found.empty():

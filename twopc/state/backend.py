@@ -72,7 +72,10 @@ class StateBackend(ABC):
         return False
 
     def changes(self) -> Changes | None:
-        """Return what was written since the last `freeze`; None if that is unknown, or too much to store by itself."""
+        """Return what was written since the last `freeze`, or since the state was empty if it never was frozen.
+
+        None if that is unknown, or too much to store by itself.
+        """
         return None
 
     def snapshot(self, folder: Path) -> None:

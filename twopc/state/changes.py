@@ -1,61 +1,85 @@
-"""What was written to a state since its last whole snapshot, while that is little.
+"""What was written to a state since its last whole snapshot, or since it was empty, while that is little.
 
-A snapshot is then the files of the whole one before, which are durable already, and one small file with what was
-written since: an interval in which only positions moved costs RocksDB nothing.
+Since a whole snapshot: the next one is the files of that, which are durable already, and one small file with what was
+written since; an interval in which only positions moved costs RocksDB nothing. Since it was empty: this is the whole
+state, which can stand in the checkpoint's metadata, without a file of its own.
 
-Invariants: what `since_base` returns is all that was written since `restart`, or it returns None; the memory that is
-held is bounded, however much is written.
+Invariants: what `since_base` returns is all that was written since `begin` or `restart`, or it returns None; the memory
+that is held is bounded, however much is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
 from twopc.state.backend import Family
 
 FILE_NAME = "changes.json"
+WHOLE_FILE_NAME = "whole.json"
 MOST_KEYS = 1_000
 MOST_BYTES = 64 * 1024
 """Beyond either RocksDB's own snapshot costs less than writing all of it again with every checkpoint."""
 
 _KIND = "state-changes"
+_WHOLE_KIND = "whole-state"
 
 Items = Mapping[bytes, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The last value of every key that was written; None for one that was deleted."""
+    """The last value of every key that was written; None for one that was deleted.
+
+    If `is_whole`, nothing had been written before: these are all items of the state.
+    """
 
     families: Mapping[Family, Items]
+    is_whole: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of all keys and values."""
+        return sum(_size(items.items()) for items in self.families.values())
+
+    def to_json(self) -> dict[str, Any]:
+        return {family.value: _listed(items) for family, items in self.families.items()}
 
     def encode(self) -> bytes:
         """Return the stored form."""
-        return encode_fact(_KIND, {family.value: _listed(items) for family, items in self.families.items()})
+        return encode_fact(_WHOLE_KIND if self.is_whole else _KIND, self.to_json())
 
     @classmethod
-    def decode(cls, data: bytes, source: str) -> Changes:
-        """Read the stored form; raise CheckpointCorrupted, naming `source`, for what `encode` does not write."""
-        body = decode_fact(_KIND, data, source)
+    def from_json(cls, body: Mapping[str, Any], source: str, *, is_whole: bool) -> Changes:
+        """Read what `to_json` returned; raise CheckpointCorrupted, naming `source`, for anything else."""
         try:
-            return cls({Family(name): _parsed(items) for name, items in body.items()})
+            return cls({Family(name): _parsed(items) for name, items in body.items()}, is_whole)
         except NOT_OF_THIS_SHAPE as error:
-            raise CheckpointCorrupted(f"{source} does not hold changes of a state: {error!r}") from error
+            raise CheckpointCorrupted(f"{source} does not hold items of a state: {error!r}") from error
 
 
 def changes_in(folder: Path) -> Changes | None:
     """Return the changes that a snapshot in this folder holds, None for none; raise CheckpointCorrupted."""
-    path = folder / FILE_NAME
+    return _stored_in(folder / FILE_NAME, _KIND, is_whole=False)
+
+
+def whole_state_in(folder: Path) -> Changes | None:
+    """Return the state that stood in the metadata and was brought to this folder, None for none; as `changes_in`."""
+    return _stored_in(folder / WHOLE_FILE_NAME, _WHOLE_KIND, is_whole=True)
+
+
+def _stored_in(path: Path, kind: str, *, is_whole: bool) -> Changes | None:
     try:
-        return Changes.decode(path.read_bytes(), str(path))
+        data = path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise CheckpointCorrupted(f"{path} can't be read: {error.strerror}") from error
+    return Changes.from_json(decode_fact(kind, data, str(path)), str(path), is_whole=is_whole)
 
 
 class ChangeLog:
@@ -64,9 +88,19 @@ class ChangeLog:
     def __init__(self) -> None:
         self._noted: dict[Family, dict[bytes, bytes | None]] | None = None
         self._bytes = 0
+        self._is_whole = False
+
+    def begin(self) -> None:
+        """The state is empty."""
+        self._begin_noting()
+        self._is_whole = True
 
     def restart(self) -> None:
         """A whole snapshot is taken at this moment."""
+        self._begin_noting()
+        self._is_whole = False
+
+    def _begin_noting(self) -> None:
         self._noted = {family: {} for family in Family}
         self._bytes = 0
 
@@ -74,25 +108,47 @@ class ChangeLog:
         """What is written can't be told key by key: only a whole snapshot holds it."""
         self._noted = None
 
+    @property
+    def is_noting(self) -> bool:
+        """Whether it has not been too much so far."""
+        return self._noted is not None
+
     def note(self, family: Family, items: Sequence[tuple[bytes, bytes | None]]) -> None:
         """All these were written."""
         if self._noted is None:
             return
-        self._bytes += sum([len(key) + len(value or b"") for key, value in items])
-        self._noted[family].update(items)
+        self._bytes += _size(items)
+        noted = self._noted[family]
+        noted.update(items)
+        if self._is_whole:
+            # A key may come twice: the last counts, as in the backend.
+            for key in [key for key, value in items if value is None and noted.get(key, b"") is None]:
+                noted.pop(key, None)
         if self._bytes > MOST_BYTES:
             # Keys that were written again are counted twice.
-            self._bytes = sum(
-                len(key) + len(value or b"") for each in self._noted.values() for key, value in each.items()
-            )
+            self._bytes = sum(_size(each.items()) for each in self._noted.values())
         if self._bytes > MOST_BYTES or sum(map(len, self._noted.values())) > MOST_KEYS:
             self.give_up()
 
+    def note_prefix_deleted(self, family: Family, prefix: bytes) -> None:
+        """Every key that starts with this was deleted, and only of a whole state it is known which those are."""
+        if self._noted is None:
+            return
+        if not self._is_whole:
+            self.give_up()
+            return
+        noted = self._noted[family]
+        self._noted[family] = {key: value for key, value in noted.items() if not key.startswith(prefix)}
+
     def since_base(self) -> Changes | None:
-        """Return what was written since the last whole snapshot; None if there was none, or it was too much."""
+        """Return what was written since `begin` or `restart`; None if there was neither, or it was too much."""
         if self._noted is None:
             return None
-        return Changes({family: dict(items) for family, items in self._noted.items()})
+        return Changes({family: dict(items) for family, items in self._noted.items()}, self._is_whole)
+
+
+def _size(items: Iterable[tuple[bytes, bytes | None]]) -> int:
+    return sum([len(key) + len(value or b"") for key, value in items])
 
 
 def _listed(items: Items) -> list[list[str | None]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.protocol.envelope import decode_fact, encode_fact
 from twopc.state.backend import Family, StateBackend
+from twopc.state.changes import Changes, whole_state_in
 
 _KIND = "memory-state"
 _FILE = "state.json"
@@ -30,12 +31,17 @@ class MemoryBackend(StateBackend):
     @classmethod
     def open_restored(cls, folder: Path) -> MemoryBackend:
         """Open what a snapshot holds; raise CheckpointCorrupted if it can't be what was written."""
+        backend = cls()
+        whole = whole_state_in(folder)
+        if whole is not None:
+            for family, items in whole.families.items():
+                backend.put_many(family, list(items.items()))
+            return backend
         path = folder / _FILE
         try:
             body = decode_fact(_KIND, path.read_bytes(), str(path))
         except OSError as error:
             raise CheckpointCorrupted(f"{path} can't be read, so no state can be restored from it: {error}") from error
-        backend = cls()
         for family in _FAMILIES:
             backend._families[family] = {bytes.fromhex(key): bytes.fromhex(value) for key, value in body[family.value]}
         return backend
@@ -69,6 +75,9 @@ class MemoryBackend(StateBackend):
 
     def freeze(self) -> FrozenMemory:
         return FrozenMemory({family: list(self.scan(family)) for family in _FAMILIES})
+
+    def changes(self) -> Changes:
+        return Changes({family: dict(items) for family, items in self._families.items()}, is_whole=True)
 
     def close(self) -> None:
         self._open = False

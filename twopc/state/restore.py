@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import SubtaskIndex, TopicPartition
 from twopc.state.backend import Family, StateBackend
 from twopc.state.layout import partition_prefix
@@ -31,7 +31,7 @@ _ITEMS_PER_WRITE = 2_000
 class SnapshotSource(Protocol):
     """Where snapshots come from; `twopc.state.storage.CheckpointStorage` is one."""
 
-    def fetch(self, handle: StateHandle, into: Path) -> None: ...
+    def fetch(self, state: StateHandle | InlineState, into: Path) -> None: ...
 
 
 def restore_state(
@@ -47,9 +47,7 @@ def restore_state(
     """
     mine = frozenset(partitions)
     refuse_two_owners(snapshots)
-    sources = [
-        snapshot for snapshot in snapshots if snapshot.subtask == subtask or not mine.isdisjoint(_owned(snapshot))
-    ]
+    sources = [snapshot for snapshot in snapshots if snapshot.concerns(subtask, mine)]
     folder = work_folder / "state"
     work_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.rmtree(folder, ignore_errors=True)

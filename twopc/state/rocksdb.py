@@ -9,7 +9,8 @@ Invariants:
 - An iterator that meets a damaged block ends as if there were no more keys: its status is asked after every scan.
 - The write-ahead log is off: a snapshot is the durability.
 - From `freeze` until its snapshot is written, nothing is: writers wait, readers don't.
-- A snapshot that holds changes (`twopc.state.changes`) is opened with them written to it.
+- A snapshot that holds changes (`twopc.state.changes`) is opened with them written to it; one that stood in the
+  metadata is written to a new database.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rocksdict import AccessType, Checkpoint, Options, Rdict, WriteBatch, WriteO
 
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.state.backend import Family, StateBackend
-from twopc.state.changes import ChangeLog, Changes, changes_in
+from twopc.state.changes import ChangeLog, Changes, changes_in, whole_state_in
 from twopc.state.layout import after_prefix
 from twopc.state.rocksdb_options import database_options, without_log
 
@@ -59,18 +60,23 @@ class RocksDBBackend(StateBackend):
         options.create_if_missing(True)
         options.set_error_if_exists(True)
         try:
-            return cls(folder, options)
+            backend = cls(folder, options)
         except Exception as error:
             raise OSError(errno.EIO, f"RocksDB can't be created: {error}", str(folder)) from error
+        backend._log.begin()
+        return backend
 
     @classmethod
     def open_restored(cls, folder: Path) -> RocksDBBackend:
         """Open what a snapshot holds, in place; raise CheckpointCorrupted if it can't be what was written."""
-        written = changes_in(folder)
-        backend = cls._opened(folder, AccessType.read_write())
+        whole = whole_state_in(folder)
+        written = whole or changes_in(folder)
+        backend = cls._opened(folder, AccessType.read_write()) if whole is None else cls.open_fresh(folder)
         try:
             for family, items in written.families.items() if written is not None else ():
                 backend.put_many(family, list(items.items()))
+            if whole is None:
+                backend._note_all()
         except BaseException:
             backend.close()
             raise
@@ -82,10 +88,10 @@ class RocksDBBackend(StateBackend):
 
         RocksDB still writes files of its own into `folder`: it must be a private one.
         """
-        if changes_in(folder) is not None:
+        if changes_in(folder) is not None or whole_state_in(folder) is not None:
             backend = cls.open_restored(folder)
             try:
-                backend._flush()
+                backend._seal()
             finally:
                 backend.close()
         return cls._opened(folder, AccessType.read_only())
@@ -168,7 +174,7 @@ class RocksDBBackend(StateBackend):
         batch = WriteBatch(raw_mode=True)
         batch.delete_range(prefix, end, self._handles[family])
         self._write(batch)
-        self._log.give_up()
+        self._log.note_prefix_deleted(family, prefix)
 
     def key_count(self) -> int:
         return self._families[Family.KEYED].property_int_value("rocksdb.estimate-num-keys") or 0
@@ -194,8 +200,20 @@ class RocksDBBackend(StateBackend):
                 # Nothing here is read again, and a later attempt may have deleted it: it must hide no other error.
                 log.info("closing the state in %s: %s", self._folder, error)
 
-    def _flush(self) -> None:
+    def _note_all(self) -> None:
+        """Begin to know the whole state, if it is small: it can stand in the metadata then."""
+        self._log.begin()
+        for family in Family:
+            for item in self.scan(family):
+                self._log.note(family, [item])
+                if not self._log.is_noting:
+                    return
+
+    def _seal(self) -> None:
+        """Bring all to files, with the mark that every snapshot holds."""
         try:
+            self._db.put(_SENTINEL_KEY, _SENTINEL_VALUE, self._write_options)
+            self._db.flush()
             for family in self._families.values():
                 family.flush()
         except Exception as error:

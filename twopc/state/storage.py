@@ -10,7 +10,8 @@ Invariants:
   copied. All other files are copied, in both directions: a running RocksDB writes to its own.
 - Where a snapshot is the whole one before and what was written since, it has all files of that one, linked: in the
   checkpoint folder nothing changes.
-- What is fetched is verified where it will be opened, before it is opened: names, types, sizes and digests.
+- What is fetched is verified where it will be opened, before it is opened: names, types, sizes and digests. A state
+  that stands in the metadata was verified with that.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import assert_never
 
 from twopc import files
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation, Unavailable
-from twopc.protocol.facts import StateHandle
+from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import subtask_folder
 from twopc.state import changes, layout, manifest
@@ -124,8 +126,17 @@ class CheckpointStorage:
             key_count=key_count,
         )
 
-    def fetch(self, handle: StateHandle, into: Path) -> None:
+    def fetch(self, state: StateHandle | InlineState, into: Path) -> None:
         """Bring a snapshot to the new folder `into`, verified; raise CheckpointCorrupted naming what is wrong."""
+        match state:
+            case StateHandle():
+                self._fetch_stored(state, into)
+            case InlineState():
+                _write_whole(state, into)
+            case _:
+                assert_never(state)
+
+    def _fetch_stored(self, handle: StateHandle, into: Path) -> None:
         checkpoint_id, subtask = layout.parse_snapshot_path(handle.path)
         folder = self._root / handle.path
         contents = _verified_manifest(self._root, handle)
@@ -134,10 +145,7 @@ class CheckpointStorage:
             _refuse_strangers(folder, contents)
             _fetch_files(handle, folder, into, contents)
         except OSError as error:
-            raise Unavailable(
-                f"the snapshot {folder} can't be brought to {into}: {error}; "
-                "is there room, and may this process read the one and write the other?"
-            ) from error
+            raise _not_brought(str(folder), into, error) from error
 
     def _fill(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, unfinished: Path
@@ -194,6 +202,23 @@ def _fill_from(
         reached(CrashPoint.IN_STORE, checkpoint=checkpoint_id, subtask=subtask)
     files.write_new(unfinished / changes.FILE_NAME, written)
     return [*base, StoredFile(changes.FILE_NAME, len(written), hashlib.sha256(written).hexdigest())]
+
+
+def _write_whole(state: InlineState, into: Path) -> None:
+    whole = changes.Changes.from_json(state.items, f"the metadata's part for {state.path}", is_whole=True)
+    try:
+        files.disk.make_folder(into)
+        files.write_new(into / changes.WHOLE_FILE_NAME, whole.encode())
+    except OSError as error:
+        files.discard(into)
+        raise _not_brought(state.path, into, error) from error
+
+
+def _not_brought(snapshot: str, into: Path, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"the snapshot {snapshot} can't be brought to {into}: {error}; "
+        "is there room, and may this process read the one and write the other?"
+    )
 
 
 def _verified_manifest(root: Path, handle: StateHandle) -> Manifest:

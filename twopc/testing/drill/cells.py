@@ -103,5 +103,22 @@ ON_THE_WIRE = (
 )
 CELLS = tuple(Cell(point, signal) for point in CrashPoint for signal in Signal)
 
+#: Where it matters to a kill whether a subtask's state is in files, or in the acknowledgement and the metadata.
+OF_SMALL_STATE = tuple(
+    Cell(point, Signal.KILL)
+    for point in (
+        CrashPoint.BEFORE_SNAPSHOT,
+        CrashPoint.AFTER_STORE,
+        CrashPoint.AFTER_ACK,
+        CrashPoint.COORDINATOR_IN_ACKS,
+        CrashPoint.COORDINATOR_METADATA_UNNAMED,
+        CrashPoint.COORDINATOR_AFTER_METADATA,
+        CrashPoint.COORDINATOR_AFTER_COMPLETION,
+        CrashPoint.COORDINATOR_IN_PRUNE,
+        CrashPoint.BEFORE_COMMIT,
+        CrashPoint.BEFORE_SEEK,
+    )
+)
+
 #: Recovery that crashes in recovery, and again: one driver after the other falls, each a step further.
 THREE_DEEP = (CrashPoint.DRIVER_BEFORE_SETTLE, CrashPoint.DRIVER_AFTER_SETTLE, CrashPoint.DRIVER_IN_SWEEP)

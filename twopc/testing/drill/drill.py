@@ -193,6 +193,8 @@ class Drill:
             "TWOPC_PARALLELISM": str(PARTITIONS),
             "TWOPC_CHECKPOINT_INTERVAL": "100ms",
             "TWOPC_CHECKPOINT_TIMEOUT": "10s",
+            # The job's state is small, and most drills are about what is stored in files.
+            "TWOPC_CHECKPOINT_INLINE_BYTES": "0",
             "TWOPC_RESTART_DELAY": "50ms",
             "TWOPC_RESTART_DELAY_MAX": "200ms",
             VARIABLE: ";".join(arm.armed(self.folder) for arm in arms),

@@ -23,7 +23,7 @@ from twopc.errors import (
 )
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEventKind
-from twopc.runtime.spec import SubtaskSpec
+from twopc.runtime.spec import SubtaskSpec, concerning
 from twopc.sink import JobContext
 from twopc.testing.simulation.coordinator import JOB, SimJobClient, settings_of
 from twopc.testing.simulation.process import Lane
@@ -43,9 +43,10 @@ SWEEP_MS = 2_000
 
 
 @lru_cache(64)
-def _settings(parallelism: int, interval_ms: int, timeout_ms: int) -> RunSettings:
+def _settings(parallelism: int, interval_ms: int, timeout_ms: int, inline_bytes: int) -> RunSettings:
     return RunSettings(
         parallelism=parallelism,
+        checkpoint_inline_bytes=inline_bytes,
         checkpoint_interval_ms=interval_ms,
         checkpoint_timeout_ms=timeout_ms,
         until_end=True,
@@ -97,7 +98,8 @@ class SimDriver:
     def _attempt(self) -> None:
         parallelism = self._parallelism()
         checkpoints = self._checkpoints
-        settings = _settings(parallelism, checkpoints.interval_ms, checkpoints.timeout_ms)
+        inline_bytes = self._world.faults.inline_bytes
+        settings = _settings(parallelism, checkpoints.interval_ms, checkpoints.timeout_ms, inline_bytes)
         restart_of, self._context = self.attempt, None
         self.recovering = True
         if self._recoveries_died() >= 2:
@@ -117,9 +119,9 @@ class SimDriver:
             splits = self._planner.plan(self._job_client, context, started, found.restored)
             snapshots = () if found.restored is None else found.restored.snapshots
             for index, mine in enumerate(assign(splits, parallelism)):
-                spec = SubtaskSpec(
-                    JOB, started.attempt, SubtaskIndex(index), parallelism, "", "", settings, mine, snapshots
-                )
+                subtask = SubtaskIndex(index)
+                concerned = concerning(subtask, mine, snapshots)
+                spec = SubtaskSpec(JOB, started.attempt, subtask, parallelism, "", "", settings, mine, concerned)
                 self.stage.append(self._spawn(spec))
             self.recovering = False
         except TwoPhaseCommitError as error:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
-from twopc.config import NO_TIMEOUT_MS
+from twopc.config import INLINE_BYTES_MAX, NO_TIMEOUT_MS
 from twopc.crashpoints import CrashPoint
 
 RARE = (
@@ -96,6 +96,7 @@ class Faults:
     broker_away_every_ms: int
     ids_forgotten_every_ms: int
     topic_recreated_every_ms: int
+    inline_bytes: int
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -168,6 +169,7 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         broker_away_every_ms=every(300, 1_000),
         ids_forgotten_every_ms=every(1_000, 2_000) if timeouts else 0,
         topic_recreated_every_ms=500 if timeouts and chance() < 0.1 else 0,
+        inline_bytes=pick((0, 0, 0, INLINE_BYTES_MAX)),
     )
     brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
     return replace(faults, **brought_about) if brought_about else faults

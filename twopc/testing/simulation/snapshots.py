@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 from twopc import files
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
-from twopc.protocol.facts import StateHandle
+from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import subtask_folder
+from twopc.state.changes import WHOLE_FILE_NAME, Changes
 from twopc.testing.simulation.disk import STATE_FILE, CheckpointFolder
 from twopc.testing.simulation.filesystem import File, Folder, SimPath
 from twopc.testing.simulation.world import World
@@ -47,6 +48,8 @@ class LocalPath:
         return len(data)
 
     def read_bytes(self) -> bytes:
+        if self._name not in self._files:
+            raise FileNotFoundError(self._name)
         return self._files[self._name]
 
     def remove_tree(self) -> None:
@@ -113,7 +116,18 @@ class SimSnapshots:
     ) -> StateHandle:
         raise ProtocolViolation("the state in memory gives no account of its changes")
 
-    def fetch(self, handle: StateHandle, into: Path) -> None:
+    def fetch(self, state: StateHandle | InlineState, into: Path) -> None:
+        match state:
+            case StateHandle():
+                self._fetch_stored(state, into)
+            case InlineState():
+                self._world.coverage["state restored from the metadata"] += 1
+                whole = Changes.from_json(state.items, state.path, is_whole=True)
+                (into / WHOLE_FILE_NAME).write_bytes(whole.encode())
+            case _:
+                assert_never(state)
+
+    def _fetch_stored(self, handle: StateHandle, into: Path) -> None:
         try:
             data = (self._folder.top / handle.path / STATE_FILE).read_bytes()
         except FileNotFoundError:

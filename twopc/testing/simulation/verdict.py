@@ -94,13 +94,13 @@ def _judge_last_checkpoint(run: Simulation) -> None:
         run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
     counts: dict[tuple[int, bytes], int] = {}
     for snapshot in snapshots:
-        stored = snapshot["state"]["path"]
+        state = snapshot["state"]
         try:
-            body = orjson.loads(run.folder.read(f"{stored}/{STATE_FILE}"))["body"]
+            items = state["items"] if "items" in state else _stored_items(run, state["path"])
         except FileNotFoundError:
-            run.world.violated("the last checkpoint's state is gone", stored)
+            run.world.violated("the last checkpoint's state is gone", state["path"])
             return
-        for key, value in body["keyed"]:
+        for key, value in items["keyed"]:
             partition, _, user_key = parse_keyed_key(bytes.fromhex(key))
             counts[(partition.partition, user_key)] = int(bytes.fromhex(value))
     expected = {
@@ -117,3 +117,8 @@ def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
     twice = sorted({value for value in visible if visible.count(value) > 1})
     strange = [value for value in visible if value not in expected]
     return f"missing {missing}, twice {twice}, strange {strange}, order {visible}"
+
+
+def _stored_items(run: Simulation, path: str) -> dict[str, list[tuple[str, str]]]:
+    items: dict[str, list[tuple[str, str]]] = orjson.loads(run.folder.read(f"{path}/{STATE_FILE}"))["body"]
+    return items
