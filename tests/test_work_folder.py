@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from twopc.protocol.ids import AttemptId, SubtaskIndex
-from twopc.work_folder import make_work_folder, remove_of_more_subtasks, remove_work_folder, work_folders_of
+from twopc.work_folder import (
+    make_work_folder,
+    remove_of_attempt,
+    remove_of_more_subtasks,
+    remove_work_folder,
+    work_folders_of,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +48,38 @@ def test_nothing_stays_when_the_last_subtask_is_gone(tmp_path: Path, temporary: 
     assert second.exists()
     remove_work_folder(second)
     assert list(temporary.iterdir()) == []
+
+
+def test_nothing_stays_of_an_attempt_whose_subtasks_could_not_clean_up(tmp_path: Path, temporary: Path) -> None:
+    (make(tmp_path, 2, 0) / "state").touch()
+    make(tmp_path, 2, 1).rmdir()
+    remove_of_attempt(tmp_path, "orders", AttemptId(2))
+    assert list(temporary.iterdir()) == []
+
+
+def test_other_attempts_and_other_jobs_keep_theirs_when_one_has_ended(tmp_path: Path) -> None:
+    kept = [make(tmp_path, 3), make(tmp_path, 2, job="flights")]
+    make(tmp_path, 2, 1)
+    remove_of_attempt(tmp_path, "orders", AttemptId(2))
+    assert all(each.exists() for each in kept)
+
+
+def test_a_folder_is_made_while_an_earlier_attempt_takes_away_those_that_are_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_earlier = make(tmp_path, 1)
+    met: list[Path] = []
+
+    def meets(parent: Path) -> Iterator[Path]:
+        if not met:
+            met.append(parent)
+            remove_work_folder(of_earlier)
+        return iterdir(parent)
+
+    iterdir = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", meets)
+    assert make(tmp_path, 2).exists()
+    assert met
 
 
 def test_what_subtasks_left_that_an_attempt_of_a_smaller_parallelism_has_not_is_removed(

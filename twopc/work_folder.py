@@ -17,21 +17,18 @@ from twopc.errors import ConfigurationError
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 
 _SUBTASK = "subtask-"
+_MEETINGS = 10
 
 
 def make_work_folder(checkpoint_dir: Path, job: str, subtask: SubtaskIndex, attempt: AttemptId) -> Path:
     """Make this attempt's folder, and remove what earlier attempts of this subtask left behind."""
-    root = _root(checkpoint_dir, job)
-    parent = root / f"{_SUBTASK}{subtask}"
-    for each in (root, parent):
-        each.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if root.stat().st_uid != os.getuid():
-        raise ConfigurationError(f"{root} belongs to another user: set TMPDIR to a folder of your own")
-    _remove_earlier(parent, attempt)
-    folder = parent / str(attempt)
+    folder = _root(checkpoint_dir, job) / f"{_SUBTASK}{subtask}" / str(attempt)
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    return folder
+    for _ in range(_MEETINGS):
+        # Another attempt that ends just now takes those away that are empty.
+        with suppress(FileNotFoundError):
+            return _made(folder, attempt)
+    return _made(folder, attempt)
 
 
 def remove_of_more_subtasks(checkpoint_dir: Path, job: str, parallelism: int, attempt: AttemptId) -> None:
@@ -52,9 +49,29 @@ def remove_work_folder(folder: Path) -> None:
         folder.parent.parent.rmdir()
 
 
+def remove_of_attempt(checkpoint_dir: Path, job: str, attempt: AttemptId) -> None:
+    """Remove what an attempt's subtasks left behind on this machine, after they have ended.
+
+    Each removes its own folder, but not if it was killed, and not to the end if it was told to end while it did.
+    """
+    for parent in _root(checkpoint_dir, job).glob(f"{_SUBTASK}*"):
+        remove_work_folder(parent / str(attempt))
+
+
 def work_folders_of(checkpoint_dir: Path) -> Iterator[Path]:
     """Yield what the jobs of a checkpoint folder have here, whichever jobs those are."""
     yield from Path(tempfile.gettempdir()).glob(f"twopc-*-{_digest(checkpoint_dir)}")
+
+
+def _made(folder: Path, attempt: AttemptId) -> Path:
+    parent, root = folder.parent, folder.parent.parent
+    for each in (root, parent):
+        each.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if root.stat().st_uid != os.getuid():
+        raise ConfigurationError(f"{root} belongs to another user: set TMPDIR to a folder of your own")
+    _remove_earlier(parent, attempt)
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 def _remove_earlier(parent: Path, attempt: AttemptId) -> None:

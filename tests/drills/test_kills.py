@@ -61,6 +61,13 @@ def test_everything_is_killed_at_once(drill: Drill) -> None:
     assert judge(drill) == []
 
 
+def test_a_worker_that_is_killed_leaves_no_folder_behind_though_nothing_comes_after_it(drill: Drill) -> None:
+    with drill.run(arm := held(CrashPoint.BEFORE_COMMIT), restart_strategy="none") as job:
+        os.kill(drill.await_arm(arm), signal.SIGKILL)
+        assert job.wait() != 0
+    assert list(drill.temporary.iterdir()) == []
+
+
 def test_a_stopped_job_takes_a_last_checkpoint_and_the_same_command_goes_on(drill: Drill) -> None:
     with drill.run(arm := held(CrashPoint.AFTER_COMMITTED_SENT)) as first:
         drill.await_arm(arm)

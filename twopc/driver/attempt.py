@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from twopc import errors
 from twopc.checkpoint_reference import LATEST
@@ -25,6 +26,7 @@ from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.runtime.spec import SubtaskSpec, concerning
 from twopc.sink import JobContext
 from twopc.source import Split
+from twopc.work_folder import remove_of_attempt
 
 log = logging.getLogger(__name__)
 
@@ -137,6 +139,7 @@ class Attempt:
                 self._client.end_attempt(job, started.attempt, reason)
             finally:
                 stage.kill()
+                remove_of_attempt(Path(self._settings.checkpoint_dir), job, started.attempt)
                 sweeper.close(finished=reason == "finished")
 
     def _submit(self, context: JobContext, started: StartedAttempt) -> Stage:
