@@ -98,12 +98,11 @@ class Ledger:
         """
         self._storage.sweep()
         newest = self.state.newest
-        for name in self._storage.list(""):
-            checkpoint_id = checkpoint_of_folder(name)
-            if checkpoint_id is None or newest is None or checkpoint_id >= newest.checkpoint_id:
-                continue
-            if self.state.find(checkpoint_id) is None:
-                self._storage.remove_folder(checkpoint_folder(checkpoint_id))
+        if newest is None:
+            return
+        there = [checkpoint_id for name in self._storage.list("") if (checkpoint_id := checkpoint_of_folder(name))]
+        older = [checkpoint_id for checkpoint_id in there if checkpoint_id < newest.checkpoint_id]
+        self._storage.remove_folders([checkpoint_folder(each) for each in older if self.state.find(each) is None])
 
     def _store_metadata(self, metadata: CheckpointMetadata) -> None:
         try:

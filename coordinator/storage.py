@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -53,8 +54,8 @@ class Storage(Protocol):
         """Delete one file; one that is gone already is fine."""
         ...
 
-    def remove_folder(self, folder: str) -> None:
-        """Remove a folder and all in it; one that is gone already is fine."""
+    def remove_folders(self, folders: Sequence[str]) -> None:
+        """Remove folders and all in them; one that is gone already is fine."""
         ...
 
     def sweep(self) -> None:
@@ -72,13 +73,17 @@ class FolderStorage:
 
     def create_once(self, name: str, data: bytes) -> None:
         # A fact waits for two fsyncs, of its bytes and of its name; benchmarks/coordinator_scale.md says who waits for
-        # which. A folder that subtasks have made is clean by then: its sync costs next to nothing.
+        # which.
         path, twin = self._root / name, self._twin(name)
-        for folder in (path.parent, *((twin.parent,) if twin else ())):
+        checkpoint_id = checkpoint_of_folder(path.parent.name)
+        for folder in (self._root, self._root / LEDGER, self._twins):
             if folder not in self._durable:
                 files.make_folder(folder)
                 self._durable.add(folder)
-        files.create_once(path, data, twin=twin, checkpoint=checkpoint_of_folder(path.parent.name) or 0)
+        if checkpoint_id is None:
+            files.create_once(path, data, twin=twin)
+        else:
+            files.create_with_folder(path, data, checkpoint=checkpoint_id)
 
     def read(self, name: str) -> bytes:
         return read_fact(self._root, name, f"{self._root.name}/{name}")
@@ -96,9 +101,8 @@ class FolderStorage:
             files.delete(twin)
         files.delete(self._root / name)
 
-    def remove_folder(self, folder: str) -> None:
-        self._durable.discard(self._root / folder)
-        files.remove_folder(self._root / folder)
+    def remove_folders(self, folders: Sequence[str]) -> None:
+        files.remove_folders([self._root / folder for folder in folders])
 
     def sweep(self) -> None:
         files.sweep_removed(self._root)
@@ -147,8 +151,8 @@ class MemoryStorage:
     def delete(self, name: str) -> None:
         self.files.pop(name, None)
 
-    def remove_folder(self, folder: str) -> None:
-        for name in [name for name in self.files if name.startswith(f"{folder}/")]:
+    def remove_folders(self, folders: Sequence[str]) -> None:
+        for name in [name for name in self.files if name.partition("/")[0] in folders]:
             del self.files[name]
 
     def sweep(self) -> None:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import uuid
+import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
 from twopc.crashpoints import CrashPoint, reached
@@ -51,7 +52,7 @@ def create_once(path: Path, data: bytes, *, twin: Path | None = None, checkpoint
     second name for the same file, by which its loss is noticed later; that it is there is not promised. `checkpoint` is
     the one whose metadata this is, if it is that.
     """
-    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(16)}")
     try:
         write_new(temporary, data, checkpoint=checkpoint)
         _passed(CrashPoint.COORDINATOR_METADATA_UNNAMED, checkpoint)
@@ -67,6 +68,21 @@ def create_once(path: Path, data: bytes, *, twin: Path | None = None, checkpoint
         raise
     if twin is not None:
         link_again(path, twin)
+
+
+def create_with_folder(path: Path, data: bytes, *, checkpoint: int = 0) -> None:
+    """As `create_once`, for a file whose folder may not exist yet, in one that does and is durable.
+
+    The folder's name is synced last. By then it is on the disk, with what was synced below it, and that costs little.
+    """
+    with contextlib.suppress(FileExistsError):
+        disk.make_folder(path.parent)
+    create_once(path, data, checkpoint=checkpoint)
+    try:
+        disk.sync_folder(path.parent.parent)
+    except OSError:
+        _delete(path)
+        raise
 
 
 def link_again(path: Path, twin: Path) -> None:
@@ -105,16 +121,23 @@ def publish_folder(unfinished: Path, target: Path) -> None:
     disk.sync_folder(target.parent)
 
 
-def remove_folder(path: Path) -> None:
-    """Remove a folder with all that it holds; a crash in the middle leaves only a name to sweep."""
-    doomed = path.with_name(f"{DELETED}{uuid.uuid4().hex}")
+def remove_folders(paths: Sequence[Path]) -> None:
+    """Remove folders of one folder, with all that they hold; a crash in the middle leaves only names to sweep."""
+    doomed = [nameless for nameless in map(_without_name, paths) if nameless is not None]
+    if doomed:
+        disk.sync_folder(doomed[0].parent)
+    for each in doomed:
+        reached(CrashPoint.COORDINATOR_IN_PRUNE)
+        remove_tree(each)
+
+
+def _without_name(path: Path) -> Path | None:
+    nameless = path.with_name(f"{DELETED}{secrets.token_hex(16)}")
     try:
-        disk.rename(path, doomed)
+        disk.rename(path, nameless)
     except FileNotFoundError:
-        return
-    disk.sync_folder(path.parent)
-    reached(CrashPoint.COORDINATOR_IN_PRUNE)
-    remove_tree(doomed)
+        return None
+    return nameless
 
 
 def remove_tree(path: Path) -> None:

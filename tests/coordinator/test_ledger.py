@@ -234,10 +234,10 @@ def test_pruning_removes_forgotten_checkpoints_and_aborted_ones_older_than_the_n
     ledger.store(started(1))
     complete(ledger, 1)
     reserve(ledger, 2)
-    storage.create_once("chk-2/subtask-0/data", b"of an aborted checkpoint")
+    storage.create_once("chk-2/data", b"of an aborted checkpoint")
     complete(ledger, 3)
     reserve(ledger, 4, 1)
-    storage.create_once("chk-4/subtask-0/data", b"in flight")
+    storage.create_once("chk-4/data", b"in flight")
     ledger.prune()
     assert sorted(storage.list("")) == ["chk-3", "chk-4", "ledger"]
 
@@ -246,7 +246,7 @@ def test_pruning_keeps_everything_before_the_first_completion(storage: Storage) 
     ledger = Ledger(JOB, storage)
     ledger.store(started(1))
     reserve(ledger, 1)
-    storage.create_once("chk-1/subtask-0/data", b"in flight")
+    storage.create_once("chk-1/data", b"in flight")
     ledger.prune()
     assert "chk-1" in storage.list("")
 
@@ -274,6 +274,6 @@ def test_deleting_what_is_gone_is_fine(storage: Storage) -> None:
     storage.create_once("ledger/a", b"data")
     storage.delete("ledger/a")
     storage.delete("ledger/a")
-    storage.remove_folder("chk-9")
+    storage.remove_folders(["chk-9"])
     with pytest.raises(FileNotFoundError):
         storage.read("ledger/a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -35,9 +36,9 @@ class WatchedDisk(MemoryStorage):
             self.before_summary = list(self.sent)
         super().create_once(name, data)
 
-    def remove_folder(self, folder: str) -> None:
+    def remove_folders(self, folders: Sequence[str]) -> None:
         self.before_removal = list(self.sent)
-        super().remove_folder(folder)
+        super().remove_folders(folders)
 
 
 def test_what_is_forgotten_is_deleted_only_when_all_subtasks_are_triggered() -> None:

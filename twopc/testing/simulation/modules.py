@@ -6,16 +6,14 @@ from itertools import count
 from typing import Protocol
 
 
-class SimUuid:
-    """As the module `uuid`, for who wants names that nobody else has."""
+class SimSecrets:
+    """As the module `secrets`, for who wants names that nobody else has."""
 
     def __init__(self) -> None:
         self._names = count(1)
-        self.hex = ""
 
-    def uuid4(self) -> SimUuid:
-        self.hex = f"{next(self._names):x}"
-        return self
+    def token_hex(self, _bytes: int) -> str:
+        return f"{next(self._names):x}"
 
 
 def remove_tree(path: _Tree) -> None:

@@ -39,7 +39,7 @@ from twopc.protocol.ledger_place import Place
 from twopc.protocol.ledger_state import LedgerState, decode_entry, encode_entry
 from twopc.state.memory import MemoryBackend
 from twopc.testing.simulation.filesystem import SimDisk
-from twopc.testing.simulation.modules import SimShutil, SimUuid, remove_tree
+from twopc.testing.simulation.modules import SimSecrets, SimShutil, remove_tree
 from twopc.testing.simulation.plain_values import made_plainly
 from twopc.testing.simulation.sink import SimSlotPool
 from twopc.testing.simulation.world import World
@@ -139,7 +139,7 @@ def replaced() -> Iterator[None]:
         for module in (twopc.runtime.state, twopc.state.restore):
             stack.enter_context(patch.object(module, "shutil", SimShutil))
         disk = SimDisk()
-        for name, stands_in in (("disk", disk), ("os", disk), ("uuid", SimUuid()), ("remove_tree", remove_tree)):
+        for name, stands_in in (("disk", disk), ("os", disk), ("secrets", SimSecrets()), ("remove_tree", remove_tree)):
             stack.enter_context(patch.object(twopc.files, name, stands_in))
         stack.enter_context(patch.object(coordinator.ledger, "encode_entry", _present.encode_entry))
         for module in (twopc.protocol.ledger_state, twopc.testing.simulation.disk):
