@@ -39,7 +39,6 @@ from twopc.protocol.messages import (
     Drain,
     FencedOff,
     ToSubtask,
-    Trigger,
     Welcome,
 )
 from twopc.protocol.planned_starts import StartsPlanned
@@ -198,9 +197,10 @@ class RunningAttempt:
                 assert_never(fact)
 
     def _trigger(self, due: Due, out: Outbox) -> None:
-        pending = PendingCheckpoint(due.checkpoint_id, self.number, due.wanted, self.parallelism, out.now)
+        triggered = out.now.later(due.after_ms)
+        pending = PendingCheckpoint(due.checkpoint_id, self.number, due.wanted, self.parallelism, triggered)
         self.in_flight.add(pending)
         if due.wanted.kind is CheckpointKind.PERIODIC:
-            self._schedule.triggered = out.now.monotonic_ms
+            self._schedule.triggered = triggered.monotonic_ms
         out.publish(JobEventKind.TRIGGERED, checkpoint_id=due.checkpoint_id, **due.wanted.told)
-        self.tell_all(Trigger(due.checkpoint_id, pending.final), out)
+        self.tell_all(pending.trigger(out.now), out)

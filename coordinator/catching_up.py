@@ -12,7 +12,7 @@ from coordinator.in_flight import InFlight
 from coordinator.outbox import Outbox
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.ledger_state import LedgerState
-from twopc.protocol.messages import Abort, Complete, Drain, Trigger
+from twopc.protocol.messages import Abort, Complete, Drain
 
 
 class CatchingUp:
@@ -36,7 +36,7 @@ class CatchingUp:
         if state.stop is not None and state.stop.drain:
             out.send(event.session, Drain())
         for pending in self._in_flight.after(last):
-            out.send(event.session, Trigger(pending.checkpoint_id, pending.final))
+            out.send(event.session, pending.trigger(out.now))
 
     def answer_late(self, member: Attached, checkpoint_id: CheckpointId, state: LedgerState, out: Outbox) -> None:
         """Say again what became of a checkpoint, so that the subtask stops repeating itself."""

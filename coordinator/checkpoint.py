@@ -14,7 +14,7 @@ from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import CheckpointCompleted
-from twopc.protocol.messages import Ack
+from twopc.protocol.messages import Ack, Trigger
 from twopc.protocol.times import SubtaskTimes
 
 _DIGITS = 2
@@ -23,7 +23,7 @@ _DIGITS = 2
 
 @dataclass(slots=True)
 class PendingCheckpoint:
-    """The table of one triggered checkpoint."""
+    """The table of one triggered checkpoint. `triggered` is when it is to be taken: a moment to come, if said ahead."""
 
     checkpoint_id: CheckpointId
     attempt: AttemptId
@@ -40,6 +40,10 @@ class PendingCheckpoint:
     @property
     def final(self) -> bool:
         return self.kind.ends_job
+
+    def trigger(self, now: Instant) -> Trigger:
+        """What to say to a subtask that has not heard of it."""
+        return Trigger(self.checkpoint_id, self.final, max(0, self.triggered.monotonic_ms - now.monotonic_ms))
 
     @property
     def exclusive(self) -> bool:

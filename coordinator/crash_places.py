@@ -31,7 +31,7 @@ def after_storing(fact: Fact) -> None:
 
 
 def after_sending(message: ToSubtask, *, is_last: bool) -> None:
-    """A message is on its way, the last of a decision or not; another may follow to another subtask."""
+    """A message is on its way, the last of its kind in a decision or not; the same may follow to another subtask."""
     match message:
         case Trigger():
             point = CrashPoint.COORDINATOR_AFTER_TRIGGERS if is_last else CrashPoint.COORDINATOR_IN_TRIGGERS

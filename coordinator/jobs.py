@@ -28,6 +28,7 @@ from coordinator.events import (
     PlanRequested,
     Request,
     Said,
+    Send,
     SessionId,
     StopAsked,
     Stored,
@@ -218,12 +219,13 @@ class Jobs:
             self._outlet.publish(event)
             if event.kind is JobEventKind.ACKNOWLEDGED and not decision.facts:
                 reached(CrashPoint.COORDINATOR_IN_ACKS, checkpoint=event.checkpoint_id)
-        for number, message in enumerate(decision.messages, start=1):
+        last_of_kind = {type(each.message): each for each in decision.messages if isinstance(each, Send)}
+        for message in decision.messages:
             if isinstance(message, HangUp):
                 self._outlet.hang_up(message.session)
             else:
                 self._outlet.send(message.session, message.message)
-                after_sending(message.message, is_last=number == len(decision.messages))
+                after_sending(message.message, is_last=message is last_of_kind[type(message.message)])
 
     def _store(self, job: _Job, facts: tuple[Fact, ...]) -> Event:
         try:

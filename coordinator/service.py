@@ -53,7 +53,7 @@ class SubtaskService(SubtaskControlServicer):
 
     def Attach(  # noqa: N802  the name on the wire
         self, request_iterator: Iterator[pb.FromSubtask], context: grpc.ServicerContext
-    ) -> Iterator[pb.ToSubtask]:
+    ) -> Iterator[pb.MessagesToSubtask]:
         attach = _first(request_iterator, context, self._limits.attach_seconds)
         session, channel = self._sessions.open()
         context.add_callback(channel.close)
@@ -75,8 +75,8 @@ class SubtaskService(SubtaskControlServicer):
                 daemon=True,
             )
             reader.start()
-            for message in channel:
-                yield encode_to_subtask(message)
+            for messages in channel.batches(0.0):
+                yield pb.MessagesToSubtask(messages=map(encode_to_subtask, messages))
         except Exception as error:  # noqa: BLE001  the peer gets a status code, whatever it is
             abort_with(context, error)
         finally:

@@ -11,6 +11,10 @@ used, so that ids leave a gap.
 
 Invariants: ids are used in ascending order, each once; one whose storing failed is never used, since whether it reached
 the disk is unknown.
+
+Where checkpoints are frequent, and one at a time, the next one is triggered ahead: its trigger says after how long it
+is to be taken, and goes with the completion of the one before. It is in flight from then on, and what people ask for
+waits for it as for any other.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from coordinator.request_queue import RequestQueue, Wanted
 from coordinator.retention import to_forget
 from coordinator.schedule import Schedule
 from twopc.protocol.attempt_facts import AttemptStarted
+from twopc.protocol.attempts import FREQUENT_MS
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.instant import Instant
@@ -36,10 +41,11 @@ RESERVED_AHEAD_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What is to be triggered now, under an id that is durable."""
+    """What is to be triggered now, under an id that is durable, and to be taken after so many milliseconds."""
 
     checkpoint_id: CheckpointId
     wanted: Wanted
+    after_ms: int
 
 
 class Triggering:
@@ -55,6 +61,8 @@ class Triggering:
         self._in_flight = in_flight
         self._membership = membership
         self._ahead = max(1, RESERVED_AHEAD_MS // started.settings.interval_ms)
+        is_frequent = started.settings.interval_ms <= FREQUENT_MS and started.settings.concurrent == 1
+        self._said_ahead_ms = started.settings.interval_ms if is_frequent else 0
         self._free = range(0)
         self._reserving: Wanted | None = None
         self._burnt = NO_CHECKPOINT
@@ -69,7 +77,9 @@ class Triggering:
             case CheckpointKind.FINAL | CheckpointKind.FINAL_SAVEPOINT:
                 return self._schedule.next_final()
             case CheckpointKind.PERIODIC:
-                return self._schedule.next_periodic()
+                due = self._schedule.next_periodic()
+                # After a failure nothing is said ahead: it would be repeated at once.
+                return due if due is None or self._schedule.ended_badly else due - self._said_ahead_ms
             case _:
                 return self._schedule.ready
 
@@ -79,7 +89,7 @@ class Triggering:
         if not self._free or wanted.kind is not CheckpointKind.PERIODIC:
             return None
         checkpoint_id, self._free = CheckpointId(self._free[0]), self._free[1:]
-        return Due(checkpoint_id, wanted)
+        return self._due(checkpoint_id, wanted, now)
 
     def reserve(self, state: LedgerState, out: Outbox) -> None:
         """Ask for the id of what is due to be stored; a request waits in the queue until that is known."""
@@ -119,4 +129,8 @@ class Triggering:
         wanted, self._reserving = self._reserving or Wanted(fact.kind, now), None
         if wanted.request_id:
             self.requests.remove(wanted)
-        return Due(CheckpointId(fact.ids[0]), wanted)
+        return self._due(CheckpointId(fact.ids[0]), wanted, now)
+
+    def _due(self, checkpoint_id: CheckpointId, wanted: Wanted, now: Instant) -> Due:
+        due = self._schedule.next_periodic() if wanted.kind is CheckpointKind.PERIODIC else None
+        return Due(checkpoint_id, wanted, 0 if due is None else max(0, due - now.monotonic_ms))

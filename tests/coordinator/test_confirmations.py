@@ -266,6 +266,7 @@ def test_the_coordinator_wakes_when_what_was_said_of_several_is_due() -> None:
 def test_what_a_person_asked_for_is_confirmed_without_that_wait() -> None:
     scene = frequent()
     scene.ask(CheckpointKind.SAVEPOINT)
+    scene.complete(2, parallelism=1)
     savepoint = scene.last_event("triggered").checkpoint_id
     scene.ack(0, savepoint, "s")
     scene.committed(0, savepoint)
@@ -274,8 +275,8 @@ def test_what_a_person_asked_for_is_confirmed_without_that_wait() -> None:
 
 def test_the_end_of_a_job_does_not_wait_for_it_either() -> None:
     scene = frequent()
-    scene.complete(2, parallelism=1)
     scene.stop()
+    scene.complete(2, parallelism=1)
     final = scene.last_event("triggered").checkpoint_id
     scene.ack(0, final, "f")
     scene.committed(0, final)

@@ -25,14 +25,12 @@ from twopc.protocol.messages import (
     FencedOff,
     Finish,
     Progress,
-    ToCoordinator,
     Trigger,
     Welcome,
 )
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import MESSAGE_BYTES_MAX
-from twopc.rpc.codec import Attach
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.job_client import JobClient
 from twopc.rpc.subtask_link import SubtaskLink, _Outgoing
@@ -351,11 +349,11 @@ def test_an_attempt_begins_with_more_metadata_than_a_message_to_the_coordinator_
 def test_what_was_committed_goes_with_the_next_message_or_by_itself_a_moment_later(
     serve: Serve, closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[tuple[str, int]] = []
+    sent: list[tuple[str | None, int]] = []
 
-    def noted(outgoing: _Outgoing, message: ToCoordinator | Attach, before: Committed | None = None) -> None:
-        sent.append((type(message).__name__, before.checkpoint_id if before else 0))
-        put(outgoing, message, before)
+    def noted(outgoing: _Outgoing, wire: pb.FromSubtask, before: Committed | None = None) -> None:
+        sent.append((wire.WhichOneof("body"), before.checkpoint_id if before else 0))
+        put(outgoing, wire, before)
 
     monkeypatch.setattr(_Outgoing, "put", noted)
     _, address, client = serve()
@@ -367,4 +365,4 @@ def test_what_was_committed_goes_with_the_next_message_or_by_itself_a_moment_lat
         subtask.link.send(Committed(CheckpointId(1)))
         subtask.link.send(EndOfInput())
         eventually(lambda: bool(watcher.told("end-of-input")), "the message with it is heard")
-    assert sent[:4] == [("Attach", 0), ("Ack", 0), ("Committed", 0), ("EndOfInput", 1)]
+    assert sent[:4] == [("attach", 0), ("ack", 0), ("committed", 0), ("end_of_input", 1)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from twopc.errors import ProtocolViolation
+from twopc.protocol.canonical import canonical
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import (
@@ -64,7 +65,7 @@ def encode_from_subtask(message: ToCoordinator | Attach) -> pb.FromSubtask:
             return pb.FromSubtask(
                 ack=pb.Ack(
                     checkpoint_id=message.checkpoint_id,
-                    snapshot_json=json.dumps(message.snapshot.to_json()).encode(),
+                    snapshot_json=canonical(message.snapshot.to_json()),
                     pause_ms=message.pause_ms,
                     store_ms=message.store_ms,
                     pre_commit_ms=message.pre_commit_ms,
@@ -130,7 +131,9 @@ def decode_from_subtask(wire: pb.FromSubtask) -> ToCoordinator | Attach:
 def encode_to_subtask(message: ToSubtask) -> pb.ToSubtask:
     match message:
         case Trigger():
-            return pb.ToSubtask(trigger=pb.Trigger(checkpoint_id=message.checkpoint_id, final=message.final))
+            return pb.ToSubtask(
+                trigger=pb.Trigger(checkpoint_id=message.checkpoint_id, final=message.final, after_ms=message.after_ms)
+            )
         case Complete():
             return pb.ToSubtask(complete=pb.Complete(checkpoint_id=message.checkpoint_id))
         case Abort():
@@ -150,7 +153,7 @@ def encode_to_subtask(message: ToSubtask) -> pb.ToSubtask:
 def decode_to_subtask(wire: pb.ToSubtask) -> ToSubtask:
     match wire.WhichOneof("body"):
         case "trigger":
-            return Trigger(CheckpointId(wire.trigger.checkpoint_id), wire.trigger.final)
+            return Trigger(CheckpointId(wire.trigger.checkpoint_id), wire.trigger.final, wire.trigger.after_ms)
         case "complete":
             return Complete(CheckpointId(wire.complete.checkpoint_id))
         case "abort":

@@ -8,26 +8,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from twopc.protocol.messages import Ack, Decline, Failed, ToCoordinator
+from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import MESSAGE_BYTES_MAX
 from twopc.rpc.codec import encode_from_subtask
 from twopc.rpc.wording import outward
 
 
-def fitting(message: ToCoordinator) -> ToCoordinator:
-    """Return the message, or what has to be said instead."""
+def fitting(message: ToCoordinator) -> tuple[ToCoordinator, pb.FromSubtask]:
+    """Return the message, or what has to be said instead, and that as it goes out."""
     match message:
         case Ack():
-            size = encode_from_subtask(message).ByteSize()
+            wire = encode_from_subtask(message)
+            size = wire.ByteSize()
             if size <= MESSAGE_BYTES_MAX:
-                return message
-            return Decline(
+                return message, wire
+            said: ToCoordinator = Decline(
                 message.checkpoint_id,
                 f"what describes the snapshot takes {size:,} bytes, and a message holds {MESSAGE_BYTES_MAX:,}: "
                 "raise the parallelism, so that a subtask has fewer partitions",
             )
         case Decline():
-            return replace(message, reason=outward(message.reason))
+            said = replace(message, reason=outward(message.reason))
         case Failed():
-            return replace(message, message=outward(message.message))
+            said = replace(message, message=outward(message.message))
         case _:
-            return message
+            said = message
+    return said, encode_from_subtask(said)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import time
 
+from twopc.protocol.attempts import FREQUENT_MS
 from twopc.protocol.messages import Committed, ToCoordinator, ToSubtask, Trigger
-
-LONGEST_SECONDS = 0.25
 
 
 def held_for(interval_ms: int) -> float:
     """Return how many seconds the word may wait, where checkpoints are so far apart; 0 for not at all."""
-    seconds = interval_ms / 1000
-    return seconds if seconds <= LONGEST_SECONDS else 0.0
+    return interval_ms / 1000 if interval_ms <= FREQUENT_MS else 0.0
 
 
 class Held:

@@ -15,7 +15,6 @@ import random
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 
 import grpc
@@ -29,6 +28,7 @@ from twopc.rpc.codec import Attach, decode_to_subtask, encode_from_subtask
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.fitting import fitting
 from twopc.rpc.held import Held
+from twopc.rpc.inbox import Inbox
 from twopc.rpc.link_memory import LinkMemory
 from twopc.rpc.tls import TlsFiles
 
@@ -56,9 +56,8 @@ class _Outgoing:
     def __init__(self) -> None:
         self._messages: queue.SimpleQueue[pb.FromSubtask | None] = queue.SimpleQueue()
 
-    def put(self, message: ToCoordinator | Attach, before: Committed | None = None) -> None:
+    def put(self, wire: pb.FromSubtask, before: Committed | None = None) -> None:
         """Send a message, and in the same one what is said before it."""
-        wire = encode_from_subtask(message)
         if before is not None:
             wire.committed_up_to = before.checkpoint_id
         self._messages.put(wire)
@@ -93,7 +92,7 @@ class SubtaskLink:
         self._memory = LinkMemory()
         self._held = Held(hold_seconds)
         self._changed = threading.Condition()
-        self._inbox: deque[ToSubtask] = deque()
+        self._inbox = Inbox()
         self._outgoing: _Outgoing | None = None
         self._closing = threading.Event()
         self._close_by = float("inf")
@@ -102,22 +101,20 @@ class SubtaskLink:
 
     def send(self, message: ToCoordinator) -> None:
         """Queue a message; it goes out now, or when the coordinator can be reached again."""
-        message = fitting(message)
+        message, wire = fitting(message)
         with self._changed:
             self._memory.said(message)
             if self._outgoing is not None and not self._held.hold(message):
-                self._outgoing.put(message, self._held.take())
+                self._outgoing.put(wire, self._held.take())
 
     def receive(self, timeout: float) -> list[ToSubtask]:
         """Return what has come, at once if there is something, else after at most `timeout` seconds."""
         with self._changed:
             if self._held.is_due:
                 self._say_what_is_held()
-            if not self._inbox and timeout > 0:
-                self._changed.wait(timeout)
-            messages = list(self._inbox)
-            self._inbox.clear()
-        return messages
+            if timeout > 0 and (empty_for := self._inbox.empty_for(time.monotonic())) > 0:
+                self._changed.wait(min(timeout, empty_for))
+            return self._inbox.take(time.monotonic())
 
     def await_welcome(self, timeout: float) -> None:
         """Return when the coordinator has accepted this subtask; what else came stays to be received.
@@ -147,7 +144,7 @@ class SubtaskLink:
     def _say_what_is_held(self) -> None:
         held = self._held.take()
         if held is not None and self._outgoing is not None:
-            self._outgoing.put(held)
+            self._outgoing.put(encode_from_subtask(held))
 
     def _run(self) -> None:
         shortest, longest = BACK_OFF_SECONDS
@@ -171,9 +168,9 @@ class SubtaskLink:
         heard = False
         outgoing = self._open()
         try:
-            for wire in self._stub.Attach(iter(outgoing), metadata=self._metadata):
+            for together in self._stub.Attach(iter(outgoing), metadata=self._metadata):
                 heard = True
-                if self._heard(decode_to_subtask(wire)):
+                if self._heard(tuple(map(decode_to_subtask, together.messages))):
                     return heard, True
             return heard, self._closing.is_set()
         except grpc.RpcError as error:
@@ -189,38 +186,39 @@ class SubtaskLink:
     def _open(self) -> _Outgoing:
         outgoing = _Outgoing()
         with self._changed:
-            outgoing.put(
-                Attach(
-                    job=self._job,
-                    attempt=self._attempt,
-                    subtask=self._subtask,
-                    pid=os.getpid(),
-                    host=socket.gethostname(),
-                    last_checkpoint_id=self._memory.last_checkpoint_id,
-                    end_of_input=self._memory.end_of_input,
-                )
+            attach = Attach(
+                job=self._job,
+                attempt=self._attempt,
+                subtask=self._subtask,
+                pid=os.getpid(),
+                host=socket.gethostname(),
+                last_checkpoint_id=self._memory.last_checkpoint_id,
+                end_of_input=self._memory.end_of_input,
             )
+            outgoing.put(encode_from_subtask(attach))
             # What was held is among them.
             self._held.take()
             for message in self._memory.repeat():
-                outgoing.put(message)
+                outgoing.put(encode_from_subtask(message))
             if self._closing.is_set():
                 outgoing.end()
             self._outgoing = outgoing
         return outgoing
 
-    def _heard(self, message: ToSubtask) -> bool:
-        """Hand a message to the subtask; return whether it is the last one."""
+    def _heard(self, messages: tuple[ToSubtask, ...]) -> bool:
+        """Hand messages to the subtask; return whether the last one is among them."""
+        now = time.monotonic()
         with self._changed:
-            self._memory.heard(message)
-            self._held.heard(message)
-            self._inbox.append(message)
+            for message in messages:
+                self._memory.heard(message)
+                self._held.heard(message)
+                self._inbox.put(message, now)
             self._changed.notify_all()
-        return isinstance(message, Finish | FencedOff)
+        return any(isinstance(message, Finish | FencedOff) for message in messages)
 
     def _broken(self, error: grpc.RpcError) -> bool:
         code, details = error.code(), error.details() or ""
         if code in _REFUSALS:
-            return self._heard(FencedOff(f"the coordinator refused subtask {self._subtask}: {details}"))
+            return self._heard((FencedOff(f"the coordinator refused subtask {self._subtask}: {details}"),))
         log.debug("subtask %d: the stream to the coordinator broke (%s: %s)", self._subtask, code.name, details)
         return False
