@@ -78,15 +78,11 @@ class SlotPool:
     def take(self, timeout: float) -> Slot:
         """Return a free slot, now open."""
         with self._changed:
-            self._wanted = True
-            self._changed.notify_all()
-            if not self._changed.wait_for(lambda: self._free() is not None, timeout):
-                raise Unavailable(f"no transactional producer became ready within {timeout:.0f} s: is the broker slow?")
-            self._wanted = False
-            slot = self._free()
-            assert slot is not None
+            slot = self._free() or self._awaited(timeout)
             slot.state = SlotState.OPEN
-            self._changed.notify_all()
+            # To wake the keeper takes Python's lock from the data loop.
+            if self._free() is None:
+                self._changed.notify_all()
             return slot
 
     def require_room(self) -> None:
@@ -141,6 +137,16 @@ class SlotPool:
             self._changed.notify_all()
         self._keeper.join()
         self._slots.clear()
+
+    def _awaited(self, timeout: float) -> Slot:
+        self._wanted = True
+        self._changed.notify_all()
+        if not self._changed.wait_for(lambda: self._free() is not None, timeout):
+            raise Unavailable(f"no transactional producer became ready within {timeout:.0f} s: is the broker slow?")
+        self._wanted = False
+        slot = self._free()
+        assert slot is not None
+        return slot
 
     def _free(self) -> Slot | None:
         return next((slot for slot in self._slots if slot.state is SlotState.FREE), None)
