@@ -74,14 +74,14 @@ def test_many_folders_lose_their_names_before_the_first_is_emptied_and_for_good(
     for each in folders:
         each.mkdir()
         (each / "data").write_bytes(b"x")
-    named_at_sync: list[list[str]] = []
+    at_sync: list[tuple[int, int]] = []
     monkeypatch.setattr(
         files.disk,
         "sync_folder",
-        lambda folder: named_at_sync.append([path.name for path in folder.iterdir() if path.name.startswith("chk")]),
+        lambda folder: at_sync.append((len(list(folder.glob("chk-*"))), len(list(folder.rglob("data"))))),
     )
     files.remove_folders([*folders, tmp_path / "chk-3"])
-    assert named_at_sync == [[]]
+    assert at_sync == [(0, 2)]
     assert list(tmp_path.iterdir()) == []
 
 
