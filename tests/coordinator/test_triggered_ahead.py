@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.coordinator.kit import FaultyStorage, Scene, checkpoint
+from twopc.crashpoints import CrashPoint
 from twopc.protocol.attempts import FREQUENT_MS, CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.messages import Abort, Complete, ToSubtask, Trigger
@@ -110,6 +111,23 @@ def test_what_a_person_asks_for_comes_after_it() -> None:
     scene.ask(CheckpointKind.SAVEPOINT)
     assert scene.heard(0) == []
     assert completed(scene, 2)[1] == Trigger(checkpoint(11))
+
+
+def test_those_who_are_told_of_the_completion_last_are_known_though_more_is_said_to_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    places: list[CrashPoint] = []
+    monkeypatch.setattr("coordinator.crash_places.reached", lambda point, **_: places.append(point))
+    scene = running(parallelism=2)
+    scene.wait(SHORT.interval_ms)
+    for subtask in (0, 1):
+        scene.ack(subtask, 1)
+    assert places[-4:] == [
+        CrashPoint.COORDINATOR_IN_NOTIFY,
+        CrashPoint.COORDINATOR_AFTER_NOTIFY,
+        CrashPoint.COORDINATOR_IN_TRIGGERS,
+        CrashPoint.COORDINATOR_AFTER_TRIGGERS,
+    ]
 
 
 def test_the_end_of_the_input_is_after_it_too() -> None:
