@@ -204,7 +204,12 @@ def test_an_interrupted_load_says_how_far_it_went(broker: Broker, topic: Callabl
     command = f"-m twopc produce --topic {name} -n 100000 --rate 500 -b {servers} -o json".split()
     deadline = time.monotonic() + 240
     with (
-        subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE) as process,
+        # Who is started in the background is told to ignore SIGINT, and hands that on.
+        subprocess.Popen(
+            [sys.executable, *command],
+            stdout=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as process,
         ControlClient(servers, {}) as client,
     ):
         while not client.offsets({partition: LATEST})[partition]:
