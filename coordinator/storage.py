@@ -69,19 +69,16 @@ class FolderStorage:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._twins = root / TWINS
-        self._durable: set[Path] = set()
+        self._has_folders = False
 
     def create_once(self, name: str, data: bytes) -> None:
         # A fact waits for two fsyncs, of its bytes and of its name; benchmarks/coordinator_scale.md says who waits for
         # which.
-        path, twin = self._root / name, self._twin(name)
+        self._make_folders()
+        path = self._root / name
         checkpoint_id = checkpoint_of_folder(path.parent.name)
-        for folder in (self._root, self._root / LEDGER, self._twins):
-            if folder not in self._durable:
-                files.make_folder(folder)
-                self._durable.add(folder)
         if checkpoint_id is None:
-            files.create_once(path, data, twin=twin)
+            files.create_once(path, data, twin=self._twin(name))
         else:
             files.create_with_folder(path, data, checkpoint=checkpoint_id)
 
@@ -111,6 +108,12 @@ class FolderStorage:
             if checkpoint_of_folder(name) is not None:
                 files.sweep_unfinished(self._root / name)
         self._mend_twins()
+
+    def _make_folders(self) -> None:
+        if not self._has_folders:
+            for folder in (self._root, self._root / LEDGER, self._twins):
+                files.make_folder(folder)
+            self._has_folders = True
 
     def _twin(self, name: str) -> Path | None:
         folder, _, file = name.partition("/")

@@ -59,13 +59,8 @@ def create_once(path: Path, data: bytes, *, twin: Path | None = None, checkpoint
         disk.link(temporary, path)
     finally:
         _delete(temporary)
-    try:
-        _passed(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint)
-        disk.sync_folder(path.parent)
-    except OSError:
-        # Whether the name is durable is unknown now; the caller will act as if it were not there, so it must not be.
-        _delete(path)
-        raise
+    _passed(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint)
+    _sync_or_take_back(path.parent, path)
     if twin is not None:
         link_again(path, twin)
 
@@ -78,9 +73,15 @@ def create_with_folder(path: Path, data: bytes, *, checkpoint: int = 0) -> None:
     with contextlib.suppress(FileExistsError):
         disk.make_folder(path.parent)
     create_once(path, data, checkpoint=checkpoint)
+    _sync_or_take_back(path.parent.parent, path)
+
+
+def _sync_or_take_back(folder: Path, path: Path) -> None:
+    """Make the names in a folder durable, that of the new file, or of a folder that it is in, among them."""
     try:
-        disk.sync_folder(path.parent.parent)
+        disk.sync_folder(folder)
     except OSError:
+        # Whether the name is durable is unknown now; the caller will act as if it were not there, so it must not be.
         _delete(path)
         raise
 

@@ -77,6 +77,16 @@ class FaultyStorage(MemoryStorage):
         super().create_once(name, data)
 
 
+def attached_on_a_full_disk(settings: CheckpointSettings) -> tuple[Scene, FaultyStorage]:
+    """Return a job whose only subtask has just attached, and its disk, full since the attempt was started."""
+    storage = FaultyStorage()
+    scene = Scene(storage, settings)
+    scene.start(1)
+    storage.is_full = lambda name, data: True
+    scene.attach(0)
+    return scene, storage
+
+
 def stored(storage: Storage, kind: type[F]) -> list[F]:
     """The facts of this kind that are stored one by one, in order."""
     names = sorted(storage.list("ledger"))
@@ -208,7 +218,9 @@ class Scene:
         for subtask in range(parallelism):
             self.ack(subtask, number, f"t{number}-{subtask}")
         for subtask in range(parallelism):
-            assert self.heard(subtask)[:1] == [Complete(CheckpointId(number))]
+            told, *ahead = self.heard(subtask)
+            assert told == Complete(CheckpointId(number))
+            assert [type(message) for message in ahead] in ([], [Trigger])
             if commit:
                 self.committed(subtask, number)
 

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.storage import MemoryStorage
 from coordinator.triggering import RESERVED_AHEAD_MS
-from tests.coordinator.kit import FaultyStorage, Scene, stored
+from tests.coordinator.kit import Scene, attached_on_a_full_disk, stored
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ledger_facts import CheckpointReserved
@@ -91,11 +91,7 @@ def test_the_final_checkpoint_is_numbered_above_all_that_is_reserved() -> None:
 
 
 def test_ids_whose_storing_failed_are_never_used() -> None:
-    storage = FaultyStorage()
-    scene = Scene(storage, SHORT)
-    scene.start(1)
-    storage.is_full = lambda name, data: True
-    scene.attach(0)
+    scene, storage = attached_on_a_full_disk(SHORT)
     assert triggered(scene) == []
     assert "aborted 1" in scene.told()
     storage.is_full = lambda name, data: False

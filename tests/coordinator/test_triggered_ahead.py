@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.coordinator.kit import FaultyStorage, Scene, checkpoint
+from tests.coordinator.kit import Scene, attached_on_a_full_disk, checkpoint
 from twopc.crashpoints import CrashPoint
 from twopc.protocol.attempts import FREQUENT_MS, CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
@@ -80,11 +80,7 @@ def test_after_a_failure_the_next_one_waits_for_its_time() -> None:
 
 
 def test_a_full_disk_makes_nobody_spin() -> None:
-    storage = FaultyStorage()
-    scene = Scene(storage, SHORT)
-    scene.start(1)
-    storage.is_full = lambda name, data: True
-    scene.attach(0)
+    scene, _ = attached_on_a_full_disk(SHORT)
     assert scene.jobs.deadline() == scene.clock.now().monotonic_ms + SHORT.interval_ms
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.state.stored import everything
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.state.backend import Family, StateBackend
 from twopc.state.changes import WHOLE_FILE_NAME
@@ -235,7 +236,7 @@ def test_a_state_that_tells_all_that_was_written_is_restored_from_that(
     (tmp_path / "told" / WHOLE_FILE_NAME).write_bytes(told.encode())
     restored = engine.open_restored(tmp_path / "told")
     try:
-        assert [list(restored.scan(family)) for family in Family] == [list(backend.scan(family)) for family in Family]
+        assert everything(restored) == everything(backend)
         assert restored.changes() == told
     finally:
         restored.close()

@@ -53,7 +53,7 @@ class CheckpointFolder(FolderStorage):
 
     def opened(self) -> None:
         """Another process opens it: one that knows nothing of what was made durable before."""
-        self._durable.clear()
+        self._has_folders = False
 
     def lose_power(self, strike: int) -> None:
         self.world.note("disk", "LOSES POWER")
