@@ -56,6 +56,8 @@ class RunSettings:
         that they are lost, and can't be written again, names them.
     drop_states: names of states, comma-separated, that the restored checkpoint has and the job no longer declares: they
         are deleted. Without it such a checkpoint is refused, because a renamed state would begin empty.
+    drop_inputs: names of topics, comma-separated, that the restored checkpoint stands in and the job no longer reads:
+        their positions and their state are given up. Without it such a checkpoint is refused.
     until_end: read to the ends found at the start, take a last checkpoint, commit, exit.
     host: "spark", or "process" (each subtask a plain process on this machine, no JVM).
     master: Spark's master URL.
@@ -82,6 +84,7 @@ class RunSettings:
     restore_from: str = "latest"
     accept_loss: str = ""
     drop_states: str = ""
+    drop_inputs: str = ""
     until_end: bool = False
     host: str = "spark"
     master: str = "local[*]"
@@ -139,7 +142,11 @@ class RunSettings:
 
     def dropped_states(self) -> frozenset[str]:
         """The names in `drop_states`."""
-        return frozenset(name.strip() for name in self.drop_states.split(",") if name.strip())
+        return _listed(self.drop_states)
+
+    def dropped_inputs(self) -> frozenset[str]:
+        """The names in `drop_inputs`."""
+        return _listed(self.drop_inputs)
 
     @classmethod
     def resolve(cls, **given: Any) -> RunSettings:
@@ -168,6 +175,10 @@ _ENVIRONMENT = "TWOPC_"
 _OTHER_NAMES = {"from": "restore_from"}
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "str": "text"}
+
+
+def _listed(names: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in names.split(",") if name.strip())
 
 
 def _names(types: Mapping[str, str]) -> list[str]:

@@ -78,7 +78,12 @@ class SourceReader(ABC):
 
 
 class Source(ABC):
-    """A description of the input; copied to every subtask."""
+    """A description of the input; copied to every subtask.
+
+    `topics` names what is read, where that is known before it is planned.
+    """
+
+    topics: tuple[str, ...] = ()
 
     @abstractmethod
     def plan(

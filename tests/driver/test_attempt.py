@@ -60,6 +60,9 @@ class Watch:
     def recovered(self, *_: object) -> None:
         pass
 
+    def restored(self, *_: object) -> None:
+        pass
+
 
 class EmptySink:
     def recover(self, *_: object) -> list[Settled]:
@@ -86,7 +89,7 @@ def attempt_that_meets(error: TwoPhaseCommitError, client: Client) -> Attempt:
     """An attempt that meets this error before its subtasks start."""
     nothing: Any = None
     return Attempt(
-        JobDefinition("flights", nothing, (), cast(Any, EmptySink())),
+        JobDefinition("flights", cast(Any, SimpleNamespace(topics=())), (), cast(Any, EmptySink())),
         RunSettings(),
         cast(JobClient, client),
         CoordinatorAddress("127.0.0.1:1", "", None),
@@ -165,7 +168,7 @@ def test_states_that_begin_empty_in_the_middle_of_the_input_are_pointed_out_unle
     asked: str, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     nothing: Any = None
-    source = SimpleNamespace(group=lambda _: None)
+    source = SimpleNamespace(topics=(), group=lambda _: None)
     counting = StatefulMap(lambda state, value: (state, value), "count", Json())
     attempt = Attempt(
         JobDefinition("flights", cast(Any, source), (counting,), cast(Any, EmptySink())),
@@ -227,7 +230,9 @@ class LateWatch(Watch):
 def attempt_whose_stage_ends(stage: Ended, watch: LateWatch) -> Attempt:
     nothing: Any = None
     return Attempt(
-        JobDefinition("flights", cast(Any, SimpleNamespace(group=lambda _: None)), (), cast(Any, EmptySink())),
+        JobDefinition(
+            "flights", cast(Any, SimpleNamespace(topics=(), group=lambda _: None)), (), cast(Any, EmptySink())
+        ),
         RunSettings(),
         cast(JobClient, FirstStart(newer_attempt=False)),
         CoordinatorAddress("127.0.0.1:1", "", None),

@@ -129,6 +129,14 @@ def run(
             help="Delete these states of the checkpoint, which the job no longer declares (comma-separated).",
         ),
     ] = None,
+    drop_inputs: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_DROP_INPUTS",
+            metavar="TOPICS",
+            help="Give up what the checkpoint has of these topics, which the job no longer reads (comma-separated).",
+        ),
+    ] = None,
     restart_strategy: Annotated[
         str | None,
         typer.Option(
@@ -182,6 +190,7 @@ def run(
         restore_from=restore_from,
         accept_loss=accept_loss,
         drop_states=drop_states,
+        drop_inputs=drop_inputs,
         restart_strategy=restart_strategy,
         restart_attempts=restart_attempts,
         until_end=until_end,

@@ -69,6 +69,7 @@ class PacedSource(Source):
 
     def __init__(self, source: KafkaSource, rate: float, finish: str) -> None:
         self.source = source
+        self.topics = source.topics
         self.rate = rate
         self.finish = finish
 

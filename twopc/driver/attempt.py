@@ -14,6 +14,7 @@ from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
 from twopc.driver.fresh_start import emptied
 from twopc.driver.host import Host, Stage
+from twopc.driver.left_behind import refuse_left_behind
 from twopc.driver.recovery import Planner, Recovered, assign, recover
 from twopc.driver.signals import StopSignals
 from twopc.driver.sweeper import Sweeper
@@ -143,10 +144,17 @@ class Attempt:
                 sweeper.close(finished=reason == "finished")
 
     def _submit(self, context: JobContext, started: StartedAttempt) -> Stage:
+        topics, dropped = self._definition.source.topics, self._settings.dropped_inputs()
+        # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
+        if topics:
+            refuse_left_behind(started.restored, lambda partition: partition.topic in topics, topics, dropped)
         recovered = recover(self._client, self._definition.sink, context, started)
         _log_recovery(started, recovered)
-        self._watch.recovered(context.attempt, started, recovered)
+        self._watch.recovered(context.attempt, recovered)
         splits = self._planner.plan(self._client, context, started, recovered.restored)
+        read = {split.partition for split in splits}
+        refuse_left_behind(recovered.restored, read.__contains__, (each.topic for each in read), dropped)
+        self._watch.restored(context.attempt, recovered.restored, splits)
         snapshots = () if recovered.restored is None else recovered.restored.snapshots
         if recovered.restored is None and self._settings.restore_from == LATEST:
             _warn(emptied(self._definition.state_serdes, splits, self._settings.checkpoint_dir))

@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from twopc.driver.recovery import Recovered
 from twopc.errors import TwoPhaseCommitError
-from twopc.protocol.attempts import StartedAttempt
+from twopc.listing import listed
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
 from twopc.sink import Outcome
+from twopc.source import Split
 
 log = logging.getLogger(__name__)
 
@@ -100,32 +102,40 @@ class EventWatch:
         self.attempts += 1
         self._current = _Attempt(attempt)
 
-    def recovered(self, attempt: AttemptId, started: StartedAttempt, found: Recovered) -> None:
+    def recovered(self, attempt: AttemptId, found: Recovered) -> None:
         """Tell what recovery did, in the same stream as the coordinator's events."""
-
-        def tell(
-            kind: str, message: str, checkpoint_id: CheckpointId = NO_CHECKPOINT, subtask: SubtaskIndex = WHOLE_JOB
-        ) -> None:
-            self._publish(
-                JobEvent(
-                    job=self._job,
-                    attempt=attempt,
-                    kind=kind,
-                    checkpoint_id=checkpoint_id,
-                    subtask=subtask,
-                    message=message,
-                    time_ms=int(time.time() * 1000),
-                )
-            )
-
-        if found.restored is not None:
-            positions = ", ".join(f"{item.partition}@{item.position}" for item in found.restored.positions)
-            tell("restored", positions, found.restored.checkpoint_id)
         for item in found.settled:
             if item.outcome is Outcome.COMMITTED:
-                tell("resumed", item.committable.name, item.committable.checkpoint_id, item.committable.subtask)
+                committable = item.committable
+                self._tell(attempt, "resumed", committable.name, committable.checkpoint_id, committable.subtask)
         for name in found.lingering:
-            tell("lingering-aborted", name)
+            self._tell(attempt, "lingering-aborted", name)
+
+    def restored(self, attempt: AttemptId, checkpoint: CheckpointMetadata | None, splits: Sequence[Split]) -> None:
+        """Tell from where what is read is read on."""
+        if checkpoint is not None:
+            starts = listed(f"{split.partition}@{split.start}" for split in splits)
+            self._tell(attempt, "restored", starts, checkpoint.checkpoint_id)
+
+    def _tell(
+        self,
+        attempt: AttemptId,
+        kind: str,
+        message: str,
+        checkpoint_id: CheckpointId = NO_CHECKPOINT,
+        subtask: SubtaskIndex = WHOLE_JOB,
+    ) -> None:
+        self._publish(
+            JobEvent(
+                job=self._job,
+                attempt=attempt,
+                kind=kind,
+                checkpoint_id=checkpoint_id,
+                subtask=subtask,
+                message=message,
+                time_ms=int(time.time() * 1000),
+            )
+        )
 
     def _follow(self) -> None:
         while not self._closed.is_set():

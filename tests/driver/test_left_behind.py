@@ -1,0 +1,52 @@
+"""Input of a checkpoint that the job no longer reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+
+from twopc.config import RunSettings
+from twopc.driver.left_behind import refuse_left_behind
+from twopc.errors import ConfigurationError
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.facts import CheckpointMetadata, InlineState, PartitionPosition, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+
+
+def stands_in(*partitions: TopicPartition) -> CheckpointMetadata:
+    positions = tuple(PartitionPosition(each, "id", Position(5)) for each in partitions)
+    snapshot = SubtaskSnapshot(SubtaskIndex(0), positions, InlineState("chk-7/subtask-0", {}, 0, 0), ())
+    return CheckpointMetadata("j", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, (snapshot,))
+
+
+A, B, B1 = TopicPartition("a", 0), TopicPartition("b", 0), TopicPartition("b", 1)
+
+
+def judge(restored: CheckpointMetadata | None, read: Collection[TopicPartition], dropped: Collection[str] = ()) -> None:
+    refuse_left_behind(restored, read.__contains__, (each.topic for each in read), dropped)
+
+
+def test_a_topic_that_is_no_longer_read_is_refused_by_name_with_the_flag_that_drops_it() -> None:
+    with pytest.raises(ConfigurationError, match=r"checkpoint 7.*topic 'b'.*it reads: a\).*--drop-inputs b"):
+        judge(stands_in(A, B, B1), [A])
+
+
+def test_a_partition_that_is_no_longer_read_is_refused_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"topic 'b'.*it reads: a, b\)"):
+        judge(stands_in(A, B, B1), [A, B])
+
+
+def test_what_is_read_and_what_is_dropped_is_let_through() -> None:
+    judge(stands_in(A, B), [A, B, B1])
+    judge(stands_in(A, B, B1), [A], {"b", "never there"})
+    judge(None, [A])
+
+
+def test_a_topic_that_is_read_can_not_be_dropped() -> None:
+    with pytest.raises(ConfigurationError, match="drop_inputs names topic 'a', which the job reads"):
+        judge(stands_in(A), [A], {"a"})
+
+
+def test_topics_to_drop_are_separated_by_commas() -> None:
+    assert RunSettings(drop_inputs="a, b,").dropped_inputs() == {"a", "b"}
