@@ -30,6 +30,7 @@ from twopc.crashpoints import VARIABLE, CrashPoint
 from twopc.driver.run import RunReport, run
 from twopc.errors import TwoPhaseCommitError
 from twopc.loading import load_job
+from twopc.logs import configure_logging
 from twopc.protocol.job_events import JobEvent
 from twopc.testing.ports import free_port
 from twopc.testing.topics import create_topic
@@ -112,11 +113,7 @@ def run_job(bootstrap_servers: str, folder: Path) -> tuple[RunReport, list[JobEv
     killer.start()
     with ExitStack() as closing:
         closing.callback(killer.cancel)
-        view = (
-            closing.enter_context(live_view("late-flights", console))
-            if console.is_terminal
-            else PlainLines("late-flights")
-        )
+        view = closing.enter_context(live_view("late-flights")) if console.is_terminal else PlainLines("late-flights")
 
         def on_event(event: JobEvent) -> None:
             if event.kind != "progress":
@@ -181,6 +178,7 @@ def demo(folder: Path, closing: ExitStack) -> int:
 
 def main() -> int:
     """Run the demo in a temporary folder; clean up whatever happens."""
+    configure_logging("info", "text")
     folder = Path(tempfile.mkdtemp(prefix="twopc-demo-"))
     with ExitStack() as closing:
         closing.callback(shutil.rmtree, folder, ignore_errors=True)

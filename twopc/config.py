@@ -14,6 +14,7 @@ from typing import Any
 
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
+from twopc.logs import FORMATS, LEVELS
 from twopc.protocol.attempts import CheckpointSettings
 
 NO_TIMEOUT_MS = 2_147_483_647
@@ -34,6 +35,13 @@ _AT_LEAST_ONE = (
 
 RESTART_STRATEGIES = ("exponential-delay", "fixed-delay", "none")
 """After a failure: see `twopc.driver.restart`."""
+
+_ONE_OF = {
+    "host": ("spark", "process"),
+    "restart_strategy": RESTART_STRATEGIES,
+    "log_level": LEVELS,
+    "log_format": FORMATS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +77,8 @@ class RunSettings:
     restart_strategy, restart_attempts, restart_delay_ms, restart_delay_max_ms: what to do after a failure, as Flink's
         restart-strategy.*: at most that many restarts in a row, after delays that grow from the one to the other.
     transaction_timeout_ms: for Kafka transactions; None takes the longest that the broker allows.
+    log_level, log_format: what the workers write to standard error ("debug", "info", "warning", "error"), and how
+        ("text", "json"); `twopc run` writes its own lines in the same way.
     """
 
     bootstrap_servers: str = ""
@@ -100,6 +110,8 @@ class RunSettings:
     restart_attempts: int = 10
     restart_delay_ms: int = 100
     restart_delay_max_ms: int = 30_000
+    log_level: str = "info"
+    log_format: str = "text"
 
     def __post_init__(self) -> None:
         for name in _AT_LEAST_ONE:
@@ -114,12 +126,9 @@ class RunSettings:
                 "larger state belongs in files"
             )
         self.checkpoint_settings()
-        if self.host not in ("spark", "process"):
-            raise ConfigurationError(f"host must be 'spark' or 'process', but is {self.host!r}")
-        if self.restart_strategy not in RESTART_STRATEGIES:
-            raise ConfigurationError(
-                f"restart_strategy must be one of {', '.join(RESTART_STRATEGIES)}, but is {self.restart_strategy!r}"
-            )
+        for name, values in _ONE_OF.items():
+            if (value := getattr(self, name)) not in values:
+                raise ConfigurationError(f"{name} must be one of {', '.join(values)}, but is {value!r}")
         if self.restart_delay_max_ms < self.restart_delay_ms:
             raise ConfigurationError("restart_delay_max_ms can't be smaller than restart_delay_ms")
         if not self.checkpoint_dir:

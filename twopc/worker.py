@@ -12,6 +12,7 @@ from twopc.assembly import run_subtask
 from twopc.driver.processes import SAID_WHY
 from twopc.errors import TwoPhaseCommitError
 from twopc.loading import load_job
+from twopc.logs import configure_logging, prints_on_stderr
 from twopc.orphan import end_with_parent
 from twopc.runtime.spec import SubtaskSpec
 
@@ -24,10 +25,11 @@ def main() -> int:
     """Run the subtask; its error has been told to the coordinator already, so it is only logged here."""
     end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGTERM, _on_term)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s subtask: %(message)s")
     spec = SubtaskSpec.from_json(json.load(sys.stdin))
+    configure_logging(spec.settings.log_level, spec.settings.log_format, subtask=spec.subtask)
     try:
-        run_subtask(load_job(sys.argv[1]), spec)
+        with prints_on_stderr(spec.settings.log_format, subtask=spec.subtask):
+            run_subtask(load_job(sys.argv[1]), spec)
     except TwoPhaseCommitError as error:
         logging.getLogger(__name__).debug("subtask %d failed: %s", spec.subtask, error)
         return SAID_WHY

@@ -21,7 +21,7 @@ def is_said(caplog: pytest.LogCaptureFixture) -> bool:
 
 
 def test_the_first_ctrl_c_asks_for_a_stop_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING), StopSignals() as signals:
+    with caplog.at_level(logging.INFO), StopSignals() as signals:
         signal.raise_signal(signal.SIGINT)
         assert signals.requested
         assert is_said(caplog)

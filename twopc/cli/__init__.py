@@ -6,6 +6,7 @@ needs.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from twopc.errors import TwoPhaseCommitError
+from twopc.logs import writes_json
 
 DEBUG_VARIABLE = "TWOPC_DEBUG"
 
@@ -96,7 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (TwoPhaseCommitError, OSError) as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        sys.stderr.write(f"error: {error}\n")
+        if writes_json():
+            logging.getLogger("twopc").error(str(error))
+        else:
+            sys.stderr.write(f"error: {error}\n")
         sys.exit(getattr(error, "exit_code", 1))
     except KeyboardInterrupt:
         sys.exit(130)

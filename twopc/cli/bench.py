@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from twopc.bench import report
 from twopc.bench.plan import BenchPlan
@@ -97,7 +96,7 @@ def bench(
     )
     values = input_of(plan)
     with interruptible(), _broker(bootstrap_servers, quiet) as (servers, excluded):
-        shown = live_view("bench", Console(stderr=True)) if sys.stderr.isatty() and not quiet else nullcontext(None)
+        shown = live_view("bench") if sys.stderr.isatty() and not quiet else nullcontext(None)
         with shown as view:
             result = run_bench(
                 plan,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import threading
@@ -14,7 +13,8 @@ import typer
 
 from coordinator.server import CoordinatorServer
 from twopc.cli.dial import TokenFile, read_token
-from twopc.cli.output import Output, OutputOption
+from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
+from twopc.logs import configure_logging
 from twopc.rpc.tls import TlsFiles
 
 app = typer.Typer(
@@ -46,6 +46,8 @@ def start(
             help="Open to all: listen beyond loopback though neither token nor certificates are set.",
         ),
     ] = False,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Coordinate the checkpoints of all jobs that keep them in one folder.
@@ -64,7 +66,7 @@ def start(
       twopc coordinator start --checkpoint-dir /mnt/checkpoints --address 0.0.0.0:7070 --token-file token \\
         --tls-cert coordinator.pem --tls-key coordinator.key --tls-client-ca ca.pem
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure_logging(log_level or LogLevel.INFO, log_format or Output.TEXT)
     tls = None
     if tls_cert or tls_key or tls_client_ca:
         tls = TlsFiles(*(str(path or "") for path in (tls_client_ca, tls_cert, tls_key)))

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from twopc.cli.interruption import interruptible
 from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
@@ -145,7 +144,7 @@ def _write(result: DrillResult, junit: Path | None, html: Path | None) -> None:
 def _shown(quiet: bool) -> Any:
     if quiet or not sys.stderr.isatty():
         return nullcontext(None)
-    return live_view("drill", Console(stderr=True))
+    return live_view("drill")
 
 
 def _say(what: str, quiet: bool) -> None:

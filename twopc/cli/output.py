@@ -19,7 +19,24 @@ class Output(StrEnum):
     JSON = "json"
 
 
+class LogLevel(StrEnum):
+    """What `--log-level` can choose."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How the answer is written.")]
+LogLevelOption = Annotated[
+    LogLevel | None,
+    typer.Option(envvar="TWOPC_LOG_LEVEL", help="The least that is said on standard error.", show_default="info"),
+]
+LogFormatOption = Annotated[
+    Output | None,
+    typer.Option(envvar="TWOPC_LOG_FORMAT", help="How lines on standard error are written.", show_default="text"),
+]
 
 
 def check_target(option: str, path: Path | None) -> None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from twopc.cli.dial import CoordinatorCa, CoordinatorCert, CoordinatorKey, TokenFile, read_token
-from twopc.cli.output import Output, OutputOption
+from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
 from twopc.cli.view import EventSink, PlainLines, live_view
 from twopc.config import RunSettings
 from twopc.driver.run import RunReport
 from twopc.driver.run import run as run_job
 from twopc.loading import load_job
+from twopc.logs import configure_logging, prints_on_stderr
 
 
 def run(
@@ -153,6 +152,8 @@ def run(
         bool | None,
         typer.Option("--until-end", help="Read to the end offsets found at the start, then exit.", show_default=False),
     ] = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -168,7 +169,9 @@ def run(
 
     Every option can also come from the environment: TWOPC_BOOTSTRAP_SERVERS, TWOPC_CHECKPOINT_DIR, ...
     """
-    logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    log_level = log_level or (LogLevel.ERROR if quiet else LogLevel.INFO)
+    log_format = log_format or Output.TEXT
+    configure_logging(log_level, log_format)
     settings = RunSettings.resolve(
         bootstrap_servers=bootstrap_servers,
         checkpoint_dir=checkpoint_dir,
@@ -194,18 +197,21 @@ def run(
         restart_strategy=restart_strategy,
         restart_attempts=restart_attempts,
         until_end=until_end,
+        log_level=log_level.value,
+        log_format=log_format.value,
     )
-    definition = load_job(job_file)
-    with _shown(definition.name, quiet) as sink:
-        report = run_job(definition, settings, on_event=None if sink is None else sink.note, job_file=job_file)
+    with prints_on_stderr(log_format):
+        definition = load_job(job_file)
+        with _shown(definition.name, quiet, log_format) as sink:
+            report = run_job(definition, settings, on_event=None if sink is None else sink.note, job_file=job_file)
     _print_report(report, output)
 
 
-def _shown(job: str, quiet: bool) -> AbstractContextManager[EventSink | None]:
+def _shown(job: str, quiet: bool, log_format: str) -> AbstractContextManager[EventSink | None]:
     if quiet:
         return nullcontext(None)
-    if sys.stderr.isatty():
-        return live_view(job, Console(stderr=True))
+    if sys.stderr.isatty() and log_format == Output.TEXT:
+        return live_view(job)
     return nullcontext(PlainLines(job))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -15,9 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from twopc.cli.view_state import NOTED, RunView
-from twopc.protocol.job_events import JobEvent
+from twopc.logs import LineStream
+from twopc.protocol.job_events import JobEvent, JobEventKind
 
 LINE_SECONDS = 2.0
+_WRONG = {JobEventKind.FAILED, JobEventKind.FENCED, JobEventKind.ABORTED}
 
 
 class EventSink(Protocol):
@@ -27,10 +30,20 @@ class EventSink(Protocol):
 
 
 @contextmanager
-def live_view(job: str, console: Console) -> Iterator[EventSink]:
-    """Show the run on a terminal, four times a second, until the context ends."""
-    screen = _Screen(RunView(job))
-    with Live(get_renderable=screen.render, console=console, refresh_per_second=4, transient=False):
+def live_view(job: str) -> Iterator[EventSink]:
+    """Show the run on a terminal, until the context ends; what is printed meanwhile stands above it."""
+    screen, console = _Screen(RunView(job)), Console(file=sys.stderr)
+    drawn = Live(
+        get_renderable=screen.render,
+        console=console,
+        refresh_per_second=4,
+        transient=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    # Whole, however long: a line that the terminal breaks is copied as one.
+    above = LineStream(lambda line: console.print(Text.from_ansi(line), soft_wrap=True))
+    with drawn, closing(above), redirect_stdout(above), redirect_stderr(above):
         yield screen
 
 
@@ -51,31 +64,34 @@ class _Screen:
 
 
 class PlainLines:
-    """Lines on standard error: what is worth a line at once, the progress every two seconds."""
+    """Log records in the job's name: what is worth one at once, the progress every two seconds."""
 
     def __init__(self, job: str) -> None:
         self._view = RunView(job)
-        self._last_line = 0.0
+        self._log = logging.getLogger(f"twopc.job.{job}")
+        self._last_line = -LINE_SECONDS
 
     def note(self, event: JobEvent) -> None:
         self._view.note(event)
         if event.kind in NOTED:
-            self._write(NOTED[event.kind].format(event=event))
+            self._write(NOTED[event.kind].format(event=event), event)
         elif event.kind == "aborted":
             what = f"checkpoint {event.checkpoint_id}" if event.checkpoint_id else f"requested {event.checkpoint_kind}"
-            self._write(f"{what} aborted: {event.message}")
+            self._write(f"{what} aborted: {event.message}", event)
         elif event.kind == "completed" and time.monotonic() - self._last_line >= LINE_SECONDS:
             self._last_line = time.monotonic()
             view = self._view
             lag = "unknown" if view.lag is None else f"{view.lag:,}"
             self._write(
                 f"checkpoint {event.checkpoint_id} completed in {event.duration_ms:.0f} ms; "
-                f"{view.records_in:,} in, {view.records_out:,} out, {view.rate:,.0f}/s, lag {lag}"
+                f"{view.records_in:,} in, {view.records_out:,} out, {view.rate:,.0f}/s, lag {lag}",
+                event,
             )
 
-    def _write(self, text: str) -> None:
-        sys.stderr.write(f"{self._view.job}: {text}\n")
-        sys.stderr.flush()
+    def _write(self, text: str, event: JobEvent) -> None:
+        level = logging.WARNING if event.kind in _WRONG else logging.INFO
+        facts = {"event": event.kind, "job": event.job, "attempt": event.attempt, "checkpoint": event.checkpoint_id}
+        self._log.log(level, text, extra={"fields": {name: value for name, value in facts.items() if value}})
 
 
 def render(view: RunView) -> RenderableType:

@@ -192,7 +192,7 @@ class Attempt:
                 return
             if self._signals.requested and not self._stop_sent:
                 self._stop_sent = True
-                log.info("stopping: waiting for a last checkpoint (a second Ctrl-C ends at once)")
+                log.debug("asking for a last checkpoint")
                 self._client.stop(context.job, context.attempt)
         deadline = time.monotonic() + DRAIN_SECONDS
         while not stage.wait(TICK_SECONDS) and time.monotonic() < deadline:
@@ -237,11 +237,11 @@ def _error_of(event: JobEvent) -> TwoPhaseCommitError:
 
 def _log_recovery(started: StartedAttempt, recovered: Recovered) -> None:
     if recovered.restored is not None:
-        log.info("attempt %d: restored checkpoint %d", started.attempt, recovered.restored.checkpoint_id)
+        log.debug("attempt %d: restored checkpoint %d", started.attempt, recovered.restored.checkpoint_id)
     for item in recovered.settled:
-        log.info("transaction %s: %s (%s)", item.committable.name, item.outcome.value, item.evidence)
+        log.debug("transaction %s: %s (%s)", item.committable.name, item.outcome.value, item.evidence)
     for name in _shown(recovered.lingering):
-        log.info("lingering transaction %s: aborted", name)
+        log.debug("lingering transaction %s: aborted", name)
 
 
 def _warn(said: str | None) -> None:

@@ -11,9 +11,13 @@ import time
 from collections.abc import Sequence
 
 from twopc.job import JobDefinition
+from twopc.logs import pass_on
 from twopc.runtime.spec import SubtaskSpec
 
 TERM_SECONDS = 5.0
+
+LAST_WORDS_SECONDS = 1.0
+"""How long the last lines of workers that have ended are waited for; what a worker forked may hold its pipe open."""
 
 SAID_WHY = 3
 """How a worker ends that has told the coordinator why; Python itself ends with 1."""
@@ -22,8 +26,9 @@ SAID_WHY = 3
 class ProcessStage:
     """One process per subtask; the first that fails fails the stage."""
 
-    def __init__(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    def __init__(self, processes: Sequence[subprocess.Popen[str]]) -> None:
         self._processes = processes
+        self._said = [pass_on(process.stdout) for process in processes if process.stdout is not None]
 
     def wait(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
@@ -58,6 +63,12 @@ class ProcessStage:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        self._await_last_words()
+
+    def _await_last_words(self) -> None:
+        deadline = time.monotonic() + LAST_WORDS_SECONDS
+        for thread in self._said:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 class ProcessHost:
@@ -71,14 +82,18 @@ class ProcessHost:
         self._stage = ProcessStage([self._start(spec) for spec in specs])
         return self._stage
 
-    def _start(self, spec: SubtaskSpec) -> subprocess.Popen[bytes]:
+    def _start(self, spec: SubtaskSpec) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-m", "twopc.worker", self._job_file, str(os.getpid())],
             stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
             start_new_session=True,
         )
         assert process.stdin is not None
-        process.stdin.write(json.dumps(spec.to_json()).encode())
+        process.stdin.write(json.dumps(spec.to_json()))
         process.stdin.close()
         return process
 

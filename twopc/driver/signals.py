@@ -13,7 +13,7 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-HEARD = "stopping, after a last checkpoint; Ctrl-C again ends at once"
+HEARD = "stopping: a last checkpoint; Ctrl-C again ends at once"
 
 
 class StopSignals:
@@ -44,7 +44,7 @@ class StopSignals:
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._requested.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self._requested.set()
-        if number == signal.SIGINT:
+        if not self._requested.is_set():
             # On a thread of its own: what was interrupted may be logging, and hold what that needs.
-            threading.Thread(target=log.warning, args=(HEARD,), name="twopc-signal", daemon=True).start()
+            threading.Thread(target=log.info, args=(HEARD,), name="twopc-signal", daemon=True).start()
+        self._requested.set()

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
-import threading
 from collections.abc import Mapping
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+
+from twopc.logs import pass_on
 
 log = logging.getLogger(__name__)
 
@@ -48,18 +48,12 @@ def start_jvm(settings: Mapping[str, str]) -> None:
 def _launch(conf: SparkConf) -> None:
     reading, writing = os.pipe()
     # It reads from the start on: a JVM that fails says why.
-    threading.Thread(target=_pass_on, args=(reading,), name="twopc-jvm-stderr", daemon=True).start()
+    pass_on(os.fdopen(reading, "r", errors="replace"), without=ALWAYS_SAID)
     try:
-        gateway = launch_gateway(conf, popen_kwargs={"stderr": writing})  # type: ignore[no-untyped-call]
+        # Standard output belongs to the answer of the command.
+        streams = {"stdout": writing, "stderr": writing}
+        gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
     finally:
         os.close(writing)
     SparkContext._gateway = gateway
     SparkContext._jvm = gateway.jvm
-
-
-def _pass_on(reading: int) -> None:
-    with os.fdopen(reading, "r", errors="replace") as lines:
-        for line in lines:
-            if line.rstrip() not in ALWAYS_SAID:
-                sys.stderr.write(line)
-                sys.stderr.flush()

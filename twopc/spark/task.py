@@ -10,6 +10,7 @@ from pyspark import BarrierTaskContext
 
 from twopc.assembly import run_subtask
 from twopc.job import JobDefinition
+from twopc.logs import configure_logging, prints_on_stderr
 from twopc.orphan import end_with_parent
 from twopc.runtime.spec import SubtaskSpec
 
@@ -26,7 +27,11 @@ def host_function(
             pass
         end_with_parent()
         index = BarrierTaskContext.get().partitionId()
-        run_subtask(definition, SubtaskSpec.from_json(specs[index]))
+        spec = SubtaskSpec.from_json(specs[index])
+        level, form = spec.settings.log_level, spec.settings.log_format
+        configure_logging(level, form, subtask=spec.subtask)
+        with prints_on_stderr(form, subtask=spec.subtask):
+            run_subtask(definition, spec)
         yield pa.RecordBatch.from_pydict({"subtask": [index]})
 
     return host
