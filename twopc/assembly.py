@@ -28,6 +28,7 @@ from twopc.state.restore import restore_state
 from twopc.state.serdes import check_serdes, write_serdes
 from twopc.state.storage import CheckpointStorage
 from twopc.state.undeclared import drop_undeclared
+from twopc.termination import TERMINATION
 from twopc.work_folder import make_work_folder, remove_of_more_subtasks, remove_work_folder
 
 log = logging.getLogger(__name__)
@@ -44,9 +45,9 @@ def run_subtask(definition: JobDefinition, spec: SubtaskSpec) -> None:
             subtask = _assemble(definition, spec, link, closing)
             closing.enter_context(collected_seldom())
             subtask.run()
-        except Fenced:
+        except (Fenced, *TERMINATION):
             raise
-        except Exception as error:
+        except BaseException as error:
             link.send(_failure(error))
             raise
 
@@ -116,7 +117,7 @@ def _restored(spec: SubtaskSpec) -> CheckpointId:
     return max((parse_snapshot_path(snapshot.state.path)[0] for snapshot in spec.snapshots), default=CheckpointId(0))
 
 
-def _failure(error: Exception) -> Failed:
+def _failure(error: BaseException) -> Failed:
     if isinstance(error, TwoPhaseCommitError):
         return Failed(type(error).__name__, str(error), error.restartable)
     return Failed(type(error).__name__, f"{type(error).__name__}: {error}", restartable=True)

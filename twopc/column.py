@@ -1,6 +1,7 @@
 """One function over one column: a plain comprehension, and when it raises, the record that it raised on.
 
 The function is never called again to find that record: user functions may have side effects, and may not fail twice.
+Whatever it raises is an error of that record, a SystemExit too; only the end of the process itself passes through.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import length_hint
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twopc.errors import UserCodeError
-from twopc.record import Row
+from twopc.termination import TERMINATION
+
+if TYPE_CHECKING:
+    from twopc.record import Row
 
 _OURS = Path(__file__).parent
 
@@ -20,7 +24,7 @@ _OURS = Path(__file__).parent
 class ColumnError(Exception):
     """A function raised on the element at `index` of a column; what it raised is `cause` and `__cause__`."""
 
-    def __init__(self, index: int, cause: Exception) -> None:
+    def __init__(self, index: int, cause: BaseException) -> None:
         super().__init__(f"element {index}: {type(cause).__name__}: {cause}")
         self.index = index
         self.cause = cause
@@ -36,8 +40,30 @@ def map_column(function: Callable[[Any], Any], column: list[Any]) -> list[Any]:
     rest = iter(column)
     try:
         return [function(element) for element in rest]
-    except Exception as error:
+    except TERMINATION:
+        raise
+    except BaseException as error:
         raise ColumnError(last_taken(column, rest), error) from error
+
+
+def coded(method: Callable[[list[Any]], list[Any]], column: list[Any], rows: Sequence[Row], doing: str) -> list[Any]:
+    """Return what a serde's column method makes of a column of these rows; raise UserCodeError where it can't."""
+    try:
+        result = method(column)
+        if len(result) != len(column):
+            raise ValueError(f"the serde returned {len(result)} elements for {len(column)}")
+    except TERMINATION:
+        raise
+    except ColumnError as error:
+        raise user_code_error(rows[error.index], doing, error.cause) from error.cause
+    except BaseException as error:
+        raise failure_at(span(rows), doing, error) from error
+    return result
+
+
+def span(rows: Sequence[Row]) -> str:
+    """Return what an error calls these rows where nobody knows which of them is at fault."""
+    return f"records {locate(rows[0])} to {locate(rows[-1])}"
 
 
 def locate(row: Row) -> str:
@@ -45,7 +71,7 @@ def locate(row: Row) -> str:
     return f"{row.topic()}[{row.partition()}]@{row.offset()}"
 
 
-def user_code_error(row: Row, what: str, cause: Exception) -> UserCodeError:
+def user_code_error(row: Row, what: str, cause: BaseException) -> UserCodeError:
     """Return the error that says which record failed, in what, and why; raise it `from` the cause.
 
     The line of the user's file is in the message, because a traceback doesn't survive the way from subtask to driver.
@@ -53,7 +79,7 @@ def user_code_error(row: Row, what: str, cause: Exception) -> UserCodeError:
     return failure_at(f"record {locate(row)}", what, cause)
 
 
-def failure_at(where: str, what: str, cause: Exception) -> UserCodeError:
+def failure_at(where: str, what: str, cause: BaseException) -> UserCodeError:
     """Return the same for records that are named otherwise, as those of a whole batch."""
     lines = [frame for frame in extract_tb(cause.__traceback__) if _OURS not in Path(frame.filename).parents]
     at = f" ({Path(lines[-1].filename).name}:{lines[-1].lineno})" if lines else ""

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from twopc.column import last_taken, user_code_error
+
 Headers = Sequence[tuple[str, bytes | None]]
 
 
@@ -101,7 +103,14 @@ class Batch:
     @property
     def headers(self) -> list[Headers | None]:
         if self._headers is None:
-            self._headers = [row.headers() for row in self.rows]
+            rest = iter(self.rows)
+            try:
+                self._headers = [row.headers() for row in rest]
+            except (SystemError, ValueError) as error:
+                row = self.rows[last_taken(self.rows, rest)]
+                # confluent-kafka fails within a failure, and a second question to the same row would crash.
+                cause = error.__cause__ or error
+                raise user_code_error(row, "reading the headers, whose names must be UTF-8,", cause) from error
         return self._headers
 
     def with_values(self, values: list[Any]) -> Batch:

@@ -15,10 +15,11 @@ from twopc.loading import load_job
 from twopc.logs import configure_logging, prints_on_stderr
 from twopc.orphan import end_with_parent
 from twopc.runtime.spec import SubtaskSpec
+from twopc.termination import Terminated
 
 
 def _on_term(_number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(143)
+    raise Terminated(143)
 
 
 def main() -> int:

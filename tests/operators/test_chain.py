@@ -22,6 +22,7 @@ from twopc.operators import (
 from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Record
 from twopc.serde import Json
+from twopc.termination import Interrupted, Terminated
 from twopc.testing.rows import InputRow, batch_of, batch_of_values
 from twopc.testing.states import DictStore
 
@@ -158,6 +159,28 @@ def test_an_exception_in_a_user_function_names_record_operator_line_and_cause(st
     assert named in message
     assert "ValueError: three is too many (test_chain.py:" in message
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize("raised", [SystemExit(0), KeyboardInterrupt(), GeneratorExit(), StopIteration()])
+@pytest.mark.parametrize("step", [Map, Filter, FlatMap, MapRecords, FilterRecords, FlatMapRecords])
+def test_what_ends_a_process_elsewhere_is_an_error_of_the_record_here(
+    step: Callable[[Any], Step], raised: BaseException
+) -> None:
+    def leave(_: Any) -> Any:
+        raise raised
+
+    with pytest.raises(UserCodeError, match=rf"record in\[0\]@0: .*{type(raised).__name__}"):
+        run(batch_of_values(1, 2), step(leave))
+
+
+@pytest.mark.parametrize("termination", [Terminated(143), Interrupted()])
+def test_the_end_of_the_process_itself_is_no_error_of_a_record(termination: BaseException) -> None:
+    def signalled(_: Any) -> Any:
+        raise termination
+
+    for step in (Map(signalled), Filter(signalled), StatefulMap(lambda _, value: signalled(value), "s", Json())):
+        with pytest.raises(type(termination)):
+            run(batch_of([InputRow(1, key_=b"k")]), step)
 
 
 def test_a_failing_function_is_not_called_a_second_time_to_find_its_record() -> None:

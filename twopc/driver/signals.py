@@ -11,6 +11,8 @@ import threading
 from types import FrameType
 from typing import Any
 
+from twopc.termination import Interrupted
+
 log = logging.getLogger(__name__)
 
 HEARD = "stopping: a last checkpoint; Ctrl-C again ends at once"
@@ -43,7 +45,7 @@ class StopSignals:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._requested.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
+            raise Interrupted
         if not self._requested.is_set():
             # On a thread of its own: what was interrupted may be logging, and hold what that needs.
             threading.Thread(target=log.info, args=(HEARD,), name="twopc-signal", daemon=True).start()

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.lifeline import Lifeline
+from twopc.kafka.refusal import Deliveries, Undelivered
 
 METADATA_TIMEOUT_SECONDS = 30.0
 ABORT_TIMEOUT_SECONDS = 5.0
@@ -25,7 +26,7 @@ class Channel:
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.topics: set[str] = set()
-        self._first_failure: TwoPhaseCommitError | None = None
+        self.deliveries = Deliveries()
         self._known: set[str] = set()
         self._lifeline = Lifeline(config)
         try:
@@ -34,14 +35,18 @@ class Channel:
             raise failure("making a producer", error_of(error)) from error
 
     def _on_delivery(self, error: KafkaError, message: Message) -> None:
-        """Called for failed records only; it must not keep the record."""
-        if self._first_failure is None:
-            self._first_failure = failure(f"delivering a record to {message.topic()}[{message.partition()}]", error)
+        """Called for failed records only."""
+        partition = message.partition()
+        self.deliveries.failed(
+            Undelivered(
+                error, str(message.topic()), -1 if partition is None else partition, message.key(), message.value()
+            )
+        )
 
     def reset(self) -> None:
         """Forget what the transaction before wrote to, and what became of it."""
         self.topics.clear()
-        self._first_failure = None
+        self.deliveries.clear()
 
     def flush(self, seconds: float) -> int:
         """Wait until every record is delivered or has failed; return how many are neither. Raise the first failure."""
@@ -97,8 +102,9 @@ class Channel:
 
     def _raise_failure(self) -> None:
         """Raise what kept the first record from being delivered, if any was."""
-        if self._first_failure is not None:
-            raise self._first_failure
+        error = self.deliveries.failure()
+        if error is not None:
+            raise error
 
     def await_broker(self, topic: str | None) -> None:
         """Return when a broker has answered under its own name. To be called before transactions are initialised.

@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
-from twopc.column import ColumnError, last_taken, user_code_error
-from twopc.errors import ConfigurationError, TwoPhaseCommitError
+from twopc.column import coded, last_taken, locate, user_code_error
+from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
 from twopc.kafka.channel import Channel
 from twopc.kafka.failures import error_of, failure
+from twopc.kafka.refusal import Written
 from twopc.kafka.wire import ControlClient
 from twopc.record import Batch, Record
 from twopc.serde import Serde
+from twopc.termination import TERMINATION
 
 FULL_QUEUE_POLL_SECONDS = 0.05
+REPORT_SECONDS = 1.0
+
+_NO_TIMESTAMP = -1
+"""What Kafka stores for none; librdkafka takes 0, and no argument, as now."""
 
 TopicOf = str | Callable[[Record], str]
 
@@ -68,8 +74,9 @@ class Output:
         channel.topics.add(topic)
         values = serialized(self._value, batch.values, batch, f"encoding a value for topic {topic}")
         keys = serialized(self._key, batch.keys, batch, f"encoding a key for topic {topic}")
-        stamps = _timestamps(batch)
+        stamps = _timestamps(batch, topic)
         headers = batch.headers
+        channel.deliveries.written(Written(topic, batch.rows, keys, values, stamps))
         rest = iter(values)
         try:
             if any(headers):
@@ -77,9 +84,10 @@ class Output:
             else:
                 _produce(channel, topic, zip(rest, keys, stamps, strict=False))
         except KafkaException as error:
-            channel.poll(0)
+            # A transaction that failed says so itself; the report of the record that spoilt it is on its way.
+            channel.poll(REPORT_SECONDS if error_of(error).code() == KafkaError._STATE else 0)
             raise _named(batch, last_taken(values, rest), failure(f"producing to {topic}", error_of(error))) from error
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError, SystemError) as error:
             row = batch.rows[last_taken(values, rest)]
             sink = f"KafkaSink(key={self._key}, value={self._value})"
             raise user_code_error(row, f"producing to topic {topic} with {sink}", error) from error
@@ -97,10 +105,21 @@ def _produce(channel: Channel, topic: str, records: Iterator[tuple[Any, Any, int
 def _produce_with_headers(channel: Channel, topic: str, records: Iterator[tuple[Any, Any, int, Any]]) -> None:
     produce = channel.producer.produce
     for value, key, stamp, headers in records:
+        checked = _checked(headers) if headers else None
         try:
-            produce(topic, value, key, -1, None, None, stamp, list(headers) if headers else None)
+            produce(topic, value, key, -1, None, None, stamp, checked)
         except BufferError:
-            _produce_when_there_is_room(channel, topic, value, key, -1, None, None, stamp, list(headers or ()))
+            _produce_when_there_is_room(channel, topic, value, key, -1, None, None, stamp, checked)
+
+
+def _checked(headers: Any) -> list[Any]:
+    """Refuse a name that would crash confluent-kafka, or be cut short by it."""
+    checked = list(headers)
+    for header in checked:
+        name = header[0] if isinstance(header, tuple) else header
+        if isinstance(name, str) and b"\0" in name.encode():
+            raise ValueError(f"the name of a header, {name!r}, has a NUL in it")
+    return checked
 
 
 def _produce_when_there_is_room(channel: Channel, *record: Any) -> None:
@@ -117,20 +136,19 @@ def _produce_when_there_is_room(channel: Channel, *record: Any) -> None:
 
 def serialized(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[Any]:
     """Return what goes to librdkafka for a column of the batch; raise UserCodeError for what can't be encoded."""
-    if serde.is_identity:
-        return column
-    try:
-        return serde.serialize_all(column)
-    except ColumnError as error:
-        raise user_code_error(batch.rows[error.index], doing, error.cause) from error.cause
+    return column if serde.is_identity else coded(serde.serialize_all, column, batch.rows, doing)
 
 
-def _timestamps(batch: Batch) -> Any:
-    """Return a column of milliseconds; librdkafka takes 0 as now."""
+def _timestamps(batch: Batch, topic: str) -> list[int]:
+    """Return a column of milliseconds. What librdkafka can't write it would replace by the time it is now."""
     stamps = batch.timestamps
-    if None not in stamps:
-        return stamps
-    return [stamp or 0 for stamp in stamps]
+    if 0 in stamps:
+        row = batch.rows[stamps.index(0)]
+        raise UserCodeError(
+            f"record {locate(row)} has the timestamp 0 (1970-01-01), which the Kafka client can't write to topic "
+            f"{topic}: give it another with map_records, as record.replace(timestamp=1), or timestamp=None for none"
+        )
+    return [_NO_TIMESTAMP if stamp is None else stamp for stamp in stamps] if None in stamps else stamps  # type: ignore[return-value]
 
 
 def _by_topic(topic_of: Callable[[Record], str], batch: Batch) -> list[tuple[str, Batch]]:
@@ -143,7 +161,9 @@ def _by_topic(topic_of: Callable[[Record], str], batch: Batch) -> list[tuple[str
             topic = topic_of(record)
             if not isinstance(topic, str):
                 raise TypeError(f"it must return the name of a topic, not {topic!r}")
-        except Exception as error:
+        except TERMINATION:
+            raise
+        except BaseException as error:
             raise user_code_error(row, "the sink's topic function", error) from error
         indices.setdefault(topic, []).append(index)
     if len(indices) == 1:

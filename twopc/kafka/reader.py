@@ -16,7 +16,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from twopc.column import ColumnError, user_code_error
+from twopc.column import coded
 from twopc.errors import ConfigurationError
 from twopc.kafka.committable import witness_metadata
 from twopc.kafka.failures import error_of, failure
@@ -208,12 +208,7 @@ class KafkaReader(SourceReader):
 
 def _column(serde: Serde, field: Callable[[Message], Any], messages: list[Message], doing: str) -> list[Any]:
     column = list(map(field, messages))
-    if serde.is_identity:
-        return column
-    try:
-        return serde.deserialize_all(column)
-    except ColumnError as error:
-        raise user_code_error(messages[error.index], doing, error.cause) from error.cause
+    return column if serde.is_identity else coded(serde.deserialize_all, column, messages, doing)
 
 
 def _is_beyond(message: Any, stops: Mapping[tuple[str, int], int]) -> bool:

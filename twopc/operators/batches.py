@@ -15,9 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from twopc.column import failure_at, locate
+from twopc.column import failure_at, span
 from twopc.operators.steps import MapBatches
 from twopc.record import Batch
+from twopc.termination import TERMINATION
 
 COLUMNS = ("key", "value", "timestamp", "row")
 
@@ -26,9 +27,10 @@ def map_batches(step: MapBatches, batch: Batch) -> Batch:
     try:
         produced = step.function(_as_arrow(step, batch))
         return _as_batch(batch, _checked(produced, len(batch)))
-    except Exception as error:
-        where = f"records {locate(batch.rows[0])} to {locate(batch.rows[-1])}"
-        raise failure_at(where, str(step), error) from error
+    except TERMINATION:
+        raise
+    except BaseException as error:
+        raise failure_at(span(batch.rows), str(step), error) from error
 
 
 def _as_arrow(step: MapBatches, batch: Batch) -> pa.RecordBatch:

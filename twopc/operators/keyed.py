@@ -22,6 +22,7 @@ from twopc.operators.steps import StatefulMap
 from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Row
 from twopc.serde import Json, Serde
+from twopc.termination import TERMINATION
 
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 """What JSON's serde takes for an integer: it comes back as it was, so it needs no coding between two calls."""
@@ -50,7 +51,9 @@ class KeyedOperator:
         try:
             for run in runs:
                 self._apply(run, rest, outputs)
-        except Exception as error:
+        except TERMINATION:
+            raise
+        except BaseException as error:
             raise ColumnError(last_taken(batch.values, rest), error) from error
         self._failed = False
         self._states.settle()

@@ -8,6 +8,7 @@ from typing import Any
 
 from twopc.column import ColumnError, last_taken, map_column
 from twopc.record import Batch
+from twopc.termination import TERMINATION
 
 
 def map_values(function: Callable[[Any], Any], batch: Batch) -> Batch:
@@ -30,7 +31,9 @@ def keep(batch: Batch, predicate: Callable[[Any], Any], column: list[Any]) -> Ba
     try:
         # The truth of the answer is asked inside as well: an array's, for one, raises.
         kept = [index for index, element in zip(count(), rest, strict=False) if predicate(element)]
-    except Exception as error:
+    except TERMINATION:
+        raise
+    except BaseException as error:
         raise ColumnError(last_taken(column, rest), error) from error
     return batch if len(kept) == len(batch) else batch.take(kept)
 
