@@ -20,7 +20,7 @@ from coordinator.membership import Membership
 from coordinator.outbox import Outbox
 from coordinator.request_queue import RequestQueue, Wanted
 from coordinator.schedule import Schedule, earliest
-from coordinator.triggering import Due, Triggering
+from coordinator.triggering import Triggering
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
@@ -115,7 +115,7 @@ class RunningAttempt:
             out.store(metadata, completion_record(metadata))
             return
         self._aborts.expire(out)
-        confirm_at = self.confirmations.due(state)
+        confirm_at = self.confirmations.due(state.newest_of_attempt)
         if may_store and confirm_at is not None and now >= confirm_at and self.confirmations.settle(state, out):
             return
         if self._aborts.failed:
@@ -126,17 +126,13 @@ class RunningAttempt:
             return
         due = self._triggering.due(state)
         if due is not None and now >= due:
-            ready = self._triggering.take(state, out.now)
-            if ready is None:
-                self._triggering.reserve(state, out)
-            else:
-                self._trigger(ready, out)
+            self._triggering.reserve(state, out)
 
     def deadline(self, state: LedgerState) -> int | None:
         """When `decide` has something to do again, if nothing arrives before."""
         if self._aborts.failed:
-            return self.confirmations.due(state)
-        confirm_at = self.confirmations.due(state)
+            return self.confirmations.due(state.newest_of_attempt)
+        confirm_at = self.confirmations.due(state.newest_of_attempt)
         return earliest((self._triggering.due(state), self._aborts.next_expiry(), confirm_at))
 
     def fence(self, reason: str, out: Outbox) -> None:
@@ -154,7 +150,13 @@ class RunningAttempt:
 
     def reserved(self, fact: CheckpointReserved, out: Outbox) -> None:
         """The id is durable: trigger."""
-        self._trigger(self._triggering.reserved(fact, out.now), out)
+        due = self._triggering.reserved(fact, out.now)
+        pending = PendingCheckpoint(due.checkpoint_id, self.number, due.wanted, self.parallelism, out.now)
+        self.in_flight.add(pending)
+        if due.wanted.kind is CheckpointKind.PERIODIC:
+            self._schedule.triggered = out.now.monotonic_ms
+        out.publish(JobEventKind.TRIGGERED, checkpoint_id=due.checkpoint_id, **due.wanted.told)
+        self.tell_all(pending.trigger, out)
 
     def completed(self, fact: CheckpointCompleted, out: Outbox) -> None:
         """The completion record exists: tell everyone."""
@@ -195,12 +197,3 @@ class RunningAttempt:
                 pass
             case _:
                 assert_never(fact)
-
-    def _trigger(self, due: Due, out: Outbox) -> None:
-        triggered = out.now.later(due.after_ms)
-        pending = PendingCheckpoint(due.checkpoint_id, self.number, due.wanted, self.parallelism, triggered)
-        self.in_flight.add(pending)
-        if due.wanted.kind is CheckpointKind.PERIODIC:
-            self._schedule.triggered = triggered.monotonic_ms
-        out.publish(JobEventKind.TRIGGERED, checkpoint_id=due.checkpoint_id, **due.wanted.told)
-        self.tell_all(pending.trigger(out.now), out)

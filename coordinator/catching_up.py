@@ -36,7 +36,7 @@ class CatchingUp:
         if state.stop is not None and state.stop.drain:
             out.send(event.session, Drain())
         for pending in self._in_flight.after(last):
-            out.send(event.session, pending.trigger(out.now))
+            out.send(event.session, pending.trigger)
 
     def answer_late(self, member: Attached, checkpoint_id: CheckpointId, state: LedgerState, out: Outbox) -> None:
         """Say again what became of a checkpoint, so that the subtask stops repeating itself."""

@@ -23,7 +23,7 @@ _DIGITS = 2
 
 @dataclass(slots=True)
 class PendingCheckpoint:
-    """The table of one triggered checkpoint. `triggered` is when it is to be taken: a moment to come, if said ahead."""
+    """The table of one triggered checkpoint."""
 
     checkpoint_id: CheckpointId
     attempt: AttemptId
@@ -41,9 +41,10 @@ class PendingCheckpoint:
     def final(self) -> bool:
         return self.kind.ends_job
 
-    def trigger(self, now: Instant) -> Trigger:
+    @property
+    def trigger(self) -> Trigger:
         """What to say to a subtask that has not heard of it."""
-        return Trigger(self.checkpoint_id, self.final, max(0, self.triggered.monotonic_ms - now.monotonic_ms))
+        return Trigger(self.checkpoint_id, self.final)
 
     @property
     def exclusive(self) -> bool:

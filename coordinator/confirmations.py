@@ -4,8 +4,7 @@ Nobody waits for a confirmation before the final checkpoint: a subtask gets no a
 free when a later checkpoint completes, and says it again to a coordinator that has forgotten. What hangs on one being
 durable is that older checkpoints may be forgotten, that a transaction of which the broker can't tell any more is not
 taken for lost, and the end of the job. So one fact holds what many subtasks said: it is stored as soon as the last of
-them has said so of the newest checkpoint, and WAIT_MS after the first else, for those that are late. Where checkpoints
-are more frequent than APART_MS it holds what was said of several; nobody who asked for one waits for that.
+them has said so of the newest checkpoint, and WAIT_MS after the first else, for those that are late.
 
 Invariants: a confirmation is told only after it is stored; where storing failed it is tried again, not before a while
 has passed, so that nobody spins on a full disk; a fact names a checkpoint that is kept, though what was said may be of
@@ -16,7 +15,6 @@ from __future__ import annotations
 
 from coordinator.commits import Commits, claimed_names
 from coordinator.outbox import Outbox
-from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.instant import Instant
 from twopc.protocol.job_events import JobEventKind
@@ -25,9 +23,6 @@ from twopc.protocol.ledger_state import LedgerState
 
 WAIT_MS = 100
 """How long what one subtask said waits for the others: shorter than what a person or a restart would notice."""
-
-APART_MS = 500
-"""How far apart two facts are at least: to store one takes 1 of the 16 ms of CPU of a frequent checkpoint."""
 
 RETRY_STORE_MS = 1_000
 """How long to wait before storing is tried again, where nothing else would ask for it soon."""
@@ -40,7 +35,6 @@ class Confirmations:
         self._commits = Commits(parallelism)
         self._said_first: int | None = None
         self._retry_at: int | None = None
-        self._stored_at: int | None = None
         self._storing = False
 
     def completed(self, checkpoint_id: CheckpointId, now: Instant) -> None:
@@ -63,14 +57,11 @@ class Confirmations:
     def everywhere(self) -> CheckpointId:
         return self._commits.everywhere
 
-    def due(self, state: LedgerState) -> int | None:
+    def due(self, newest: CheckpointId) -> int | None:
         """When to store what was said, or to try again what could not be stored; None if there is nothing."""
         if self._retry_at is not None or self._said_first is None:
             return self._retry_at
-        due = self._said_first + (0 if self._commits.said_everywhere >= state.newest_of_attempt else WAIT_MS)
-        if self._stored_at is None or state.newest is None or state.newest.record.kind is not CheckpointKind.PERIODIC:
-            return due
-        return max(due, self._stored_at + APART_MS)
+        return self._said_first + (0 if self._commits.said_everywhere >= newest else WAIT_MS)
 
     def may_store(self, now_ms: int) -> bool:
         """Whether storing may be tried (again)."""
@@ -84,11 +75,10 @@ class Confirmations:
         names = claimed_names(self._commits.claims, state.completed)
         if names:
             self._storing = True
-            confirmed = sorted(set(names.values()))
-            times = {each: at.unix_ms for each in confirmed if (at := self._commits.completed_at(each))}
-            newest_ms, now_ms = times.pop(confirmed[-1], 0), out.now.unix_ms
-            earlier = tuple(times.items())
-            out.store(CommittablesConfirmed(confirmed[-1], tuple(sorted(names)), newest_ms, now_ms, earlier))
+            newest = max(names.values())
+            completed = self._commits.completed_at(newest)
+            completed_ms = 0 if completed is None else completed.unix_ms
+            out.store(CommittablesConfirmed(newest, tuple(sorted(names)), completed_ms, out.now.unix_ms))
         else:
             self._enter(out)
         return bool(names)
@@ -97,7 +87,6 @@ class Confirmations:
         """A confirmation is durable: what subtasks said, or what the driver has settled."""
         if self._storing:
             self._storing = False
-            self._stored_at = out.now.monotonic_ms
             self._enter(out)
 
     def not_stored(self, now_ms: int) -> None:

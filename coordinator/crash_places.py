@@ -13,7 +13,7 @@ def before_storing(fact: Fact) -> None:
         case CheckpointMetadata():
             reached(CrashPoint.COORDINATOR_AFTER_ACKS, checkpoint=fact.checkpoint_id)
         case CheckpointReserved():
-            reached(CrashPoint.COORDINATOR_BEFORE_RESERVE, checkpoint=fact.ids[0])
+            reached(CrashPoint.COORDINATOR_BEFORE_RESERVE, checkpoint=fact.checkpoint_id)
         case _:
             pass
 
@@ -21,7 +21,7 @@ def before_storing(fact: Fact) -> None:
 def after_storing(fact: Fact) -> None:
     match fact:
         case CheckpointReserved():
-            reached(CrashPoint.COORDINATOR_AFTER_RESERVE, checkpoint=fact.ids[0])
+            reached(CrashPoint.COORDINATOR_AFTER_RESERVE, checkpoint=fact.checkpoint_id)
         case CheckpointMetadata():
             reached(CrashPoint.COORDINATOR_AFTER_METADATA, checkpoint=fact.checkpoint_id)
         case CheckpointCompleted():
@@ -31,7 +31,7 @@ def after_storing(fact: Fact) -> None:
 
 
 def after_sending(message: ToSubtask, *, is_last: bool) -> None:
-    """A message is on its way, the last of its kind in a decision or not; the same may follow to another subtask."""
+    """A message is on its way, the last of a decision or not; another may follow to another subtask."""
     match message:
         case Trigger():
             point = CrashPoint.COORDINATOR_AFTER_TRIGGERS if is_last else CrashPoint.COORDINATOR_IN_TRIGGERS

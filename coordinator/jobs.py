@@ -28,7 +28,6 @@ from coordinator.events import (
     PlanRequested,
     Request,
     Said,
-    Send,
     SessionId,
     StopAsked,
     Stored,
@@ -219,13 +218,12 @@ class Jobs:
             self._outlet.publish(event)
             if event.kind is JobEventKind.ACKNOWLEDGED and not decision.facts:
                 reached(CrashPoint.COORDINATOR_IN_ACKS, checkpoint=event.checkpoint_id)
-        last_of_kind = {type(each.message): each for each in decision.messages if isinstance(each, Send)}
-        for message in decision.messages:
+        for number, message in enumerate(decision.messages, start=1):
             if isinstance(message, HangUp):
                 self._outlet.hang_up(message.session)
             else:
                 self._outlet.send(message.session, message.message)
-                after_sending(message.message, is_last=message is last_of_kind[type(message.message)])
+                after_sending(message.message, is_last=number == len(decision.messages))
 
     def _store(self, job: _Job, facts: tuple[Fact, ...]) -> Event:
         try:

@@ -5,7 +5,7 @@ Derived from what the ledger holds and what the running attempt knows, and kept 
     phase      goes to     when
     IDLE       WAITING     an attempt is started
     WAITING    RUNNING     all its subtasks are attached
-    RUNNING    PENDING     a checkpoint is due, or said ahead, and its id is stored: Trigger is sent
+    RUNNING    PENDING     a checkpoint is due and its id is stored: Trigger is sent
     PENDING    RUNNING     none is in flight any more: each has its completion record (Complete is sent), or is aborted
                            (Abort is sent), or subsumed by a later one that completed first
     PENDING    COMMITTING  the same, and the last was the final one

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 
 import grpc
 
@@ -27,13 +26,13 @@ from coordinator.events import (
 from coordinator.limits import Limits
 from coordinator.loop import Loop
 from coordinator.sessions import Channel, Sessions
-from coordinator.watching import APART_SECONDS, subscription
+from coordinator.watching import subscription
 from twopc.errors import ConfigurationError, ProtocolViolation, TwoPhaseCommitError
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToSubtask
 from twopc.rpc import control_pb2 as pb
-from twopc.rpc.codec import Attach, decode_from_subtask, encode_to_subtask, said_in
+from twopc.rpc.codec import Attach, decode_from_subtask, encode_to_subtask
 from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
 from twopc.rpc.job_codec import decode_planned, decode_settings, encode_event, encode_metadata, encode_planned
 from twopc.rpc.status import Overloaded
@@ -53,7 +52,7 @@ class SubtaskService(SubtaskControlServicer):
 
     def Attach(  # noqa: N802  the name on the wire
         self, request_iterator: Iterator[pb.FromSubtask], context: grpc.ServicerContext
-    ) -> Iterator[pb.MessagesToSubtask]:
+    ) -> Iterator[pb.ToSubtask]:
         attach = _first(request_iterator, context, self._limits.attach_seconds)
         session, channel = self._sessions.open()
         context.add_callback(channel.close)
@@ -75,8 +74,8 @@ class SubtaskService(SubtaskControlServicer):
                 daemon=True,
             )
             reader.start()
-            for messages in channel.batches(0.0):
-                yield pb.MessagesToSubtask(messages=map(encode_to_subtask, messages))
+            for message in channel:
+                yield encode_to_subtask(message)
         except Exception as error:  # noqa: BLE001  the peer gets a status code, whatever it is
             abort_with(context, error)
         finally:
@@ -88,7 +87,7 @@ class SubtaskService(SubtaskControlServicer):
     ) -> None:
         in_flight = threading.Semaphore(self._limits.events_in_flight)
         try:
-            for message in chain.from_iterable(map(said_in, requests)):
+            for message in map(decode_from_subtask, requests):
                 if isinstance(message, Attach):
                     raise ProtocolViolation("a subtask attached twice on one stream")
                 if not in_flight.acquire(blocking=False):
@@ -207,7 +206,7 @@ class JobService(JobControlServicer):
         context.add_callback(channel.close)
         try:
             self._asking.ask(subscription(request.job, channel, self._sessions), context)
-            for events in channel.batches(APART_SECONDS):
+            for events in channel.batches():
                 yield pb.JobEvents(events=map(encode_event, events))
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)

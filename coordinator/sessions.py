@@ -6,7 +6,6 @@ import itertools
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
@@ -44,16 +43,14 @@ class Channel(Generic[T]):
         self._items.put(None)
 
     def __iter__(self) -> Iterator[T]:
-        for items in self.batches(0.0):
+        for items in self.batches():
             yield from items
 
-    def batches(self, apart_seconds: float) -> Iterator[list[T]]:
-        """The items in lists that are at least so far apart: one at once, then what has come in the meantime."""
-        last, ended = float("-inf"), False
+    def batches(self) -> Iterator[list[T]]:
+        """The items in lists: what has come, at once."""
+        ended = False
         while not ended:
             items = [self._items.get()]
-            time.sleep(max(0.0, last + apart_seconds - time.monotonic()))
-            last = time.monotonic()
             while items[-1] is not None and len(items) < BATCH and not self._items.empty():
                 items.append(self._items.get())
             ended = items[-1] is None

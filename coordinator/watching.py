@@ -15,9 +15,6 @@ from coordinator.loop import Loop
 from coordinator.sessions import Channel, Sessions
 from twopc.protocol.job_events import JobEvent
 
-APART_SECONDS = 0.05
-"""How far apart two messages to one who watches are at least: a message costs the same with one event or with ten."""
-
 
 def subscription(job: str, channel: Channel[JobEvent], sessions: Sessions) -> Callable[[Jobs], None]:
     """Return what the coordinator's thread does so that this channel gets the status of a job, and what follows it."""
@@ -52,7 +49,7 @@ class Watching:
                 channel.close()
         try:
             self._asking.ask_within(None, subscription(job, channel, self._sessions))
-            for events in channel.batches(APART_SECONDS):
+            for events in channel.batches():
                 yield from events
         finally:
             self._sessions.unwatch(channel)

@@ -14,7 +14,6 @@ from twopc.job import JobDefinition
 from twopc.operators import Chain
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
-from twopc.rpc.held import held_for
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import worker_tls
 from twopc.runtime.garbage import collected_seldom
@@ -62,7 +61,6 @@ def _link(spec: SubtaskSpec) -> SubtaskLink:
             subtask=spec.subtask,
             token=spec.token,
             tls=worker_tls(spec.settings),
-            hold_seconds=held_for(spec.settings.checkpoint_interval_ms),
         )
     except ConfigurationError as error:
         log.error("subtask %d can't dial the coordinator: %s", spec.subtask, error)

@@ -8,11 +8,10 @@ from types import FrameType
 
 import pytest
 
-from coordinator.confirmations import APART_MS, WAIT_MS
+from coordinator.confirmations import WAIT_MS
 from coordinator.ledger import Ledger
 from coordinator.storage import MemoryStorage, Storage
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint, snapshot, stored
-from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ledger_facts import CommittablesConfirmed
 from twopc.protocol.ledger_state import LedgerState
@@ -221,63 +220,3 @@ def test_a_summary_keeps_the_times_of_a_confirmation() -> None:
     scene.start()
     assert before[0].confirmed_ms > 0
     assert LedgerState.from_json(on_disk(scene).state.to_json()).completed == before
-
-
-SHORT = CheckpointSettings(100, 10_000)
-
-
-def frequent() -> Scene:
-    """A job with a checkpoint every 100 ms, the first of which is committed, and that is stored."""
-    scene = Scene(settings=SHORT)
-    scene.run(1)
-    scene.complete(1, parallelism=1)
-    assert "confirmed 1" in scene.told()
-    return scene
-
-
-def test_where_checkpoints_are_frequent_one_fact_holds_what_was_said_of_several() -> None:
-    scene = frequent()
-    for number in (2, 3, 4, 5):
-        scene.complete(number, parallelism=1)
-    assert [fact.names for fact in facts(scene.storage)] == [("t1-0",)]
-    scene.wait(SHORT.interval_ms)
-    assert [fact.names for fact in facts(scene.storage)] == [("t1-0",), ("t2-0", "t3-0", "t4-0", "t5-0")]
-    assert "confirmed 5" in scene.told()
-
-
-def test_when_each_of_several_was_completed_is_stored_with_them() -> None:
-    scene = frequent()
-    started = scene.clock.now().unix_ms
-    for number in (2, 3, 4, 5):
-        scene.complete(number, parallelism=1)
-    scene.wait(SHORT.interval_ms)
-    times = {each.checkpoint_id: each.completed_ms for each in on_disk(scene).state.completed}
-    assert times == {number: started + (number - 1) * SHORT.interval_ms for number in (1, 2, 3, 4, 5)}
-
-
-def test_the_coordinator_wakes_when_what_was_said_of_several_is_due() -> None:
-    scene = frequent()
-    scene.complete(2, parallelism=1)
-    scene.wait(SHORT.interval_ms)
-    scene.wait(APART_MS - 2 * SHORT.interval_ms)
-    assert "confirmed 2" in scene.told()
-
-
-def test_what_a_person_asked_for_is_confirmed_without_that_wait() -> None:
-    scene = frequent()
-    scene.ask(CheckpointKind.SAVEPOINT)
-    scene.complete(2, parallelism=1)
-    savepoint = scene.last_event("triggered").checkpoint_id
-    scene.ack(0, savepoint, "s")
-    scene.committed(0, savepoint)
-    assert scene.told()[-1] == f"confirmed {savepoint}"
-
-
-def test_the_end_of_a_job_does_not_wait_for_it_either() -> None:
-    scene = frequent()
-    scene.stop()
-    scene.complete(2, parallelism=1)
-    final = scene.last_event("triggered").checkpoint_id
-    scene.ack(0, final, "f")
-    scene.committed(0, final)
-    assert scene.told()[-1] == f"finished {final}"

@@ -52,6 +52,18 @@ def test_a_disk_that_is_full(kind: bytes, reason: FailureReason) -> None:
     assert reason_of(scene) is reason
 
 
+def test_an_id_whose_storing_failed_is_never_used_and_the_next_is_tried_an_interval_later() -> None:
+    disk = FaultyStorage()
+    scene = Scene(disk)
+    scene.run()
+    disk.is_full = lambda name, data: b"checkpoint-reserved" in data
+    scene.wait(INTERVAL)
+    assert scene.jobs.deadline() == scene.clock.now().monotonic_ms + INTERVAL
+    disk.is_full = lambda name, data: False
+    scene.wait(INTERVAL)
+    assert scene.last_event("triggered").checkpoint_id == 2
+
+
 def test_the_failure_of_a_subtask() -> None:
     scene = Scene()
     scene.run()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from coordinator.sessions import BATCH, Channel
@@ -20,22 +18,13 @@ def channel_of(*items: int) -> Channel[int]:
 def test_what_is_there_goes_out_together() -> None:
     channel = channel_of(1, 2, 3)
     channel.close()
-    assert list(channel.batches(0.0)) == [[1, 2, 3]]
+    assert list(channel.batches()) == [[1, 2, 3]]
 
 
 def test_no_more_goes_out_together_than_a_message_may_hold() -> None:
     channel = channel_of(*range(2 * BATCH + 1))
     channel.close()
-    assert [len(items) for items in channel.batches(0.0)] == [BATCH, BATCH, 1]
-
-
-def test_what_comes_while_one_waits_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    channel = channel_of(1)
-    batches = channel.batches(60.0)
-    assert next(batches) == [1]
-    channel.put(2)
-    monkeypatch.setattr(time, "sleep", lambda seconds: channel.put(3))
-    assert next(batches) == [2, 3]
+    assert [len(items) for items in channel.batches()] == [BATCH, BATCH, 1]
 
 
 def test_what_came_before_an_error_goes_out_before_it() -> None:

@@ -40,13 +40,9 @@ class ScriptedSubtask:
         token: str | None = None,
         tls: TlsFiles | None = None,
         transactions: tuple[str, ...] = (),
-        hold_seconds: float = 0.0,
     ) -> None:
         self.heard: list[ToSubtask] = []
-        index = SubtaskIndex(subtask)
-        self.link = SubtaskLink(
-            address, job=JOB, attempt=attempt, subtask=index, token=token, tls=tls, hold_seconds=hold_seconds
-        )
+        self.link = SubtaskLink(address, job=JOB, attempt=attempt, subtask=SubtaskIndex(subtask), token=token, tls=tls)
         self.answer: Callable[[ToSubtask], None] = self._answer
         self._subtask = subtask
         self._transactions = transactions

@@ -10,9 +10,8 @@ from hypothesis import given
 from tests.rpc import strategies
 from twopc.errors import ProtocolViolation
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import CheckpointId
 from twopc.protocol.job_events import JobEvent
-from twopc.protocol.messages import Committed, EndOfInput, ToCoordinator, ToSubtask
+from twopc.protocol.messages import ToCoordinator, ToSubtask
 from twopc.rpc import codec, job_codec
 from twopc.rpc import control_pb2 as pb
 
@@ -21,12 +20,6 @@ from twopc.rpc import control_pb2 as pb
 def test_what_a_subtask_says_survives_the_wire(message: ToCoordinator | codec.Attach) -> None:
     wire = codec.encode_from_subtask(message).SerializeToString()
     assert codec.decode_from_subtask(pb.FromSubtask.FromString(wire)) == message
-
-
-def test_a_message_may_say_before_it_what_was_committed() -> None:
-    wire = codec.encode_from_subtask(EndOfInput())
-    wire.committed_up_to = 7
-    assert codec.said_in(wire) == (Committed(CheckpointId(7)), EndOfInput())
 
 
 @given(strategies.to_subtask)

@@ -6,7 +6,6 @@ import queue
 import random
 import socket
 import threading
-from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -77,7 +76,6 @@ class RawStream:
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         method = self._channel.stream_stream("/twopc.rpc.SubtaskControl/Attach", *AS_THEY_ARE)
         self.call: Any = method(iter(self._outgoing.get, None), timeout=STREAM_SECONDS)
-        self._heard: deque[pb.ToSubtask] = deque()
 
     def __enter__(self) -> RawStream:
         return self
@@ -97,9 +95,7 @@ class RawStream:
         self.say(Attach(job=job, attempt=AttemptId(attempt), subtask=ONLY, pid=1, host="here"), more)
 
     def hears(self) -> pb.ToSubtask:
-        if not self._heard:
-            self._heard.extend(pb.MessagesToSubtask.FromString(next(self.call)).messages)
-        return self._heard.popleft()
+        return pb.ToSubtask.FromString(next(self.call))
 
     def triggered(self) -> int:
         """Wait for the next trigger; its checkpoint."""

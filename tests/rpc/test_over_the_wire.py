@@ -18,7 +18,6 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavai
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import (
-    Committed,
     Decline,
     EndOfInput,
     Failed,
@@ -33,10 +32,9 @@ from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import MESSAGE_BYTES_MAX
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.job_client import JobClient
-from twopc.rpc.subtask_link import SubtaskLink, _Outgoing
+from twopc.rpc.subtask_link import SubtaskLink
 
 ATTEMPT = AttemptId(1)
-put = _Outgoing.put
 Closing = Callable[[Callable[[], None]], None]
 
 
@@ -344,25 +342,3 @@ def test_an_attempt_begins_with_more_metadata_than_a_message_to_the_coordinator_
     started = client.start_attempt(JOB, SETTINGS)
     assert started.latest is not None
     assert {f"{long}0", f"{long}1"} <= {committable.name for committable in started.latest.committables}
-
-
-def test_what_was_committed_goes_with_the_next_message_or_by_itself_a_moment_later(
-    serve: Serve, closing: Closing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent: list[tuple[str | None, int]] = []
-
-    def noted(outgoing: _Outgoing, wire: pb.FromSubtask, before: Committed | None = None) -> None:
-        sent.append((wire.WhichOneof("body"), before.checkpoint_id if before else 0))
-        put(outgoing, wire, before)
-
-    monkeypatch.setattr(_Outgoing, "put", noted)
-    _, address, client = serve()
-    with Watcher(client) as watcher:
-        attempt = client.start_attempt(JOB, replace(SETTINGS, parallelism=1, checkpoint_interval_ms=1_000)).attempt
-        subtask = ScriptedSubtask(address, attempt, 0, hold_seconds=0.1)
-        closing(subtask.close)
-        eventually(lambda: bool(watcher.told("committed")), "it is told, with nothing else to say")
-        subtask.link.send(Committed(CheckpointId(1)))
-        subtask.link.send(EndOfInput())
-        eventually(lambda: bool(watcher.told("end-of-input")), "the message with it is heard")
-    assert sent[:4] == [("attach", 0), ("ack", 0), ("committed", 0), ("end_of_input", 1)]

@@ -14,10 +14,6 @@ from twopc.protocol.planned_starts import StartsPlanned
 MOST_CONCURRENT = 10
 """A subtask has two dozen transactional producers at most, and each checkpoint in flight may hold two of them."""
 
-FREQUENT_MS = 250
-"""Checkpoints that are at most so far apart are frequent: a message costs both sides more than what it says, so that
-what may wait for company does."""
-
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:

@@ -56,7 +56,7 @@ class CompletedCheckpoint:
         news = self.outstanding & names
         if not news:
             return self
-        known_ms = fact.completed_at(self.checkpoint_id) or self.completed_ms
+        known_ms = fact.completed_ms if fact.checkpoint_id == self.checkpoint_id else self.completed_ms
         return CompletedCheckpoint(self.record, self.confirmed | news, self.losses, known_ms, fact.confirmed_ms)
 
     def settle(self, loss: LossSettled) -> CompletedCheckpoint:

@@ -13,7 +13,3 @@ class Instant(NamedTuple):
 
     monotonic_ms: int
     unix_ms: int
-
-    def later(self, milliseconds: int) -> Instant:
-        """Return the moment that comes so much later."""
-        return Instant(self.monotonic_ms + milliseconds, self.unix_ms + milliseconds)

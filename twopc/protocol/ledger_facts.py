@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import StartsPlanned
 
 METADATA_KIND = CheckpointMetadata.KIND
@@ -17,10 +17,7 @@ METADATA_KIND = CheckpointMetadata.KIND
 
 @dataclass(frozen=True, slots=True)
 class CheckpointReserved:
-    """This id is taken, and all below it, whatever becomes of them. The `forgotten` checkpoints are no longer kept.
-
-    Those from `first` on, or this one alone where that is 0, are for checkpoints that are to be triggered.
-    """
+    """This id is taken, and all below it, whatever becomes of them. The `forgotten` checkpoints are no longer kept."""
 
     KIND: ClassVar[str] = "checkpoint-reserved"
 
@@ -28,12 +25,6 @@ class CheckpointReserved:
     attempt: AttemptId
     kind: CheckpointKind
     forgotten: tuple[CheckpointId, ...] = ()
-    first: CheckpointId = NO_CHECKPOINT
-
-    @property
-    def ids(self) -> range:
-        """The ids that are to be used, in this order."""
-        return range(self.first or self.checkpoint_id, self.checkpoint_id + 1)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -41,7 +32,6 @@ class CheckpointReserved:
             "attempt": self.attempt,
             "kind": self.kind,
             "forgotten": list(self.forgotten),
-            "first": self.first,
         }
 
     @classmethod
@@ -51,7 +41,6 @@ class CheckpointReserved:
             attempt=AttemptId(int(body["attempt"])),
             kind=CheckpointKind(body["kind"]),
             forgotten=tuple(CheckpointId(int(forgotten)) for forgotten in body["forgotten"]),
-            first=CheckpointId(int(body.get("first", NO_CHECKPOINT))),
         )
 
 
@@ -107,8 +96,7 @@ class CommittablesConfirmed:
     """The transactions with these names, of this checkpoint or of earlier ones, are committed.
 
     Times are Unix milliseconds, for people, and 0 where they are not known: when this checkpoint was completed, so that
-    subtasks were told to commit, and when the coordinator stored that they have; `earlier` has when each of the earlier
-    ones was completed.
+    subtasks were told to commit, and when the coordinator stored that they have.
     """
 
     KIND: ClassVar[str] = "committables-confirmed"
@@ -117,11 +105,6 @@ class CommittablesConfirmed:
     names: tuple[str, ...]
     completed_ms: int = 0
     confirmed_ms: int = 0
-    earlier: tuple[tuple[CheckpointId, int], ...] = ()
-
-    def completed_at(self, checkpoint_id: CheckpointId) -> int:
-        """When this one was completed, as far as is said here, else 0."""
-        return self.completed_ms if checkpoint_id == self.checkpoint_id else dict(self.earlier).get(checkpoint_id, 0)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -129,7 +112,6 @@ class CommittablesConfirmed:
             "names": list(self.names),
             "completed_ms": self.completed_ms,
             "confirmed_ms": self.confirmed_ms,
-            "earlier": [list(pair) for pair in self.earlier],
         }
 
     @classmethod
@@ -139,7 +121,6 @@ class CommittablesConfirmed:
             names=tuple(str(name) for name in body["names"]),
             completed_ms=int(body.get("completed_ms", 0)),
             confirmed_ms=int(body.get("confirmed_ms", 0)),
-            earlier=tuple((CheckpointId(int(each)), int(at)) for each, at in body.get("earlier", ())),
         )
 
 

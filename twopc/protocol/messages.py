@@ -21,14 +21,10 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """Take this checkpoint, but not before `after_ms` milliseconds have passed since this was heard.
-
-    After a `final` one, read nothing more.
-    """
+    """Take this checkpoint. After a `final` one, read nothing more."""
 
     checkpoint_id: CheckpointId
     final: bool = False
-    after_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,12 +90,6 @@ def encode_from_subtask(message: ToCoordinator | Attach) -> pb.FromSubtask:
             assert_never(message)
 
 
-def said_in(wire: pb.FromSubtask) -> tuple[ToCoordinator | Attach, ...]:
-    """Return all that a message of a subtask says, in its order."""
-    body = decode_from_subtask(wire)
-    return (Committed(CheckpointId(wire.committed_up_to)), body) if wire.committed_up_to else (body,)
-
-
 def decode_from_subtask(wire: pb.FromSubtask) -> ToCoordinator | Attach:
     match wire.WhichOneof("body"):
         case "attach":
@@ -131,9 +125,7 @@ def decode_from_subtask(wire: pb.FromSubtask) -> ToCoordinator | Attach:
 def encode_to_subtask(message: ToSubtask) -> pb.ToSubtask:
     match message:
         case Trigger():
-            return pb.ToSubtask(
-                trigger=pb.Trigger(checkpoint_id=message.checkpoint_id, final=message.final, after_ms=message.after_ms)
-            )
+            return pb.ToSubtask(trigger=pb.Trigger(checkpoint_id=message.checkpoint_id, final=message.final))
         case Complete():
             return pb.ToSubtask(complete=pb.Complete(checkpoint_id=message.checkpoint_id))
         case Abort():
@@ -153,7 +145,7 @@ def encode_to_subtask(message: ToSubtask) -> pb.ToSubtask:
 def decode_to_subtask(wire: pb.ToSubtask) -> ToSubtask:
     match wire.WhichOneof("body"):
         case "trigger":
-            return Trigger(CheckpointId(wire.trigger.checkpoint_id), wire.trigger.final, wire.trigger.after_ms)
+            return Trigger(CheckpointId(wire.trigger.checkpoint_id), wire.trigger.final)
         case "complete":
             return Complete(CheckpointId(wire.complete.checkpoint_id))
         case "abort":

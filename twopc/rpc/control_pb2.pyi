@@ -83,7 +83,7 @@ class Progress(_message.Message):
     def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FromSubtask(_message.Message):
-    __slots__ = ("attach", "ack", "decline", "committed", "end_of_input", "failed", "progress", "committed_up_to")
+    __slots__ = ("attach", "ack", "decline", "committed", "end_of_input", "failed", "progress")
     ATTACH_FIELD_NUMBER: _ClassVar[int]
     ACK_FIELD_NUMBER: _ClassVar[int]
     DECLINE_FIELD_NUMBER: _ClassVar[int]
@@ -91,7 +91,6 @@ class FromSubtask(_message.Message):
     END_OF_INPUT_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
-    COMMITTED_UP_TO_FIELD_NUMBER: _ClassVar[int]
     attach: Attach
     ack: Ack
     decline: Decline
@@ -99,18 +98,15 @@ class FromSubtask(_message.Message):
     end_of_input: EndOfInput
     failed: Failed
     progress: Progress
-    committed_up_to: int
-    def __init__(self, attach: _Optional[_Union[Attach, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., decline: _Optional[_Union[Decline, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., end_of_input: _Optional[_Union[EndOfInput, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., committed_up_to: _Optional[int] = ...) -> None: ...
+    def __init__(self, attach: _Optional[_Union[Attach, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., decline: _Optional[_Union[Decline, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., end_of_input: _Optional[_Union[EndOfInput, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
 
 class Trigger(_message.Message):
-    __slots__ = ("checkpoint_id", "final", "after_ms")
+    __slots__ = ("checkpoint_id", "final")
     CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
-    AFTER_MS_FIELD_NUMBER: _ClassVar[int]
     checkpoint_id: int
     final: bool
-    after_ms: int
-    def __init__(self, checkpoint_id: _Optional[int] = ..., final: _Optional[bool] = ..., after_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, checkpoint_id: _Optional[int] = ..., final: _Optional[bool] = ...) -> None: ...
 
 class Complete(_message.Message):
     __slots__ = ("checkpoint_id",)
@@ -161,12 +157,6 @@ class ToSubtask(_message.Message):
     welcome: Welcome
     drain: Drain
     def __init__(self, trigger: _Optional[_Union[Trigger, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., fenced_off: _Optional[_Union[FencedOff, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., drain: _Optional[_Union[Drain, _Mapping]] = ...) -> None: ...
-
-class MessagesToSubtask(_message.Message):
-    __slots__ = ("messages",)
-    MESSAGES_FIELD_NUMBER: _ClassVar[int]
-    messages: _containers.RepeatedCompositeFieldContainer[ToSubtask]
-    def __init__(self, messages: _Optional[_Iterable[_Union[ToSubtask, _Mapping]]] = ...) -> None: ...
 
 class CheckpointSettings(_message.Message):
     __slots__ = ("interval_ms", "timeout_ms", "min_pause_ms", "max_concurrent", "tolerable_failures", "retained")

@@ -39,7 +39,7 @@ class SubtaskControlStub:
         self.Attach = channel.stream_stream(
                 '/twopc.rpc.SubtaskControl/Attach',
                 request_serializer=twopc_dot_rpc_dot_control__pb2.FromSubtask.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.MessagesToSubtask.FromString,
+                response_deserializer=twopc_dot_rpc_dot_control__pb2.ToSubtask.FromString,
                 _registered_method=True)
 
 
@@ -60,7 +60,7 @@ def add_SubtaskControlServicer_to_server(servicer, server):
             'Attach': grpc.stream_stream_rpc_method_handler(
                     servicer.Attach,
                     request_deserializer=twopc_dot_rpc_dot_control__pb2.FromSubtask.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.MessagesToSubtask.SerializeToString,
+                    response_serializer=twopc_dot_rpc_dot_control__pb2.ToSubtask.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -91,7 +91,7 @@ class SubtaskControl:
             target,
             '/twopc.rpc.SubtaskControl/Attach',
             twopc_dot_rpc_dot_control__pb2.FromSubtask.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.MessagesToSubtask.FromString,
+            twopc_dot_rpc_dot_control__pb2.ToSubtask.FromString,
             options,
             channel_credentials,
             insecure,

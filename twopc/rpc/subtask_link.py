@@ -15,20 +15,19 @@ import random
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 
 import grpc
 
 from twopc.errors import Unavailable
 from twopc.protocol.ids import AttemptId, SubtaskIndex
-from twopc.protocol.messages import Committed, FencedOff, Finish, ToCoordinator, ToSubtask
+from twopc.protocol.messages import FencedOff, Finish, ToCoordinator, ToSubtask
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.codec import Attach, decode_to_subtask, encode_from_subtask
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.fitting import fitting
-from twopc.rpc.held import Held
-from twopc.rpc.inbox import Inbox
 from twopc.rpc.link_memory import LinkMemory
 from twopc.rpc.tls import TlsFiles
 
@@ -56,10 +55,7 @@ class _Outgoing:
     def __init__(self) -> None:
         self._messages: queue.SimpleQueue[pb.FromSubtask | None] = queue.SimpleQueue()
 
-    def put(self, wire: pb.FromSubtask, before: Committed | None = None) -> None:
-        """Send a message, and in the same one what is said before it."""
-        if before is not None:
-            wire.committed_up_to = before.checkpoint_id
+    def put(self, wire: pb.FromSubtask) -> None:
         self._messages.put(wire)
 
     def end(self) -> None:
@@ -81,7 +77,6 @@ class SubtaskLink:
         subtask: SubtaskIndex,
         token: str | None = None,
         tls: TlsFiles | None = None,
-        hold_seconds: float = 0.0,
     ) -> None:
         self._job = job
         self._attempt = attempt
@@ -90,9 +85,8 @@ class SubtaskLink:
         self._channel = open_channel(address, tls)
         self._stub = SubtaskControlStub(self._channel)  # type: ignore[no-untyped-call]
         self._memory = LinkMemory()
-        self._held = Held(hold_seconds)
         self._changed = threading.Condition()
-        self._inbox = Inbox()
+        self._inbox: deque[ToSubtask] = deque()
         self._outgoing: _Outgoing | None = None
         self._closing = threading.Event()
         self._close_by = float("inf")
@@ -104,17 +98,17 @@ class SubtaskLink:
         message, wire = fitting(message)
         with self._changed:
             self._memory.said(message)
-            if self._outgoing is not None and not self._held.hold(message):
-                self._outgoing.put(wire, self._held.take())
+            if self._outgoing is not None:
+                self._outgoing.put(wire)
 
     def receive(self, timeout: float) -> list[ToSubtask]:
         """Return what has come, at once if there is something, else after at most `timeout` seconds."""
         with self._changed:
-            if self._held.is_due:
-                self._say_what_is_held()
-            if timeout > 0 and (empty_for := self._inbox.empty_for(time.monotonic())) > 0:
-                self._changed.wait(min(timeout, empty_for))
-            return self._inbox.take(time.monotonic())
+            if not self._inbox and timeout > 0:
+                self._changed.wait(timeout)
+            messages = list(self._inbox)
+            self._inbox.clear()
+        return messages
 
     def await_welcome(self, timeout: float) -> None:
         """Return when the coordinator has accepted this subtask; what else came stays to be received.
@@ -134,17 +128,11 @@ class SubtaskLink:
         with self._changed:
             self._close_by = time.monotonic() + CLOSE_SECONDS
             self._closing.set()
-            self._say_what_is_held()
             if self._outgoing is not None:
                 self._outgoing.end()
         self._thread.join(CLOSE_SECONDS)
         self._channel.close()
         self._thread.join(CLOSE_SECONDS)
-
-    def _say_what_is_held(self) -> None:
-        held = self._held.take()
-        if held is not None and self._outgoing is not None:
-            self._outgoing.put(encode_from_subtask(held))
 
     def _run(self) -> None:
         shortest, longest = BACK_OFF_SECONDS
@@ -168,9 +156,9 @@ class SubtaskLink:
         heard = False
         outgoing = self._open()
         try:
-            for together in self._stub.Attach(iter(outgoing), metadata=self._metadata):
+            for wire in self._stub.Attach(iter(outgoing), metadata=self._metadata):
                 heard = True
-                if self._heard(tuple(map(decode_to_subtask, together.messages))):
+                if self._heard(decode_to_subtask(wire)):
                     return heard, True
             return heard, self._closing.is_set()
         except grpc.RpcError as error:
@@ -196,8 +184,6 @@ class SubtaskLink:
                 end_of_input=self._memory.end_of_input,
             )
             outgoing.put(encode_from_subtask(attach))
-            # What was held is among them.
-            self._held.take()
             for message in self._memory.repeat():
                 outgoing.put(encode_from_subtask(message))
             if self._closing.is_set():
@@ -205,20 +191,17 @@ class SubtaskLink:
             self._outgoing = outgoing
         return outgoing
 
-    def _heard(self, messages: tuple[ToSubtask, ...]) -> bool:
-        """Hand messages to the subtask; return whether the last one is among them."""
-        now = time.monotonic()
+    def _heard(self, message: ToSubtask) -> bool:
+        """Hand a message to the subtask; return whether it is the last one."""
         with self._changed:
-            for message in messages:
-                self._memory.heard(message)
-                self._held.heard(message)
-                self._inbox.put(message, now)
+            self._memory.heard(message)
+            self._inbox.append(message)
             self._changed.notify_all()
-        return any(isinstance(message, Finish | FencedOff) for message in messages)
+        return isinstance(message, Finish | FencedOff)
 
     def _broken(self, error: grpc.RpcError) -> bool:
         code, details = error.code(), error.details() or ""
         if code in _REFUSALS:
-            return self._heard((FencedOff(f"the coordinator refused subtask {self._subtask}: {details}"),))
+            return self._heard(FencedOff(f"the coordinator refused subtask {self._subtask}: {details}"))
         log.debug("subtask %d: the stream to the coordinator broke (%s: %s)", self._subtask, code.name, details)
         return False

@@ -66,10 +66,6 @@ def test_the_seeds_heal_losses() -> None:
     assert played(LOSSES).coverage["healed a loss"] > 0
 
 
-def test_the_seeds_trigger_ahead() -> None:
-    assert played(NO_LOSS).coverage["triggered ahead"] > 0
-
-
 def test_nothing_is_said_to_be_lost_where_no_transaction_expires() -> None:
     assert played(NO_LOSS).lost == 0
 

@@ -13,8 +13,7 @@ from typing import Protocol
 from coordinator.events import Attached, Detached, Said, SessionId
 from coordinator.jobs import Jobs
 from twopc.protocol.ids import AttemptId, SubtaskIndex
-from twopc.protocol.messages import Ack, FencedOff, Finish, Progress, ToCoordinator, ToSubtask, Trigger
-from twopc.rpc.inbox import Inbox
+from twopc.protocol.messages import Ack, FencedOff, Finish, Progress, ToCoordinator, ToSubtask
 from twopc.rpc.link_memory import LinkMemory
 from twopc.testing.simulation.process import Lane
 from twopc.testing.simulation.world import World
@@ -149,7 +148,7 @@ class SimLink:
         self._on_message = on_message
         self._memory = LinkMemory()
         self._stream: Stream | None = None
-        self._inbox = Inbox()
+        self._inbox: deque[ToSubtask] = deque()
         self._closed = False
         self.redial()
 
@@ -167,7 +166,9 @@ class SimLink:
             self.broken(stream)
 
     def receive(self, timeout: float) -> list[ToSubtask]:
-        return self._inbox.take(self._world.now_ms / 1000)
+        messages = list(self._inbox)
+        self._inbox.clear()
+        return messages
 
     def welcomed(self) -> bool:
         """Whether the coordinator has accepted this subtask; raise Fenced if it has turned it away."""
@@ -196,12 +197,8 @@ class SimLink:
             self._closed = True
 
     def _put(self, message: ToSubtask) -> None:
-        self._inbox.put(message, self._world.now_ms / 1000)
-        if isinstance(message, Trigger) and message.after_ms:
-            self._world.coverage["triggered ahead"] += 1
-            self._world.after(message.after_ms, self._on_message, self.lane)
-        else:
-            self._on_message()
+        self._inbox.append(message)
+        self._on_message()
 
     def broken(self, stream: Stream) -> None:
         """This stream is no more; another is opened after a while."""
