@@ -156,6 +156,7 @@ def test_help_lists_every_command() -> None:
         "state",
         "coordinator",
         "verify",
+        "topics",
         "produce",
         "bench",
         "broker",

@@ -18,6 +18,7 @@ from twopc.drill.paced import PacedSource, paced_job, without_access, write_pace
 from twopc.drill.restore import RestorePlan
 from twopc.drill.scratch import PREFIX, Names, parts_of, scratch_job, write_job_file
 from twopc.errors import Unavailable
+from twopc.kafka.cluster import Cluster as VerifiedCluster
 from twopc.loading import load_job
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.testing.topics import produce
@@ -25,7 +26,6 @@ from twopc.verify.load import LoadPlan
 from twopc.verify.plan import plan_of
 from twopc.verify.producing import check
 from twopc.verify.producing import produce as write_load
-from twopc.verify.topics import Cluster as VerifiedCluster
 
 PASSWORD = "canary-password"
 ACCESS = {"security.protocol": "SASL_PLAINTEXT", "sasl.username": "orders", "sasl.password": PASSWORD}
@@ -56,7 +56,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Opened(config)
 
     monkeypatch.setattr("twopc.loading._folders", set())
-    for name in ("drill.broker.AdminClient", "drill.broker.Consumer", "drill.broker.KafkaReader"):
+    for name in ("drill.broker.AdminClient", "kafka.topic_reader.Consumer", "drill.broker.KafkaReader"):
         monkeypatch.setattr(f"twopc.{name}", opened)
     for name in ("bench.load.Producer", "testing.topics.Producer", "verify.producing.Producer"):
         monkeypatch.setattr(f"twopc.{name}", opened)
@@ -76,8 +76,6 @@ def cluster() -> Cluster:
 @pytest.mark.parametrize(
     "act",
     [
-        pytest.param(lambda: cluster().create_topic(f"{PREFIX}out", 1), id="create a topic"),
-        pytest.param(lambda: cluster().delete_topic(f"{PREFIX}out"), id="delete a topic"),
         pytest.param(lambda: cluster().delete_group(f"{PREFIX}group"), id="delete a group"),
         pytest.param(lambda: cluster().log_ends([PLACE]), id="ask for an end"),
         pytest.param(lambda: list(cluster().read({PLACE: Position(0)}, {PLACE: Position(1)})), id="read"),
@@ -95,27 +93,17 @@ def test_whatever_a_drill_opens_gets_at_the_brokers_as_the_job_does(act: Callabl
     assert config.items() >= {**ACCESS, "bootstrap.servers": "there:1"}.items()
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
-        pytest.param(lambda: cluster().create_topic(f"{PREFIX}out", 1), id="create"),
-        pytest.param(lambda: cluster().delete_topic(f"{PREFIX}out"), id="delete"),
-    ],
-)
-def test_brokers_that_do_not_answer_are_named_in_words(
-    act: Callable[[], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_brokers_that_do_not_answer_are_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = MagicMock()
-    for ask in (silent.create_topics, silent.delete_topics):
-        ask.return_value.__getitem__.return_value.result.side_effect = TimeoutError()
+    silent.delete_consumer_groups.return_value.__getitem__.return_value.result.side_effect = TimeoutError()
     monkeypatch.setattr("twopc.drill.broker.AdminClient", lambda config: silent)
     with pytest.raises(Unavailable, match="no answer from"):
-        act()
+        cluster().delete_group(f"{PREFIX}group")
 
 
 def test_what_a_drill_asks_itself_it_asks_with_the_same_login(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr("twopc.drill.broker.ControlClient", lambda servers, config: asked.append(config))
+    monkeypatch.setattr("twopc.drill.broker.TopicClient", lambda servers, config: asked.append(config))
     cluster()
     assert asked == [OURS]
 
@@ -157,7 +145,7 @@ def test_a_load_is_written_and_checked_with_the_same_login(
     def asked(servers: str, config: dict[str, Any]) -> None:
         raise Opened(config)
 
-    monkeypatch.setattr("twopc.verify.topics.ControlClient", asked)
+    monkeypatch.setattr("twopc.kafka.cluster.TopicClient", asked)
     with pytest.raises(Opened) as opened:
         act(LoadPlan(topic="t", records=1), VerifiedCluster("s:1", ACCESS))
     assert opened.value.args[0] == OURS

@@ -52,7 +52,7 @@ class Reader:
 def read(monkeypatch: pytest.MonkeyPatch, *most: int) -> list[Any]:
     """What is read where the first reader, the second, and so on hand over so often and then get stuck."""
     patience = list(most)
-    monkeypatch.setattr("twopc.drill.broker.ControlClient", lambda *_: None)
+    monkeypatch.setattr("twopc.drill.broker.TopicClient", lambda *_: None)
     monkeypatch.setattr("twopc.drill.broker._STALL_SECONDS", 0.01)
     monkeypatch.setattr("twopc.drill.broker.KafkaReader", lambda _, __, ___, splits: Reader(splits, patience.pop(0)))
     return list(Cluster("there:1", {}).read({PLACE: 0, OTHER: 0}, ENDS))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import KafkaException
 
+from twopc.errors import ConfigurationError
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, delete_topic, produce, read_topic
 
@@ -52,5 +52,5 @@ def test_a_deleted_topic_can_be_created_again_empty(broker: Broker, topic: Calla
 
 
 def test_a_topic_that_is_not_there_is_not_made_by_reading_it(broker: Broker, topic: Callable[[], str]) -> None:
-    with pytest.raises(KafkaException, match="UNKNOWN_TOPIC_OR_PART"):
+    with pytest.raises(ConfigurationError, match="there is no topic"):
         read_topic(broker.bootstrap_servers, topic())

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from contextlib import closing
 
 from twopc.errors import Unavailable
+from twopc.kafka.cluster import Cluster
+from twopc.kafka.topic_reader import follow
+from twopc.protocol.ids import Position, TopicPartition
+from twopc.record import Batch
 
-BATCH = 2_000
 POLL_SECONDS = 0.02
 STALL_SECONDS = 60.0
+
+TUNING = {"fetch.min.bytes": 1, "fetch.wait.max.ms": 10}
+"""What is visible is to be seen at once."""
 
 
 class OutputReader:
@@ -23,18 +28,8 @@ class OutputReader:
     def __init__(self, servers: str, topic: str, partitions: int) -> None:
         self.stamps_ms: list[int] = []
         self.latencies_ms: list[float] = []
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": "twopc-bench-reader",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "error",
-                "isolation.level": "read_committed",
-                "fetch.queue.backoff.ms": 5,
-                "fetch.wait.max.ms": 10,
-            }
-        )
-        self._consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+        starts = {TopicPartition(topic, number): Position(0) for number in range(partitions)}
+        self._batches = follow(Cluster(servers, TUNING), starts, poll_seconds=POLL_SECONDS)
         self._ended = threading.Event()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="twopc-bench-reader", daemon=True)
@@ -59,20 +54,17 @@ class OutputReader:
 
     def _run(self) -> None:
         try:
-            while not self._ended.is_set():
-                self._take(self._consumer.consume(BATCH, POLL_SECONDS))
+            with closing(self._batches) as batches:
+                for batch in batches:
+                    if batch is not None:
+                        self._take(batch)
+                    if self._ended.is_set():
+                        return
         except Exception as error:  # noqa: BLE001 - raised again by finish()
             self._failure = error
-        finally:
-            self._consumer.close()
 
-    def _take(self, messages: list[Message]) -> None:
+    def _take(self, batch: Batch) -> None:
         now = time.time() * 1000
-        for message in messages:
-            error = message.error()
-            if error is None:
-                stamp = message.timestamp()[1]
-                self.stamps_ms.append(stamp)
-                self.latencies_ms.append(now - stamp)
-            elif not error.retriable():
-                raise KafkaException(error)
+        stamps = [row.timestamp()[1] for row in batch.rows]
+        self.latencies_ms.extend(now - stamp for stamp in stamps)
+        self.stamps_ms.extend(stamps)

@@ -31,6 +31,7 @@ _COMMANDS = {
     "state": "twopc.cli.state",
     "coordinator": "twopc.cli.coordinator",
     "verify": "twopc.cli.verify",
+    "topics": "twopc.cli.topics",
     "produce": "twopc.cli.produce",
     "bench": "twopc.cli.bench",
     "broker": "twopc.cli.broker",

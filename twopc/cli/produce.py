@@ -17,11 +17,11 @@ from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
 from twopc.cli.output import Output, OutputOption
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
+from twopc.kafka.cluster import Cluster
 from twopc.verify.load import LoadPlan
 from twopc.verify.producing import Produced, check
 from twopc.verify.producing import produce as write_load
 from twopc.verify.report import verdict_as_json
-from twopc.verify.topics import Cluster
 
 BROKEN = 1
 INTERRUPTED = 130

@@ -10,19 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from twopc.drill.judging import Ranges
 from twopc.drill.scratch import PREFIX
-from twopc.errors import ConfigurationError, Unavailable
+from twopc.errors import Unavailable
+from twopc.kafka import cluster as brokers
 from twopc.kafka.client_config import access_of, admin_config, consumer_config
-from twopc.kafka.failures import error_of, failure
+from twopc.kafka.failures import error_of
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.source import BYTES
-from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
+from twopc.kafka.topic_reader import high_watermarks
+from twopc.kafka.topics import TopicClient
+from twopc.kafka.wire import EARLIEST, LATEST, TopicInfo
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Batch, Row
 from twopc.source import SourceReader, Split
@@ -43,8 +44,8 @@ class Cluster:
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any]) -> None:
         self.access = access_of(properties)
-        self._config = {**self.access, "bootstrap.servers": bootstrap_servers}
-        self.control = ControlClient(bootstrap_servers, admin_config(self.access))
+        self._servers = bootstrap_servers
+        self.control = TopicClient(bootstrap_servers, admin_config(self.access))
 
     def close(self) -> None:
         self.control.close()
@@ -66,44 +67,23 @@ class Cluster:
 
     def log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
         """Where the log of each partition ends, with what an open transaction hides."""
-        consumer = Consumer({**self._config, "group.id": READER_GROUP, "isolation.level": "read_uncommitted"})
-        try:
-            return {each: Position(self._log_end(consumer, each)) for each in partitions}
-        except KafkaException as error:
-            raise failure("asking for the end of a topic", error_of(error)) from error
-        finally:
-            consumer.close()
+        return high_watermarks(brokers.Cluster(self._servers, self.access), partitions)
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """Create a scratch topic, and return when every partition has a leader."""
         assert topic.startswith(PREFIX), "a drill creates scratch topics only"
-        admin = AdminClient(self._config)
-        try:
-            admin.create_topics([NewTopic(topic, num_partitions=partitions)])[topic].result(_TIMEOUT_SECONDS)
-        except KafkaException as error:
-            raise ConfigurationError(f"the scratch topic {topic} can't be created: {error}") from error
-        except TimeoutError as error:
-            raise Unavailable(
-                f"the scratch topic {topic} can't be created: no answer from {self._config['bootstrap.servers']} in "
-                f"{_TIMEOUT_SECONDS:.0f} s"
-            ) from error
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
-        while self._leaders(admin, topic) < partitions:
-            if time.monotonic() > deadline:
-                raise Unavailable(f"the scratch topic {topic} has no leaders after {_TIMEOUT_SECONDS:.0f} s")
-            time.sleep(0.02)
+        self.control.create_topic(topic, partitions)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a scratch topic; one that is not there is fine."""
         assert topic.startswith(PREFIX), "a drill deletes scratch topics only"
-        admin = AdminClient(self._config)
-        with _tolerating(KafkaError.UNKNOWN_TOPIC_OR_PART):
-            admin.delete_topics([topic])[topic].result(_TIMEOUT_SECONDS)
+        if self.control.topics([topic]):
+            self.control.delete_topic(topic)
 
     def delete_group(self, group: str) -> None:
         """Delete a scratch consumer group; one that is not there is fine."""
         assert group.startswith(PREFIX), "a drill deletes scratch groups only"
-        admin = AdminClient(self._config)
+        admin = AdminClient({**self.access, "bootstrap.servers": self._servers})
         with _tolerating(KafkaError.GROUP_ID_NOT_FOUND):
             admin.delete_consumer_groups([group])[group].result(_TIMEOUT_SECONDS)
 
@@ -135,17 +115,8 @@ class Cluster:
 
     def _reader(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> SourceReader:
         splits = [Split(each, "", Position(starts[each]), Position(end)) for each, end in sorted(ends.items())]
-        config = consumer_config(self._config["bootstrap.servers"], READER_GROUP, self.access)
+        config = consumer_config(self._servers, READER_GROUP, self.access)
         return KafkaReader(config, BYTES, BYTES, splits)
-
-    @staticmethod
-    def _log_end(consumer: Consumer, partition: TopicPartition) -> int:
-        _, high = consumer.get_watermark_offsets(KafkaPartition(*partition), timeout=_TIMEOUT_SECONDS)
-        return high
-
-    def _leaders(self, admin: AdminClient, topic: str) -> int:
-        known = admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
-        return sum(1 for partition in known.partitions.values() if partition.leader >= 0 and partition.error is None)
 
 
 def batches(reader: SourceReader) -> Iterator[Batch]:

@@ -1,6 +1,6 @@
 """What librdkafka can't ask of a broker, asked through kafka-python.
 
-Only this module, `connection`, `leaders` and `direct` import that.
+Only this module, `connection`, `leaders`, `topics` and `direct` import that.
 
 Invariants:
 

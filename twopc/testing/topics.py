@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka import Producer
 
 from twopc.errors import Unavailable
-from twopc.kafka.ending import await_markers
-from twopc.kafka.wire import ControlClient
+from twopc.kafka.cluster import Cluster
+from twopc.kafka.topic_reader import read, whole
 
 _TIMEOUT_S = 120.0
-_BATCH = 2_000
 
 Headers = tuple[tuple[str, bytes | None], ...]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +45,14 @@ def create_topic(
     bootstrap_servers: str, topic: str, partitions: int = 1, *, settings: Mapping[str, str] | None = None
 ) -> None:
     """Create a topic, and return when every partition has a leader."""
-    admin = _admin(bootstrap_servers)
-    request = NewTopic(topic, num_partitions=partitions, config=dict(settings or {}))
-    admin.create_topics([request])[topic].result(_TIMEOUT_S)
-    _await(lambda: _leaders(admin, topic) == partitions, f"topic {topic} has no leaders")
+    with Cluster(bootstrap_servers).client() as client:
+        client.create_topic(topic, partitions, settings=settings)
 
 
 def delete_topic(bootstrap_servers: str, topic: str) -> None:
     """Delete a topic, and return when it is no longer listed."""
-    admin = _admin(bootstrap_servers)
-    admin.delete_topics([topic])[topic].result(_TIMEOUT_S)
-    _await(lambda: topic not in admin.list_topics(timeout=_TIMEOUT_S).topics, f"topic {topic} is still listed")
+    with Cluster(bootstrap_servers).client() as client:
+        client.delete_topic(topic)
 
 
 def produce(
@@ -93,70 +85,23 @@ def produce(
 def read_topic(
     bootstrap_servers: str, topic: str, *, isolation: str = "read_committed", timeout_s: float = _TIMEOUT_S
 ) -> list[Read]:
-    """All records from the start of the topic to its end as it is now, each partition's in order.
-
-    Under read_committed the end is the last stable offset: what an open transaction hides is not waited for; markers
-    of what was committed or aborted before are.
-    """
-    if isolation == "read_committed":
-        with ControlClient(bootstrap_servers, {}) as client:
-            await_markers(client, timeout_s)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": "twopc-testing",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "error",
-            "isolation.level": isolation,
-            "enable.partition.eof": True,
-            "fetch.queue.backoff.ms": 5,
-        }
-    )
-    try:
-        return _read_to_end(consumer, topic, timeout_s)
-    finally:
-        consumer.close()
+    """All records from the start of the topic to its end as it is now, each partition's in order."""
+    cluster, committed = Cluster(bootstrap_servers), isolation == "read_committed"
+    ranges = whole(cluster, [topic], committed=committed)
+    batches = read(cluster, ranges, committed=committed, stall_seconds=timeout_s)
+    records = [_record(message) for batch in batches for message in batch.rows]
+    return sorted(records, key=lambda record: (record.partition, record.offset))
 
 
-def _read_to_end(consumer: Consumer, topic: str, timeout_s: float) -> list[Read]:
-    known = consumer.list_topics(topic, timeout=timeout_s).topics[topic]
-    if known.error is not None:
-        raise KafkaException(known.error)
-    partitions = known.partitions
-    starts = []
-    for partition in partitions:
-        low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout_s)
-        starts.append(TopicPartition(topic, partition, low))
-    consumer.assign(starts)
-    unfinished = set(partitions)
-    read: dict[int, list[Read]] = {partition: [] for partition in partitions}
-    deadline = time.monotonic() + timeout_s
-    while unfinished:
-        if time.monotonic() > deadline:
-            raise Unavailable(f"{topic} was not read to its end in {timeout_s} s: partitions {sorted(unfinished)}")
-        for message in consumer.consume(_BATCH, timeout=0.1):
-            error = message.error()
-            if error is None:
-                read[_present(message.partition())].append(_record(message))
-            elif error.code() == KafkaError._PARTITION_EOF:
-                unfinished.discard(_present(message.partition()))
-            else:
-                raise KafkaException(error)
-    return [record for partition in sorted(read) for record in read[partition]]
-
-
-def _record(message: Message) -> Read:
-    _, timestamp = message.timestamp()
-    headers = message.headers() or []
-    pairs = headers.items() if isinstance(headers, dict) else headers
+def _record(message: Any) -> Read:
     return Read(
-        topic=_present(message.topic()),
-        partition=_present(message.partition()),
-        offset=_present(message.offset()),
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
         key=message.key(),
         value=message.value(),
-        timestamp=timestamp,
-        headers=tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs),
+        timestamp=message.timestamp()[1],
+        headers=tuple(message.headers() or ()),
     )
 
 
@@ -175,25 +120,3 @@ def _enqueue(producer: Producer, topic: str, record: Write) -> None:
             producer.poll(0.05)
         else:
             return
-
-
-def _admin(bootstrap_servers: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap_servers})
-
-
-def _leaders(admin: AdminClient, topic: str) -> int:
-    known = admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
-    return sum(1 for partition in known.partitions.values() if partition.leader >= 0 and partition.error is None)
-
-
-def _await(condition: Callable[[], bool], complaint: str) -> None:
-    deadline = time.monotonic() + _TIMEOUT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Unavailable(f"{complaint} after {_TIMEOUT_S:.0f} s")
-        time.sleep(0.02)
-
-
-def _present(value: T | None) -> T:
-    assert value is not None
-    return value

@@ -10,13 +10,15 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from twopc.errors import ConfigurationError, NotJudged, TwoPhaseCommitError, Unavailable
 from twopc.kafka.client_config import producer_config
+from twopc.kafka.cluster import Cluster
+from twopc.kafka.topic_reader import read
 from twopc.protocol.ids import TopicPartition
 from twopc.verify.findings import Verdict
 from twopc.verify.history import Expected, Found, Place
 from twopc.verify.judge import Judge
 from twopc.verify.load import LoadPlan
 from twopc.verify.replay import plain_headers
-from twopc.verify.topics import Cluster, extent, read
+from twopc.verify.topics import extent
 
 FLUSH_SECONDS = 120.0
 POLL_EVERY = 1_000
@@ -41,7 +43,7 @@ def produce(plan: LoadPlan, cluster: Cluster, watch: Watch = lambda done: None) 
     with cluster.client() as client:
         if plan.topic not in client.topics([plan.topic]):
             raise ConfigurationError(
-                f"topic {plan.topic!r} isn't there: create it (kafka-topics.sh --create --topic {plan.topic} ...)"
+                f"topic {plan.topic!r} isn't there: create it (twopc topics create {plan.topic} --partitions N)"
             )
     return _Writing(plan, cluster, watch).run()
 
@@ -116,7 +118,7 @@ def check(plan: LoadPlan, cluster: Cluster) -> Verdict:
     try:
         with cluster.client() as client:
             found = extent(client, (plan.topic,), "output")
-        for batch in read(cluster, found):
+        for batch in read(cluster, found.ranges):
             for row in batch.rows:
                 place = Place(TopicPartition(plan.topic, row.partition() or 0), row.offset() or 0)
                 judge.see(Found(place, row.key(), row.value(), plain_headers(row.headers())))

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
+from twopc.kafka.cluster import Cluster
 from twopc.kafka.ending import await_markers
+from twopc.kafka.topic_reader import high_watermarks, read
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.verify.attribution import Owners, attributed, owners
 from twopc.verify.findings import Verdict
@@ -21,7 +23,7 @@ from twopc.verify.judge import Judge
 from twopc.verify.plan import VerifyPlan
 from twopc.verify.previews import Previews
 from twopc.verify.replay import Replay
-from twopc.verify.topics import Cluster, Extent, extent, high_watermarks, read
+from twopc.verify.topics import Extent, extent
 
 SETTLE_SECONDS = 30.0
 
@@ -101,7 +103,7 @@ class _Verification:
             # A job may have ended, or its group have moved, before the last partition shows what was committed.
             await_markers(outputs, SETTLE_SECONDS)
             written = extent(outputs, plan.outputs, "output")
-            written = replace(written, log_ends=high_watermarks(self._output, written))
+            written = replace(written, log_ends=high_watermarks(self._output, written.ends))
             if not plan.committed:
                 written = replace(written, ends=written.log_ends)
             elif not plan.running:
@@ -114,7 +116,7 @@ class _Verification:
         replay = Replay(self._plan.job)
         renamed = self._plan.outputs[0] if isinstance(sink.topic, str) else None
         self._records_in = 0
-        for batch in read(self._input, inputs, key=source.key, value=source.value):
+        for batch in read(self._input, inputs.ranges, key=source.key, value=source.value):
             self._records_in += len(batch)
             self._watch("input", self._records_in, inputs.offsets)
             for topic, expected in replay.make(batch):
@@ -130,7 +132,7 @@ class _Verification:
 
     def _see(self, outputs: Extent) -> Iterator[Found]:
         done, whose = 0, self._owners(outputs)
-        for batch in read(self._output, outputs, committed=self._plan.committed):
+        for batch in read(self._output, outputs.ranges, committed=self._plan.committed):
             for row in batch.rows:
                 yield attributed(row, whose)
             done += len(batch)

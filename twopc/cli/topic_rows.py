@@ -1,0 +1,43 @@
+"""A record of a topic as a line: JSON, or text with tabs."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+NULL = "<null>"
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+def row_of(message: Any) -> dict[str, Any]:
+    """Return all of a record, ready for JSON: what is not UTF-8 has a name that says that it is base64."""
+    kind, stamp = message.timestamp()
+    return {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": stamp if kind else None,
+        **_named("key", message.key()),
+        **_named("value", message.value()),
+        "headers": [{"name": name, **_named("value", value)} for name, value in message.headers() or ()],
+    }
+
+
+def text_of(message: Any) -> str:
+    """Return place, key and value on one line."""
+    place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+    return f"{place}\t{_text(message.key())}\t{_text(message.value())}"
+
+
+def _named(name: str, data: bytes | None) -> dict[str, str | None]:
+    try:
+        return {name: None if data is None else data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(data or b"").decode()}
+
+
+def _text(data: bytes | None) -> str:
+    if data is None:
+        return NULL
+    escaped = data.decode(errors="surrogateescape").translate(_ESCAPES)
+    return escaped.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -1,0 +1,21 @@
+"""The brokers of one cluster, and how to get at them: what everybody who is no job needs to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from twopc.kafka.client_config import admin_config
+from twopc.kafka.topics import TopicClient
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where the topics are; `properties` are librdkafka's, for a consumer or a producer."""
+
+    servers: str
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def client(self) -> TopicClient:
+        return TopicClient(self.servers, admin_config(self.properties))

@@ -1,0 +1,127 @@
+"""The topics of a cluster: created, described and deleted. No job does any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaAdminClient, errors
+from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest
+
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.kafka.connection import failure_of
+from twopc.kafka.patience import patiently, pauses
+from twopc.kafka.wire import ControlClient
+
+PATIENCE_SECONDS = 120.0
+"""How long brokers may take to do what they have accepted."""
+
+_BROKER_TIMEOUT_MS = 9_000
+_REFUSED = (
+    errors.TopicAlreadyExistsError,
+    errors.UnknownTopicOrPartitionError,
+    errors.InvalidTopicError,
+    errors.InvalidPartitionsError,
+    errors.InvalidReplicationFactorError,
+    errors.InvalidConfigurationError,
+    errors.InvalidRequestError,
+    errors.PolicyViolationError,
+    errors.TopicDeletionDisabledError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic as the brokers describe it."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    replication: int
+    internal: bool
+    leaders: int
+    """How many partitions have a leader."""
+
+
+class TopicClient(ControlClient):
+    """A ControlClient that creates and deletes topics too. Any thread may call."""
+
+    def describe_topics(self) -> list[TopicDescription]:
+        """Return every topic that may be seen, by name."""
+        described = self._brokers.run(lambda client: client._get_cluster_metadata(None))["topics"]
+        return [_described(each) for each in sorted(described, key=lambda each: str(each["name"]))]
+
+    def create_topic(
+        self, name: str, partitions: int = 1, *, replication: int = -1, settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic, and return when every partition has a leader; raise ConfigurationError if it is refused.
+
+        A replication of -1 leaves that to the brokers.
+        """
+        kind = CreateTopicsRequest.CreatableTopic
+        topic = kind(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replication,
+            assignments=[],
+            configs=[kind.CreatableTopicConfig(name=each, value=value) for each, value in (settings or {}).items()],
+        )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=_BROKER_TIMEOUT_MS, validate_only=False)
+        self._change("created", name, request, lambda answer: answer.topics, errors.TopicAlreadyExistsError)
+        self._await(name, lambda topic: topic is not None and topic.leaders == topic.partitions, "has no leaders")
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, and return when it is no longer there; raise ConfigurationError if that is refused."""
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicsRequest.DeleteTopicState(name=name)], timeout_ms=_BROKER_TIMEOUT_MS
+        )
+        self._change("deleted", name, request, lambda answer: answer.responses, errors.UnknownTopicOrPartitionError)
+        self._await(name, lambda topic: topic is None, "is still there")
+
+    def _change(
+        self, done: str, name: str, request: Any, results: Callable[[Any], Any], already: type[Exception]
+    ) -> None:
+        """Ask until there is an answer; after a lost one, `already` says that the lost one had done it."""
+        lost: list[Unavailable] = []
+
+        def ask() -> Any:
+            try:
+                return self._brokers.run(lambda client: client._send_request_to_controller(request, raise_errors=False))
+            except Unavailable as error:
+                lost.append(error)
+                raise
+
+        [result] = results(patiently(ask, PATIENCE_SECONDS))
+        error = errors.for_code(result.error_code)
+        if error is errors.NoError or (lost and error is already):
+            return
+        reason = result.error_message or error.__name__
+        if issubclass(error, _REFUSED):
+            raise ConfigurationError(f"topic {name!r} can't be {done}: {reason}")
+        raise failure_of(error(reason), self._brokers.servers)
+
+    def _await(self, name: str, condition: Callable[[TopicDescription | None], bool], complaint: str) -> None:
+        for _ in pauses(PATIENCE_SECONDS):
+            if condition(patiently(lambda: self._described(name), PATIENCE_SECONDS)):
+                return
+        raise Unavailable(f"topic {name!r} {complaint} after {PATIENCE_SECONDS:.0f} s")
+
+    def _described(self, name: str) -> TopicDescription | None:
+        async def ask(client: KafkaAdminClient) -> Any:
+            return await client._get_cluster_metadata([name])
+
+        [described] = self._brokers.run(ask)["topics"]
+        return None if described["error_code"] else _described(described)
+
+
+def _described(topic: Mapping[str, Any]) -> TopicDescription:
+    partitions = topic["partitions"]
+    return TopicDescription(
+        name=str(topic["name"]),
+        topic_id=str(topic["topic_id"]),
+        partitions=len(partitions),
+        replication=max((len(each["replica_nodes"]) for each in partitions), default=0),
+        internal=bool(topic["is_internal"]),
+        leaders=sum(1 for each in partitions if each["leader_id"] >= 0 and not each["error_code"]),
+    )
