@@ -16,6 +16,7 @@ from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.logs import FORMATS, LEVELS
 from twopc.protocol.attempts import CheckpointSettings
+from twopc.variables import PREFIX, name_unknown
 
 NO_TIMEOUT_MS = 2_147_483_647
 """What a broker takes for no limit: as transaction.max.timeout.ms, and as a transaction's time-out for never."""
@@ -165,7 +166,8 @@ class RunSettings:
         duration; `from` is another name of restore_from, because the command line calls it that.
         """
         types = {declared.name: str(declared.type) for declared in fields(cls)}
-        variables = {_ENVIRONMENT + name.upper(): name for name in _names(types)}
+        variables = _variables(types)
+        name_unknown(variables)
         # An empty variable is how a shell or a compose file says "not set".
         inherited = [(key, name, text) for key, name in variables.items() if (text := os.environ.get(key))]
         explicit = [(name, name, value) for name, value in given.items() if value is not None]
@@ -180,7 +182,6 @@ class RunSettings:
         return cls(**{name: value for name, value in body.items() if name in known})
 
 
-_ENVIRONMENT = "TWOPC_"
 _OTHER_NAMES = {"from": "restore_from"}
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "str": "text"}
@@ -188,6 +189,16 @@ _EXPECTED = {"int": "a whole number", "bool": "true or false", "str": "text"}
 
 def _listed(names: str) -> frozenset[str]:
     return frozenset(name.strip() for name in names.split(",") if name.strip())
+
+
+def name_unknown_variables() -> None:
+    """Warn of variables of the environment that look like a setting and are none."""
+    name_unknown(_variables({declared.name: str(declared.type) for declared in fields(RunSettings)}))
+
+
+def _variables(types: Mapping[str, str]) -> dict[str, str]:
+    """Return the name of each setting by the variable that it may be given in."""
+    return {PREFIX + name.upper(): name for name in _names(types)}
 
 
 def _names(types: Mapping[str, str]) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,9 +14,11 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from tests.stored_job import StoredJob
 from twopc import cli
 from twopc.__main__ import main
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable
+from twopc.protocol.checkpoints import CheckpointKind
 
 Raise = Callable[[BaseException], None]
 
@@ -133,16 +137,55 @@ def test_every_command_has_an_example_that_can_be_pasted_as_it_is_shown() -> Non
             assert example in shown
 
 
-def test_a_shell_can_complete_commands_and_options() -> None:
-    def completed(*words: str) -> list[str]:
-        asked = {"_TWOPC_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": f"{len(words) - 1}"}
-        return CliRunner().invoke(cli.app, [], prog_name="twopc", env=asked).stdout.split()
+def completed(*words: str) -> list[str]:
+    """What bash offers for the last of these words."""
+    asked = {"_TWOPC_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": f"{len(words) - 1}"}
+    return CliRunner().invoke(cli.app, [], prog_name="twopc", env=asked).stdout.split()
 
+
+def test_a_shell_can_complete_commands_and_options() -> None:
     assert "--install-completion" in CliRunner().invoke(cli.app, ["--help"]).stdout
     assert "--install-completion" not in CliRunner().invoke(cli.app, ["checkpoints", "--help"]).stdout
     assert completed("twopc", "s") == ["savepoint", "stop", "state"]
     assert completed("twopc", "checkpoints", "dis") == ["dispose"]
     assert "--checkpoint-dir" in completed("twopc", "state", "list", "--check")
+
+
+def test_a_shell_can_complete_the_values_of_options() -> None:
+    assert completed("twopc", "run", "--host", "") == ["spark", "process"]
+    assert completed("twopc", "run", "--restart-strategy", "f") == ["fixed-delay"]
+    assert completed("twopc", "run", "--log-level", "w") == ["warning"]
+    assert "local[*]" in completed("twopc", "run", "--master", "l")
+
+
+def test_a_shell_can_complete_jobs_checkpoints_and_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "checkpoints"
+    stored = StoredJob(folder, "orders")
+    stored.checkpoint()
+    stored.checkpoint(CheckpointKind.SAVEPOINT, "before-1.2")
+    monkeypatch.setenv("TWOPC_CHECKPOINT_DIR", str(folder))
+    assert completed("twopc", "stop", "o") == ["orders"]
+    assert completed("twopc", "checkpoints", "show", "--job", "") == ["orders"]
+    assert completed("twopc", "checkpoints", "show", "") == ["latest", "2", "before-1.2", "1"]
+    assert completed("twopc", "run", "upper.py", "--from", "b") == ["before-1.2"]
+    assert "none" in completed("twopc", "run", "upper.py", "--from", "")
+
+
+def test_where_there_are_no_checkpoints_completion_offers_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWOPC_CHECKPOINT_DIR", str(tmp_path / "missing"))
+    assert completed("twopc", "stop", "") == []
+    assert completed("twopc", "checkpoints", "show", "") == ["latest"]
+
+
+def test_the_version_is_printed_by_an_option_too() -> None:
+    answer = CliRunner().invoke(cli.app, ["--version"], prog_name="twopc")
+    assert (answer.exit_code, answer.stdout) == (0, f"twopc {version('twopc-streams')}\n")
+
+
+def test_whatever_a_command_answers_can_be_had_as_json() -> None:
+    for path, command in leaves(get_command(cli.app)):
+        names = {name for parameter in command.params for name in parameter.opts}
+        assert {"-o", "--output"} <= names, path
 
 
 def test_help_lists_every_command() -> None:

@@ -11,11 +11,13 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import version as version_of
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from twopc.config import name_unknown_variables
 from twopc.errors import TwoPhaseCommitError
 from twopc.logs import writes_json
 
@@ -38,6 +40,10 @@ _COMMANDS = {
     "drill": "twopc.cli.drill",
     "version": "twopc.cli.version",
 }
+
+
+_WITH_LOGS = ("run", "coordinator")
+"""They say themselves what is wrong with the environment, in the form that they are told to write."""
 
 
 class _Commands(TyperGroup):
@@ -67,26 +73,45 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"twopc {version_of('twopc-streams')}")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
+    ctx: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
     debug: Annotated[
         bool, typer.Option("--debug", envvar=DEBUG_VARIABLE, help="Show the traceback of an error.")
     ] = False,
 ) -> None:
     """Exactly-once stream jobs from Kafka to Kafka: checkpointed two-phase commit, on Spark.
 
-    Try it on this machine, with the job of the README in upper.py:
+    Try it on this machine, in a new folder; it needs Java 17 or newer for the broker:
 
     \b
-      twopc broker start --data-dir /tmp/kafka --port 9092
-      twopc run upper.py --bootstrap-servers 127.0.0.1:9092
+      twopc broker start --data-dir kafka --port 9092
+      export TWOPC_BOOTSTRAP_SERVERS=127.0.0.1:9092
+      twopc topics create in out
+      twopc produce --topic in --records 1000
+      echo 'from twopc import Job, KafkaSink, KafkaSource; job = Job("upper")' > upper.py
+      echo 'stream = job.source(KafkaSource("in")).map(bytes.upper)' >> upper.py
+      echo 'stream.sink(KafkaSink("out"))' >> upper.py
+      twopc run upper.py --host process --until-end
+      twopc topics read out --max-records 3
       twopc checkpoints list
-      twopc broker stop --data-dir /tmp/kafka
+      twopc broker stop --data-dir kafka
 
     What can be told by an option can also come from the environment: TWOPC_BOOTSTRAP_SERVERS, TWOPC_CHECKPOINT_DIR, ...
     """
     if debug:
         os.environ[DEBUG_VARIABLE] = "1"
+    if ctx.invoked_subcommand not in _WITH_LOGS:
+        name_unknown_variables()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -18,6 +18,7 @@ from twopc.bench.plan import BenchPlan
 from twopc.bench.result import BenchResult, compare, differing
 from twopc.bench.run import bench as run_bench
 from twopc.bench.run import input_of
+from twopc.cli.completion import HOSTS, MASTERS, one_of
 from twopc.cli.interruption import interruptible
 from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.view import live_view
@@ -54,9 +55,12 @@ def bench(
     ] = None,
     parallelism: Annotated[int | None, typer.Option("--parallelism", "-p", help="Number of subtasks.")] = None,
     checkpoint_interval: Annotated[str | None, typer.Option(help="Time between checkpoints, as 500ms, 1s.")] = None,
-    master: Annotated[str | None, typer.Option(envvar="TWOPC_MASTER", help="Spark's master.")] = None,
+    master: Annotated[
+        str | None, typer.Option(envvar="TWOPC_MASTER", help="Spark's master.", autocompletion=one_of(*MASTERS))
+    ] = None,
     host: Annotated[
-        str | None, typer.Option(envvar="TWOPC_HOST", help="Where subtasks run: spark, or process.")
+        str | None,
+        typer.Option(envvar="TWOPC_HOST", help="Where subtasks run: spark, or process.", autocompletion=one_of(*HOSTS)),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with charts here.")] = None,
     save: Annotated[Path | None, typer.Option("--json", help="Write the result here, for --compare.")] = None,

@@ -7,11 +7,20 @@ from typing import Annotated
 
 import typer
 
+from twopc.cli.completion import checkpoint_names, job_names
+
 CheckpointDir = Annotated[
     Path,
     typer.Option("--checkpoint-dir", envvar="TWOPC_CHECKPOINT_DIR", help="The folder that holds the checkpoints."),
 ]
 Checkpoint = Annotated[
-    str, typer.Argument(help='An id, a label, "latest", or the path of a chk-<id> folder, of a copy, or of an archive.')
+    str,
+    typer.Argument(
+        help='An id, a label, "latest", or the path of a chk-<id> folder, of a copy, or of an archive.',
+        autocompletion=checkpoint_names,
+    ),
 ]
-JobName = Annotated[str | None, typer.Option("--job", help="The job; can be left out where there is only one.")]
+JobName = Annotated[
+    str | None,
+    typer.Option("--job", help="The job; can be left out where there is only one.", autocompletion=job_names),
+]

@@ -21,6 +21,7 @@ from twopc.cli.checkpoint_report import (
     summarise,
     summary_table,
 )
+from twopc.cli.completion import job_names
 from twopc.cli.counting import count_states
 from twopc.cli.disposing import dispose
 from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
@@ -38,7 +39,7 @@ app = typer.Typer(
 @app.command(name="list")
 def list_checkpoints(
     checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    job: Annotated[str | None, typer.Option("--job", help="Only this job.")] = None,
+    job: Annotated[str | None, typer.Option("--job", help="Only this job.", autocompletion=job_names)] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """List the completed checkpoints of one job or of all jobs, oldest first.

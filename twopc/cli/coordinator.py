@@ -14,6 +14,7 @@ import typer
 from coordinator.server import CoordinatorServer
 from twopc.cli.dial import TokenFile, read_token
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
+from twopc.config import name_unknown_variables
 from twopc.logs import configure_logging
 from twopc.rpc.tls import TlsFiles
 
@@ -67,6 +68,7 @@ def start(
         --tls-cert coordinator.pem --tls-key coordinator.key --tls-client-ca ca.pem
     """
     configure_logging(log_level or LogLevel.INFO, log_format or Output.TEXT)
+    name_unknown_variables()
     tls = None
     if tls_cert or tls_key or tls_client_ca:
         tls = TlsFiles(*(str(path or "") for path in (tls_client_ca, tls_cert, tls_key)))

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from twopc.cli.completion import job_names
 from twopc.driver.announcement import Announcement, find
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
@@ -52,7 +53,7 @@ Coordinator = Annotated[
     str | None,
     typer.Option("--coordinator", envvar="TWOPC_COORDINATOR", help="HOST:PORT of the coordinator, if it is a service."),
 ]
-Job = Annotated[str, typer.Argument(help="The name of the job.")]
+Job = Annotated[str, typer.Argument(help="The name of the job.", autocompletion=job_names)]
 Timeout = Annotated[str, typer.Option(help="How long to wait for the outcome, as 30s, 5m.")]
 
 

@@ -12,6 +12,7 @@ import typer
 
 from twopc.checkpoint_reference import Located, locate
 from twopc.cli.checkpoint_options import CheckpointDir, JobName
+from twopc.cli.completion import checkpoint_names
 from twopc.cli.dial import Coordinator, CoordinatorCa, CoordinatorCert, CoordinatorKey, Door, TokenFile
 from twopc.cli.output import Output, OutputOption
 from twopc.driver.announcement import find
@@ -22,7 +23,9 @@ from twopc.rpc.admin_client import AdminClient
 
 
 def dispose(
-    checkpoint: Annotated[str, typer.Argument(help="An id, or the label of a savepoint.")],
+    checkpoint: Annotated[
+        str, typer.Argument(help="An id, or the label of a savepoint.", autocompletion=checkpoint_names)
+    ],
     checkpoint_dir: CheckpointDir = Path("checkpoints"),
     job: JobName = None,
     killed: Annotated[

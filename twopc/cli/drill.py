@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from twopc.cli.completion import HOSTS, checkpoint_names, one_of
 from twopc.cli.interruption import interruptible
 from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
 from twopc.cli.output import Output, OutputOption, check_target
@@ -35,7 +36,12 @@ def drill(
         Path, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The job's checkpoints; they are only read.")
     ] = Path("checkpoints"),
     restore_from: Annotated[
-        str, typer.Option("--from", help="The checkpoint to restore: latest, or an id (see: twopc checkpoints list).")
+        str,
+        typer.Option(
+            "--from",
+            help="The checkpoint to restore: latest, or an id (see: twopc checkpoints list).",
+            autocompletion=checkpoint_names,
+        ),
     ] = "latest",
     bootstrap_servers: Annotated[
         str | None,
@@ -65,7 +71,10 @@ def drill(
         str | None, typer.Option(envvar="TWOPC_MASTER", help="Spark's master, a local one.", show_default="local[*]")
     ] = None,
     host: Annotated[
-        str | None, typer.Option(envvar="TWOPC_HOST", help="Where subtasks run: spark, or process (no JVM).")
+        str | None,
+        typer.Option(
+            envvar="TWOPC_HOST", help="Where subtasks run: spark, or process (no JVM).", autocompletion=one_of(*HOSTS)
+        ),
     ] = None,
     scratch_dir: Annotated[
         Path | None,

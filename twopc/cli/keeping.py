@@ -15,6 +15,7 @@ from twopc.checkpoint_findings import Examined, worst
 from twopc.checkpoint_reference import Located
 from twopc.checkpoints import jobs
 from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
+from twopc.cli.completion import checkpoint_names
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables, size_text, table
 from twopc.errors import CheckpointCorrupted, ConfigurationError
@@ -22,7 +23,10 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 
 def verify(
     checkpoint: Annotated[
-        str | None, typer.Argument(help="An id, a label, a path, an archive; all that are kept unless given.")
+        str | None,
+        typer.Argument(
+            help="An id, a label, a path, an archive; all that are kept unless given.", autocompletion=checkpoint_names
+        ),
     ] = None,
     checkpoint_dir: CheckpointDir = Path("checkpoints"),
     job: JobName = None,

@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
+from twopc.cli.completion import HOSTS, MASTERS, one_of, restore_names
 from twopc.cli.dial import CoordinatorCa, CoordinatorCert, CoordinatorKey, TokenFile, read_token
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
 from twopc.cli.view import EventSink, PlainLines, live_view
-from twopc.config import RunSettings
+from twopc.config import RESTART_STRATEGIES, RunSettings
 from twopc.driver.run import RunReport
 from twopc.driver.run import run as run_job
 from twopc.loading import load_job
@@ -89,11 +90,19 @@ def run(
         ),
     ] = None,
     master: Annotated[
-        str | None, typer.Option(envvar="TWOPC_MASTER", help="Spark's master.", show_default="local[*]")
+        str | None,
+        typer.Option(
+            envvar="TWOPC_MASTER", help="Spark's master.", show_default="local[*]", autocompletion=one_of(*MASTERS)
+        ),
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option(envvar="TWOPC_HOST", help="Where subtasks run: spark, or process (no JVM).", show_default="spark"),
+        typer.Option(
+            envvar="TWOPC_HOST",
+            help="Where subtasks run: spark, or process (no JVM).",
+            show_default="spark",
+            autocompletion=one_of(*HOSTS),
+        ),
     ] = None,
     coordinator: Annotated[
         str | None,
@@ -107,6 +116,7 @@ def run(
         str | None,
         typer.Option(
             "--from",
+            autocompletion=restore_names,
             envvar="TWOPC_RESTORE_FROM",
             help="latest, none, or a checkpoint or savepoint: id, label, or path (of an archive too).",
             show_default="latest",
@@ -140,6 +150,7 @@ def run(
         str | None,
         typer.Option(
             envvar="TWOPC_RESTART_STRATEGY",
+            autocompletion=one_of(*RESTART_STRATEGIES),
             help="After a failure: exponential-delay, fixed-delay or none.",
             show_default="exponential-delay",
         ),

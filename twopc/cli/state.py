@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from twopc.cli.completion import checkpoint_names
 from twopc.cli.folding import taking
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.state_options import (
@@ -167,8 +168,13 @@ def export(
 @taking(source=source_of)
 def diff(
     source: Source,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The earlier checkpoint: an id, a label, a path.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The later one.")],
+    old: Annotated[
+        str,
+        typer.Argument(
+            metavar="OLD", help="The earlier checkpoint: an id, a label, a path.", autocompletion=checkpoint_names
+        ),
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The later one.", autocompletion=checkpoint_names)],
     state: StateName = None,
     output: OutputOption = Output.TEXT,
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from twopc.cli.completion import checkpoint_names, job_names
 from twopc.errors import ConfigurationError
 from twopc.inspect import Checkpoint, open_checkpoint
 from twopc.loading import load_job
@@ -31,14 +32,21 @@ class KeyForm(StrEnum):
 
 
 CheckpointName = Annotated[
-    str, typer.Argument(help='An id, a label, "latest", or the path of a chk-<id> folder, a copy or an archive.')
+    str,
+    typer.Argument(
+        help='An id, a label, "latest", or the path of a chk-<id> folder, a copy or an archive.',
+        autocompletion=checkpoint_names,
+    ),
 ]
 StateName = Annotated[str | None, typer.Argument(help="Only this state; the name given to stateful_map.")]
 CheckpointDir = Annotated[
     Path,
     typer.Option("--checkpoint-dir", envvar="TWOPC_CHECKPOINT_DIR", help="The folder that holds the checkpoints."),
 ]
-JobName = Annotated[str | None, typer.Option("--job", help="The job; can be left out where there is only one.")]
+JobName = Annotated[
+    str | None,
+    typer.Option("--job", help="The job; can be left out where there is only one.", autocompletion=job_names),
+]
 JobFile = Annotated[
     str | None,
     typer.Option("--job-file", help="Decode values as this job does, FILE.py or FILE.py:NAME; the file is run."),

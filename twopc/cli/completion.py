@@ -1,0 +1,83 @@
+"""What a shell offers for the values of options and arguments: fixed ones, and what a checkpoint folder has.
+
+Invariant: nothing is asked of brokers or coordinators, and a folder that can't be read offers nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import typer
+
+from twopc.errors import TwoPhaseCommitError
+
+HOSTS = (("spark", "a Spark application"), ("process", "plain processes on this machine, no JVM"))
+MASTERS = (
+    ("local[*]", "this machine, a task slot for each core"),
+    ("local[2]", "this machine, two task slots"),
+    ("spark://", "HOST:PORT of a standalone master"),
+    ("yarn", "the cluster of HADOOP_CONF_DIR"),
+    ("k8s://", "https://HOST:PORT of a Kubernetes API"),
+)
+
+Offer = tuple[str, str]
+
+
+def one_of(*offers: str | Offer) -> Callable[[str], list[Offer]]:
+    """Offer these values, each alone or with what it means."""
+    pairs = [(each, "") if isinstance(each, str) else each for each in offers]
+
+    def complete(incomplete: str) -> list[Offer]:
+        return [pair for pair in pairs if pair[0].startswith(incomplete)]
+
+    return complete
+
+
+def job_names(ctx: typer.Context, incomplete: str) -> list[Offer]:
+    """Offer the jobs that have checkpoints in the folder, or run there."""
+    return _offered(_jobs(_folder(ctx)), incomplete)
+
+
+def checkpoint_names(ctx: typer.Context, incomplete: str) -> list[Offer]:
+    """Offer "latest", and the id and label of each completed checkpoint."""
+    return _offered(_checkpoints(ctx), incomplete)
+
+
+def restore_names(ctx: typer.Context, incomplete: str) -> list[Offer]:
+    """Offer what `twopc run --from` takes."""
+    return _offered([*_checkpoints(ctx), ("none", "begin where the source says")], incomplete)
+
+
+def _offered(offers: Iterable[Offer], incomplete: str) -> list[Offer]:
+    try:
+        return [offer for offer in offers if offer[0].startswith(incomplete)]
+    except (TwoPhaseCommitError, OSError):
+        return []
+
+
+def _folder(ctx: typer.Context) -> Path:
+    return Path(ctx.params.get("checkpoint_dir") or os.environ.get("TWOPC_CHECKPOINT_DIR") or "checkpoints")
+
+
+def _jobs(folder: Path) -> Iterator[Offer]:
+    from twopc.checkpoints import jobs
+    from twopc.driver.announcement import find_all
+
+    running = {each.job for each in find_all(folder)}
+    kept = set(jobs(folder)) if folder.is_dir() else set()
+    for name in sorted(running | kept):
+        yield name, "runs" if name in running else ""
+
+
+def _checkpoints(ctx: typer.Context) -> list[Offer]:
+    from twopc.checkpoints import jobs, read_job
+
+    folder, job = _folder(ctx), ctx.params.get("job")
+    offers = [("latest", "the newest that has completed")]
+    for name in [job] if job else jobs(folder) if folder.is_dir() else []:
+        for entry in reversed(read_job(folder, name).completed):
+            names = filter(None, (str(entry.checkpoint_id), entry.label))
+            offers += [(each, f"{name}, checkpoint {entry.checkpoint_id}") for each in names]
+    return offers
