@@ -29,7 +29,6 @@ from twopc.verify.producing import produce as write_load
 
 PASSWORD = "canary-password"
 ACCESS = {"security.protocol": "SASL_PLAINTEXT", "sasl.username": "orders", "sasl.password": PASSWORD}
-OURS = {"security_protocol": "SASL_PLAINTEXT", "sasl_plain_username": "orders", "sasl_plain_password": PASSWORD}
 PLACE = TopicPartition("out", 0)
 SMALL = BenchPlan(job_file="j", records=1_000)
 
@@ -105,7 +104,7 @@ def test_what_a_drill_asks_itself_it_asks_with_the_same_login(monkeypatch: pytes
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr("twopc.drill.broker.TopicClient", lambda servers, config: asked.append(config))
     cluster()
-    assert asked == [OURS]
+    assert asked == [ACCESS]
 
 
 def test_a_job_keeps_its_login_in_a_scratch_run(job_file: str) -> None:
@@ -148,4 +147,4 @@ def test_a_load_is_written_and_checked_with_the_same_login(
     monkeypatch.setattr("twopc.kafka.cluster.TopicClient", asked)
     with pytest.raises(Opened) as opened:
         act(LoadPlan(topic="t", records=1), VerifiedCluster("s:1", ACCESS))
-    assert opened.value.args[0] == OURS
+    assert opened.value.args[0] == ACCESS

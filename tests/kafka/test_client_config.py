@@ -8,7 +8,7 @@ import pytest
 from twopc.config import NO_TIMEOUT_MS, RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka import DeliveryGuarantee, KafkaSink, KafkaSource, StartingOffsets
-from twopc.kafka.client_config import admin_config, consumer_config, producer_config, transactional_config
+from twopc.kafka.client_config import consumer_config, producer_config, transactional_config
 from twopc.kafka.preflight import bootstrap_servers_of, checked_timeout_ms, restart_budget_ms
 
 
@@ -64,26 +64,6 @@ def test_the_longest_timeout_is_one_that_librdkafka_can_compute_with() -> None:
 def test_a_transaction_without_a_timeout_still_has_a_message_timeout() -> None:
     config = transactional_config(producer_config("b:1", {}), "id", NO_TIMEOUT_MS)
     assert config["message.timeout.ms"] == 300_000
-
-
-def test_connection_settings_reach_the_control_client_and_tuning_does_not() -> None:
-    properties = {
-        "security.protocol": "sasl_ssl",
-        "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.username": "me",
-        "sasl.password": "secret",
-        "ssl.ca.location": "/ca.pem",
-        "ssl.endpoint.identification.algorithm": "none",
-        "linger.ms": "7",
-    }
-    assert admin_config(properties) == {
-        "security_protocol": "SASL_SSL",
-        "sasl_mechanism": "SCRAM-SHA-512",
-        "sasl_plain_username": "me",
-        "sasl_plain_password": "secret",
-        "ssl_cafile": "/ca.pem",
-        "ssl_check_hostname": False,
-    }
 
 
 def test_a_connection_setting_that_the_control_client_lacks_is_refused_when_the_job_is_built() -> None:

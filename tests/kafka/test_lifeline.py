@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from twopc.errors import Unavailable
+from twopc.kafka.client_log import CLIENT_LOG
 from twopc.kafka.lifeline import DOUBT_SECONDS, STRIKES, Lifeline
 
 CONFIG = {"bootstrap.servers": "b:1", "ssl.ca.location": "ca.pem", "linger.ms": 5, "transactional.id": "t"}
@@ -105,4 +106,6 @@ def test_the_other_client_gets_in_as_this_one_does_and_takes_over_nothing_else(c
     lifeline = Lifeline(CONFIG, lambda config: made.append(config) or FakeClient(1))  # type: ignore[func-returns-value]
     all_down(lifeline)
     checked(lifeline, FakeClient(None), clock, 1)
-    assert made == [{"bootstrap.servers": "b:1", "ssl.ca.location": "ca.pem"}]
+    [config] = made
+    assert config.pop("logger") is CLIENT_LOG
+    assert config == {"bootstrap.servers": "b:1", "ssl.ca.location": "ca.pem"}

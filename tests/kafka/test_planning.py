@@ -40,6 +40,12 @@ class ComingBack:
     def offsets(self, at: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position]:
         return {partition: Position(0 if when == EARLIEST else 9) for partition, when in at.items()}
 
+    def topic_operations(self, names: Sequence[str]) -> dict[str, frozenset[str]]:
+        return dict.fromkeys(names, frozenset(["Read"]))
+
+    def group_operations(self, group: str) -> frozenset[str]:
+        return frozenset(["Read"])
+
     def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, GroupOffset]:
         self.busy -= 1
         if self.busy >= 0:

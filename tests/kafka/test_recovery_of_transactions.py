@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as Target
 
 from tests.kafka.kit import DrivenSink, eventually, values_of
 from twopc.kafka.channel import Channel
-from twopc.kafka.client_config import admin_config, producer_config, transactional_config
+from twopc.kafka.client_config import producer_config, transactional_config
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
@@ -170,7 +170,7 @@ def test_the_groups_position_moves_with_the_commit_and_not_before(
     survivor: DrivenSink, orphan: Committable, servers: str, out: str
 ) -> None:
     where = TopicPartition(out, 0)
-    with ControlClient(servers, admin_config({})) as client:
+    with ControlClient(servers, {}) as client:
         before = client.group_offsets(survivor.group, [where])
         survivor.recover([orphan])
         eventually(lambda: client.group_offsets(survivor.group, [where]) != before)
@@ -228,5 +228,5 @@ def _await_state(servers: str, committable: Committable, state: BrokerState) -> 
         found = client.describe_transaction(name)
         return found is not None and found.described.state is state
 
-    with ControlClient(servers, admin_config({})) as client:
+    with ControlClient(servers, {}) as client:
         eventually(reached)

@@ -10,7 +10,6 @@ from confluent_kafka.admin import AdminClient
 from tests.kafka.kit import DrivenSink, eventually, settings
 from twopc.errors import ConfigurationError, UserCodeError
 from twopc.kafka import KafkaSource, StartingOffsets
-from twopc.kafka.client_config import admin_config
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
@@ -126,7 +125,7 @@ def test_group_offsets_begin_where_the_group_stands(reading: Reading, three: str
     reader = reading.open(source, reading.plan(source))
     position = PartitionPosition(TopicPartition(three, 0), "", Position(2))
     reader.commit_positions(CheckpointId(4), [position])
-    with ControlClient(servers, admin_config({})) as client:
+    with ControlClient(servers, {}) as client:
         eventually(lambda: _held(client, reading, three) == (2, "checkpoint=4"))
     assert reading.all_values(KafkaSource(three)) == [b"c"]
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import pytest
 
 from tests.kafka.kit import DrivenSink, values_of
-from twopc.kafka.client_config import admin_config
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
@@ -61,7 +60,7 @@ def test_recovering_the_stale_committable_leaves_the_later_transaction_open(
     [settled] = driven.recover([reused.stale])
     assert settled.outcome is Outcome.ALREADY_COMMITTED
     assert values_of(servers, out) == before
-    with ControlClient(servers, admin_config({})) as client:
+    with ControlClient(servers, {}) as client:
         found = client.describe_transaction(PreparedTransaction.from_committable(reused.stale).transactional_id)
     assert found is not None
     assert found.described.state is BrokerState.ONGOING

@@ -41,7 +41,7 @@ def read_kafka_config(file: Path | None) -> dict[str, str]:
 
 
 def _setting(where: str, line: str) -> tuple[str, str]:
-    from twopc.kafka.client_config import CONNECTION_SETTINGS
+    from twopc.kafka.access import CONNECTION_SETTINGS
 
     name, equals, value = (part.strip() for part in line.partition("="))
     if not equals:

@@ -17,7 +17,8 @@ from twopc.drill.judging import Ranges
 from twopc.drill.scratch import PREFIX
 from twopc.errors import Unavailable
 from twopc.kafka import cluster as brokers
-from twopc.kafka.client_config import access_of, admin_config, consumer_config
+from twopc.kafka.access import access_of
+from twopc.kafka.client_config import consumer_config
 from twopc.kafka.failures import error_of
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.source import BYTES
@@ -45,7 +46,7 @@ class Cluster:
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any]) -> None:
         self.access = access_of(properties)
         self._servers = bootstrap_servers
-        self.control = TopicClient(bootstrap_servers, admin_config(self.access))
+        self.control = TopicClient(bootstrap_servers, self.access)
 
     def close(self) -> None:
         self.control.close()

@@ -11,7 +11,7 @@ from typing import Any
 from twopc.bench.scratch import rebound
 from twopc.drill.scratch import parts_of
 from twopc.job import Job, JobDefinition
-from twopc.kafka.client_config import access_of
+from twopc.kafka.access import access_of
 from twopc.kafka.source import KafkaSource
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import TopicPartition

@@ -104,7 +104,17 @@ class Channel:
         """Raise what kept the first record from being delivered, if any was."""
         error = self.deliveries.failure()
         if error is not None:
-            raise error
+            raise (self._spoilt_by() if self.deliveries.only_purged else None) or error
+
+    def _spoilt_by(self) -> TwoPhaseCommitError | None:
+        """Return what made the producer drop the records of its transaction: it says so to whoever wants another."""
+        try:
+            self.producer.begin_transaction()
+        except KafkaException as error:
+            cause = error_of(error)
+            if cause.txn_requires_abort() or cause.fatal():
+                return failure(f"producing to {', '.join(sorted(self.topics))}", cause)
+        return None
 
     def await_broker(self, topic: str | None) -> None:
         """Return when a broker has answered under its own name. To be called before transactions are initialised.

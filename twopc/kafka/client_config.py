@@ -1,4 +1,4 @@
-"""The settings of every Kafka client here: tuned, guarded, and translated for the one that isn't librdkafka.
+"""The settings of every client of librdkafka here: tuned and guarded.
 
 A user's properties override the tuning. Those that would break a promise are refused, with where to say it instead.
 The tuning is measured; what each setting is worth stands in the design's account of the data path.
@@ -11,6 +11,8 @@ from typing import Any
 
 from twopc.config import NO_TIMEOUT_MS
 from twopc.errors import ConfigurationError
+from twopc.kafka.access import check_access
+from twopc.kafka.client_log import CLIENT_LOG
 
 _OURS = "it is set by the framework, because exactly-once depends on it"
 _CODE = "it loads code into every process of the job"
@@ -69,33 +71,6 @@ number a request counts as timed out as soon as librdkafka looks, once a second,
 own for requests it then refuses, by a sum that overflows too. Seen with 2.16.0.
 """
 
-_ADMIN_NAMES = {
-    "client.id": "client_id",
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-    "ssl.crl.location": "ssl_crlfile",
-}
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_HOST_CHECK = "ssl.endpoint.identification.algorithm"
-
-CONNECTION_SETTINGS = frozenset((*_ADMIN_NAMES, _HOST_CHECK))
-"""What says how to get at brokers, as far as both clients know it."""
-
-_ACCESS = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.")
-
-
-def access_of(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a client's properties says how to get at the brokers; the rest is tuning."""
-    return {name: value for name, value in properties.items() if name.startswith(_ACCESS)}
-
 
 def checked_consumer_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties of a source; raise ConfigurationError for one that would break a promise."""
@@ -119,6 +94,7 @@ def consumer_config(bootstrap_servers: str, group_id: str, properties: Mapping[s
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
+        "logger": CLIENT_LOG,
     }
 
 
@@ -131,6 +107,7 @@ def producer_config(bootstrap_servers: str, properties: Mapping[str, Any]) -> di
         "enable.idempotence": True,
         "acks": "all",
         "delivery.report.only.error": True,
+        "logger": CLIENT_LOG,
     }
 
 
@@ -146,33 +123,9 @@ def transactional_config(config: Mapping[str, Any], transactional_id: str, timeo
     }
 
 
-def admin_config(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return kafka-python's settings for the same connection; tuning stays behind."""
-    config: dict[str, Any] = {}
-    for name, value in properties.items():
-        if name in _ADMIN_NAMES:
-            config[_ADMIN_NAMES[name]] = value
-        elif name == _HOST_CHECK:
-            config["ssl_check_hostname"] = value != "none"
-        elif name == "enable.ssl.certificate.verification" or name.startswith(("sasl.", "ssl.")):
-            raise ConfigurationError(
-                f"property {name!r} can't be used: the client that settles transactions has no such setting; "
-                f"of its kind it knows {', '.join(sorted(n for n in _ADMIN_NAMES if n.startswith(name[:4])))}"
-            )
-    if "security_protocol" in config:
-        config["security_protocol"] = _security_protocol(str(config["security_protocol"]))
-    return config
-
-
-def _security_protocol(name: str) -> str:
-    """Refuse what isn't one: kafka-python would take it for no security at all."""
-    if name.upper() not in _PROTOCOLS:
-        raise ConfigurationError(f"security.protocol must be one of {', '.join(_PROTOCOLS)}, but is {name!r}")
-    return name.upper()
-
-
 def _checked(owner: str, properties: Mapping[str, Any], refused: Mapping[str, str]) -> dict[str, Any]:
     for name in properties:
         if name in refused:
             raise ConfigurationError(f"{owner} can't take the property {name!r}: {refused[name]}")
+    check_access(properties)
     return dict(properties)

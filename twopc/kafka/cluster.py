@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from twopc.kafka.client_config import admin_config
 from twopc.kafka.topics import TopicClient
 
 
@@ -18,4 +17,4 @@ class Cluster:
     properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def client(self) -> TopicClient:
-        return TopicClient(self.servers, admin_config(self.properties))
+        return TopicClient(self.servers, self.properties)

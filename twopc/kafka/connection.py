@@ -1,11 +1,11 @@
 """One connection to the brokers of a cluster, through kafka-python, made when it is first needed.
 
-Every error leaves as Unavailable (ask again) or ConfigurationError (a person must act); none is an outcome.
+Every error leaves as Unavailable (ask again) or ConfigurationError (a person must act); none is an outcome. Settings
+that have worked in this process are not wrong: where they work no more, it is the brokers that are not themselves.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,25 +13,29 @@ from typing import Any
 from kafka import KafkaAdminClient, errors
 
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.kafka.access import access_of, check_files, security_protocol
+from twopc.kafka.client_log import redirect_kafka_python
+from twopc.kafka.control_config import control_config
+from twopc.kafka.denial import denied
 from twopc.kafka.reachable import await_reachable
-from twopc.kafka.tls_trouble import tls_trouble
+from twopc.kafka.trouble import trouble
 
-# Silent unless the application listens; and at DEBUG it would log its settings, passwords included.
-logging.getLogger("kafka").addHandler(logging.NullHandler())
-logging.getLogger("kafka.admin.client").setLevel(logging.INFO)
-# It warns that its thread had to wait a moment, which beside a busy data loop it has to.
-logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
+redirect_kafka_python()
 
 REQUEST_TIMEOUT_MS = 10_000
 MAX_TIMEOUT = "transaction.max.timeout.ms"
 
 
-class Connection:
-    """Any thread may use it."""
+_worked: set[tuple[str, frozenset[tuple[str, str]]]] = set()
+"""Servers and access that a connection was made with."""
 
-    def __init__(self, bootstrap_servers: str, config: Mapping[str, Any]) -> None:
+
+class Connection:
+    """Any thread may use it. `properties` are librdkafka's, of which those count that say how to get at brokers."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any]) -> None:
         self.servers = bootstrap_servers
-        self._config = dict(config)
+        self._properties = access_of(properties)
         self._lock = threading.Lock()
         self._client: KafkaAdminClient | None = None
 
@@ -89,7 +93,7 @@ class Connection:
         except Exception as error:
             # It may have moved to another broker: find it again next time.
             client._manager.cluster._coordinators.pop(coordinator, None)
-            raise failure_of(error, self.servers) from error
+            raise self.failure_of(error) from error
 
     def client(self) -> KafkaAdminClient:
         with self._lock:
@@ -98,39 +102,39 @@ class Connection:
             return self._client
 
     def _connect(self) -> KafkaAdminClient:
+        check_files(self._properties)
         await_reachable(self.servers)
+        settings = (self.servers, frozenset((name, str(value)) for name, value in self._properties.items()))
+        said = f"the Kafka brokers at {self.servers} can't be talked to over {security_protocol(self._properties)}"
+        if settings not in _worked and (reason := trouble(self.servers, self._properties)):
+            raise ConfigurationError(f"{said}: {reason} (properties of source and sink, or --kafka-config)")
         try:
-            return KafkaAdminClient(
-                **self._config,
+            client = KafkaAdminClient(
+                **control_config(self._properties),
                 bootstrap_servers=self.servers.split(","),
                 bootstrap_timeout_ms=REQUEST_TIMEOUT_MS,
                 request_timeout_ms=REQUEST_TIMEOUT_MS,
                 reconnect_backoff_max_ms=1_000,
             )
+        except errors.KafkaTimeoutError as error:
+            reason = trouble(self.servers, self._properties) or str(error)
+            raise Unavailable(f"{said}: {reason}") from error
         except Exception as error:
-            spoken = self._config.get("security_protocol", "PLAINTEXT")
-            said = f"{self.servers} over {spoken}"
-            if isinstance(error, errors.KafkaTimeoutError):
-                trouble = next(filter(None, (tls_trouble(each, self._config) for each in self.servers.split(","))), "")
-                if trouble:
-                    # A broker that is about to come back fails in this way too: it is worth asking again.
-                    raise Unavailable(f"the Kafka brokers at {said} can't be talked to: {trouble}") from error
-            raise failure_of(error, said) from error
+            raise self.failure_of(error) from error
+        _worked.add(settings)
+        return client
 
-
-def failure_of(error: Exception, servers: str) -> TwoPhaseCommitError:
-    """What an error of kafka-python means to whoever asked."""
-    if isinstance(error, TwoPhaseCommitError):
-        return error
-    detail = str(error) if isinstance(error, errors.KafkaError) else f"{type(error).__name__}: {error}"
-    if isinstance(error, (errors.AuthorizationError, errors.SaslAuthenticationFailedError)):
-        return ConfigurationError(
-            f"the Kafka brokers at {servers} refuse access ({detail}): check credentials and ACLs"
-        )
-    if isinstance(error, errors.InvalidTransactionTimeoutError):
-        return ConfigurationError(f"transaction_timeout_ms is longer than the brokers' {MAX_TIMEOUT} ({detail})")
-    if isinstance(error, (errors.UnsupportedVersionError, errors.KafkaConfigurationError)):
-        return ConfigurationError(
-            f"the Kafka brokers at {servers} can't be used ({detail}); Kafka 3.0 or newer is needed"
-        )
-    return Unavailable(f"the Kafka brokers at {servers} gave no answer ({detail})")
+    def failure_of(self, error: Exception) -> TwoPhaseCommitError:
+        """What an error of kafka-python means to whoever asked."""
+        if isinstance(error, TwoPhaseCommitError):
+            return error
+        detail = str(error) if isinstance(error, errors.KafkaError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, errors.AuthorizationError):
+            return denied(error.errno, f"the Kafka brokers at {self.servers} said no ({detail})", self._properties)
+        if isinstance(error, errors.InvalidTransactionTimeoutError):
+            return ConfigurationError(f"transaction_timeout_ms is longer than the brokers' {MAX_TIMEOUT} ({detail})")
+        if isinstance(error, (errors.UnsupportedVersionError, errors.KafkaConfigurationError)):
+            return ConfigurationError(
+                f"the Kafka brokers at {self.servers} can't be used ({detail}); Kafka 3.0 or newer is needed"
+            )
+        return Unavailable(f"the Kafka brokers at {self.servers} gave no answer ({detail})")

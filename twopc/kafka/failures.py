@@ -5,16 +5,10 @@ from __future__ import annotations
 from confluent_kafka import KafkaError, KafkaException
 
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable, UserCodeError
+from twopc.kafka.denial import NOT_ALLOWED, denied
 
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
-_REFUSED = {
-    KafkaError._AUTHENTICATION,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-}
+_REFUSED = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
 _SETTING = {KafkaError._INVALID_ARG, KafkaError.INVALID_TRANSACTION_TIMEOUT}
 PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
@@ -36,8 +30,10 @@ def failure(doing: str, error: KafkaError) -> TwoPhaseCommitError:
             f"{said}. Another producer took the transactional id over: a newer attempt of this job, or another job "
             "with the same transactional_id_prefix"
         )
+    if code in NOT_ALLOWED:
+        return denied(code, said)
     if code in _REFUSED:
-        return ConfigurationError(f"{said}. Check credentials (properties of source and sink) and ACLs")
+        return ConfigurationError(f"{said}. Check sasl.username, its password and sasl.mechanism")
     if code in _SETTING:
         return ConfigurationError(f"{said}. Check the properties of source and sink, and transaction_timeout_ms")
     if code in _TOO_LARGE:

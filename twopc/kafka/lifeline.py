@@ -19,7 +19,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from twopc.errors import Unavailable
-from twopc.kafka.client_config import access_of
+from twopc.kafka.access import access_of
+from twopc.kafka.client_log import CLIENT_LOG
 
 log = logging.getLogger(__name__)
 
@@ -43,14 +44,14 @@ class Lifeline:
     """Of one client, and used by the thread that polls it; costs nothing until all of its brokers were down."""
 
     def __init__(self, config: Mapping[str, Any], make: Callable[[dict[str, Any]], Client] | None = None) -> None:
-        self._config = {**access_of(config), "bootstrap.servers": config["bootstrap.servers"]}
+        self._config = {**access_of(config), "bootstrap.servers": config["bootstrap.servers"], "logger": CLIENT_LOG}
         self._make = make or AdminClient
         self._ask_at: float | None = None
         self._strikes = 0
 
     def on_error(self, error: KafkaError) -> None:
         """Take what isn't fatal from librdkafka: it heals by itself, or fails records, or is found out by `check`."""
-        log.info("Kafka client: %s", error)
+        log.debug("Kafka client: %s", error)
         if error.code() == KafkaError._ALL_BROKERS_DOWN and self._ask_at is None:
             self._ask_at = time.monotonic() + DOUBT_SECONDS
 

@@ -82,6 +82,11 @@ class Deliveries:
         self._recent_records = 0
         self._undelivered.clear()
 
+    @property
+    def only_purged(self) -> bool:
+        """Whether all fell with something else, which no report names."""
+        return bool(self._undelivered) and all(item.error.code() in PURGED for item in self._undelivered)
+
     def failure(self) -> TwoPhaseCommitError | None:
         """Return what kept the first record from being delivered, and which record that was, as far as can be known."""
         if not self._undelivered:

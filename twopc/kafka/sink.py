@@ -9,8 +9,9 @@ from typing import Any
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.channel import Channel
-from twopc.kafka.client_config import admin_config, checked_producer_properties
+from twopc.kafka.client_config import checked_producer_properties
 from twopc.kafka.direct import SubtaskClient
+from twopc.kafka.grants import WRITE, require_topic_grants
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.lingering import abort_open, fence_earlier, last_attempt
 from twopc.kafka.markers import close_committed
@@ -76,7 +77,6 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
             checked_name("transactional_id_prefix", transactional_id_prefix)
         self.bootstrap_servers = bootstrap_servers
         self.properties = checked_producer_properties(properties or {})
-        admin_config(self.properties)
         self._client: LeaderClient | None = None
         self._writer: TransactionalWriter | PlainWriter | None = None
         self._swept = AttemptId(0)
@@ -191,6 +191,7 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
             Channel(config.transactional(f"{prefix}-check") if self._transactional else config.plain())
             if isinstance(self.topic, str):
                 require_topics(client, (self.topic,), "output")
+                require_topic_grants(client, (self.topic,), WRITE)
             lingering = fence_earlier(client, prefix, timeout_ms, context.attempt)
             self._swept = context.attempt
             return lingering
@@ -201,7 +202,7 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
 
     def _connect(self, context: JobContext, client: type[LeaderClient] = LeaderClient) -> LeaderClient:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
-        return client(servers, admin_config(self.properties))
+        return client(servers, self.properties)
 
     def _config(self, context: JobContext, subtask: SubtaskIndex, client: LeaderClient) -> WriterConfig:
         return WriterConfig(

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.client_config import admin_config, checked_consumer_properties, consumer_config
+from twopc.kafka.client_config import checked_consumer_properties, consumer_config
+from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
 from twopc.kafka.patience import patiently
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics
 from twopc.kafka.reader import KafkaReader, check_config
@@ -51,7 +52,6 @@ class KafkaSource(Source):
         self.start = checked_mode(start)
         self.bootstrap_servers = bootstrap_servers
         self.properties = checked_consumer_properties(properties or {})
-        admin_config(self.properties)
 
     def describe(self) -> Mapping[str, Any]:
         return {
@@ -67,7 +67,7 @@ class KafkaSource(Source):
 
     def cluster(self, context: JobContext) -> str:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
-        with ControlClient(servers, admin_config(self.properties)) as client:
+        with ControlClient(servers, self.properties) as client:
             return client.cluster_id()
 
     def plan(
@@ -75,7 +75,7 @@ class KafkaSource(Source):
     ) -> list[Split]:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         check_config(self._config(context))
-        with ControlClient(servers, admin_config(self.properties)) as client:
+        with ControlClient(servers, self.properties) as client:
             # A broker that has just come back knows the coordinator of a group, or a leader, a little later.
             return patiently(lambda: self._splits(client, self.group(context), restored, bounded), PLAN_BUDGET_SECONDS)
 
@@ -90,6 +90,8 @@ class KafkaSource(Source):
         self, client: ControlClient, group: str, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
     ) -> list[Split]:
         require_topics(client, self.topics, "input")
+        require_topic_grants(client, self.topics, READ)
+        require_group_grant(client, group)
         topics = client.topics(self.topics)
         partitions = [TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)]
         starts = self._starts(client, group, topics, partitions, restored)

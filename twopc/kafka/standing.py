@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from twopc.kafka.client_config import admin_config
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
@@ -46,7 +45,7 @@ def ask_standings(
     bootstrap_servers: str, properties: Mapping[str, Any], positions: Sequence[PartitionPosition]
 ) -> tuple[Standing, ...]:
     """Ask the brokers of a cluster, to which the properties give access; raise Unavailable if they don't answer."""
-    with ControlClient(bootstrap_servers, admin_config(properties)) as client:
+    with ControlClient(bootstrap_servers, properties) as client:
         return standings(client, positions)
 
 

@@ -10,7 +10,7 @@ from kafka import KafkaAdminClient, errors
 from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest
 
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka.connection import failure_of
+from twopc.kafka.denial import needs
 from twopc.kafka.patience import patiently, pauses
 from twopc.kafka.wire import ControlClient
 
@@ -99,7 +99,10 @@ class TopicClient(ControlClient):
         reason = result.error_message or error.__name__
         if issubclass(error, _REFUSED):
             raise ConfigurationError(f"topic {name!r} can't be {done}: {reason}")
-        raise failure_of(error(reason), self._brokers.servers)
+        if issubclass(error, errors.AuthorizationError):
+            operation = "Create" if done == "created" else "Delete"
+            raise needs(f"topic {name!r} can't be {done}: {reason}", f"{operation} on topic {name!r}", self.properties)
+        raise self._brokers.failure_of(error(reason))
 
     def _await(self, name: str, condition: Callable[[TopicDescription | None], bool], complaint: str) -> None:
         for _ in pauses(PATIENCE_SECONDS):

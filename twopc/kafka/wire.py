@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 
 from kafka import KafkaAdminClient, errors
 from kafka.admin import ConfigResource
+from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import CoordinatorType, MetadataRequest
@@ -25,7 +26,7 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from twopc.errors import Unavailable
 from twopc.kafka.committable import END_TXN_VERSION
-from twopc.kafka.connection import MAX_TIMEOUT, Connection, failure_of
+from twopc.kafka.connection import MAX_TIMEOUT, Connection
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.protocol.recovery import BrokerState, Described
 
@@ -33,6 +34,9 @@ log = logging.getLogger(__name__)
 
 EARLIEST, LATEST = -2, -1
 _READ_COMMITTED = 1
+_OPERATIONS = {"Read": 3, "Write": 4, "Describe": 8}
+_UNKNOWN = {31}
+"""What stands for operations where a broker does not say."""
 _FETCH_BYTES = 8_000_000
 _FETCH_WAIT_MS = 500
 
@@ -67,8 +71,9 @@ class ControlClient:
 
     connection: ClassVar[type[Connection]] = Connection
 
-    def __init__(self, bootstrap_servers: str, config: Mapping[str, Any]) -> None:
-        self._brokers = self.connection(bootstrap_servers, config)
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any]) -> None:
+        self.properties = properties
+        self._brokers = self.connection(bootstrap_servers, properties)
 
     def close(self) -> None:
         self._brokers.close()
@@ -147,8 +152,33 @@ class ControlClient:
             if error is errors.NoError:
                 found[topic.name] = TopicInfo(str(topic.topic_id), len(topic.partitions))
             elif error not in (errors.UnknownTopicOrPartitionError, errors.InvalidTopicError):
-                raise failure_of(error(f"topic {topic.name}"), self._brokers.servers)
+                raise self._brokers.failure_of(error(f"topic {topic.name!r}"))
         return found
+
+    def topic_operations(self, names: Sequence[str]) -> dict[str, frozenset[str]]:
+        """Return what ACLs allow on those of the topics that exist."""
+        wanted = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=None) for name in names]
+        request = MetadataRequest(
+            topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=True, min_version=10
+        )
+        answer = self._brokers.ask(request)
+        there = [topic for topic in answer.topics if errors.for_code(topic.error_code) is errors.NoError]
+        return {topic.name: _operations(topic.authorized_operations) for topic in there}
+
+    def group_operations(self, group: str) -> frozenset[str]:
+        """Return what ACLs allow on a consumer group, which need not exist."""
+        request = DescribeGroupsRequest(
+            groups=[group], include_authorized_operations=True, min_version=3, max_version=5
+        )
+        asked = (CoordinatorType.GROUP, group)
+        # A later version calls a group that nobody has used an error, and says nothing of what is allowed.
+        answer = self._brokers.ask(
+            request,
+            asked,
+            none_if=errors.GroupAuthorizationFailedError,
+            code_of=lambda answer: answer.groups[0].error_code,
+        )
+        return frozenset() if answer is None else _operations(answer.groups[0].authorized_operations)
 
     def offsets(self, at: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position]:
         """Return the first offset at or after each timestamp; EARLIEST and LATEST are timestamps too.
@@ -212,11 +242,21 @@ class ControlClient:
         broker = str(client._manager.cluster.brokers()[0].node_id)
         resource = ConfigResource("broker", broker, {MAX_TIMEOUT: None})
         answer = self._brokers.run(lambda client: client._async_describe_configs([resource], False, "all"))
-        return int(answer["broker"][broker][MAX_TIMEOUT]["value"])
+        found = answer["broker"][broker]
+        if MAX_TIMEOUT not in found:
+            # kafka-python keeps to itself that the brokers refused.
+            raise self._brokers.failure_of(errors.ClusterAuthorizationFailedError(f"asked for {MAX_TIMEOUT}"))
+        return int(found[MAX_TIMEOUT]["value"])
 
     def _ask_transaction_coordinator(self, transactional_id: str, request: Any) -> Any:
         asked = (CoordinatorType.TRANSACTION, transactional_id)
         return self._brokers.ask(request, asked, code_of=lambda answer: answer.error_code)
+
+
+def _operations(numbers: set[int]) -> frozenset[str]:
+    if numbers == _UNKNOWN:
+        return frozenset(_OPERATIONS)
+    return frozenset(name for name, number in _OPERATIONS.items() if number in numbers)
 
 
 def _state(name: str) -> BrokerState:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twopc.config import RunSettings
-from twopc.kafka.client_config import access_of, producer_config, transactional_config
+from twopc.kafka.access import access_of
+from twopc.kafka.client_config import producer_config, transactional_config
+from twopc.kafka.client_log import CLIENT_LOG
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 
 
@@ -33,4 +35,5 @@ class WriterConfig:
 
     def group_handle(self, group: str) -> dict[str, Any]:
         """Return the settings of a consumer that only names its group."""
-        return {**access_of(self.properties), "bootstrap.servers": self.bootstrap_servers, "group.id": group}
+        own = {"bootstrap.servers": self.bootstrap_servers, "group.id": group, "logger": CLIENT_LOG}
+        return {**access_of(self.properties), **own}

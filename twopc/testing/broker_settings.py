@@ -35,13 +35,25 @@ class TlsPort:
 
 
 @dataclass(frozen=True, slots=True)
+class LoginPort:
+    """A port where a node wants a login, without TLS: one of `users` by PLAIN, or any OAUTHBEARER token, unsigned.
+
+    Who logs in may do what ACLs allow, and nothing without one; who comes by the other ports may do everything.
+    """
+
+    port: int
+    users: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class NodePorts:
-    """Where one node listens: for clients and brokers, for controllers, and behind a proxy or by TLS if it is to."""
+    """Where one node listens: for clients and brokers, for controllers, behind a proxy, by TLS, and with a login."""
 
     clients: int
     controller: int
     proxied: ProxiedPort | None = None
     tls: TlsPort | None = None
+    login: LoginPort | None = None
 
 
 def server_properties(
@@ -71,6 +83,9 @@ def _identity(node_id: int, ports: Sequence[NodePorts], log_dir: Path) -> dict[s
     if own.tls is not None:
         listening = [*listening, f"TLS://{LOOPBACK}:{own.tls.port}"]
         advertised = [*advertised, f"TLS://{LOOPBACK}:{own.tls.port}"]
+    if own.login is not None:
+        listening = [*listening, f"LOGIN://{LOOPBACK}:{own.login.port}"]
+        advertised = [*advertised, f"LOGIN://{LOOPBACK}:{own.login.port}"]
     if is_voter:
         listening = [*listening, f"CONTROLLER://{LOOPBACK}:{own.controller}"]
     return {
@@ -78,13 +93,16 @@ def _identity(node_id: int, ports: Sequence[NodePorts], log_dir: Path) -> dict[s
         "process.roles": "broker,controller" if is_voter else "broker",
         "listeners": ",".join(listening),
         "advertised.listeners": ",".join(advertised),
-        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL",
+        "listener.security.protocol.map": (
+            "CLIENTS:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,LOGIN:SASL_PLAINTEXT"
+        ),
         # Through the proxy too: a broker sends transaction markers as a client of brokers, itself included.
         "inter.broker.listener.name": "CLIENTS" if own.proxied is None else "PROXIED",
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": ",".join(voters),
         "log.dirs": log_dir,
         **({} if own.tls is None else _tls(own.tls)),
+        **({} if own.login is None else _login(own.login)),
     }
 
 
@@ -95,6 +113,20 @@ def _tls(own: TlsPort) -> dict[str, object]:
         "listener.name.tls.ssl.truststore.type": "PEM",
         "listener.name.tls.ssl.truststore.location": own.trusted,
         "listener.name.tls.ssl.client.auth": "required",
+    }
+
+
+def _login(own: LoginPort) -> dict[str, object]:
+    module = "org.apache.kafka.common.security"
+    users = " ".join(f'user_{name}="{password}"' for name, password in own.users.items())
+    return {
+        "listener.name.login.sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+        "listener.name.login.plain.sasl.jaas.config": f"{module}.plain.PlainLoginModule required {users};",
+        "listener.name.login.oauthbearer.sasl.jaas.config": (
+            f'{module}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+        ),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
     }
 
 

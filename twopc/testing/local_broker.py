@@ -19,7 +19,15 @@ from twopc.errors import ConfigurationError, Unavailable
 from twopc.java import find_java
 from twopc.testing.broker import Broker
 from twopc.testing.broker_node import BrokerNode
-from twopc.testing.broker_settings import BUSY, LOOPBACK, NodePorts, ProxiedPort, TlsPort, server_properties
+from twopc.testing.broker_settings import (
+    BUSY,
+    LOOPBACK,
+    LoginPort,
+    NodePorts,
+    ProxiedPort,
+    TlsPort,
+    server_properties,
+)
 from twopc.testing.class_archive import ClassArchive
 from twopc.testing.jars import ensure_jars, jars_folder
 from twopc.testing.ports import free_port, is_free
@@ -36,8 +44,9 @@ class LocalBroker(Broker):
 
     `transaction_version` is the broker's side of the transaction protocol: 2, or 1 as before Kafka 4.0. A `proxied`
     node listens on a second port too, behind `proxy_routes`, and is served only when proxies stand there; `tls` has a
-    lone node speak TLS on another one. `light` makes its JVM compile as little as it can, and the node be back soon
-    after it is killed: for tests, which start brokers often and give them little to do.
+    lone node speak TLS on another one, `login` has it want a login there. `light` makes its JVM compile as little as
+    it can, and the node be back soon after it is killed: for tests, which start brokers often and give them little to
+    do.
     """
 
     def __init__(
@@ -49,6 +58,7 @@ class LocalBroker(Broker):
         transaction_version: int = 2,
         proxied: bool = False,
         tls: TlsPort | None = None,
+        login: LoginPort | None = None,
         light: bool = False,
     ) -> None:
         if brokers < 1:
@@ -56,11 +66,12 @@ class LocalBroker(Broker):
         if port is not None and not 0 < port <= 65_536 - brokers:
             raise ConfigurationError(f"port must be from 1 to {65_536 - brokers}, but is {port}")
         self.data_dir = data_dir.absolute()
-        taken = [] if tls is None else [tls.port]
+        taken = [own.port for own in (tls, login) if own is not None]
         self._ports = _free_ports(brokers, avoid=taken) if port is None else list(range(port, port + brokers))
         self._transaction_version = transaction_version
         self._light = light
         self._tls = tls
+        self._login = login
         own = _free_ports(2 * brokers, avoid=[*taken, *self._ports]) if proxied else []
         self._taken = [*taken, *self._ports, *own]
         self.proxy_routes = tuple(ProxiedPort(*pair) for pair in zip(own[::2], own[1::2], strict=True))
@@ -178,7 +189,10 @@ class LocalBroker(Broker):
         cluster_id = stored["id"] if stored else _new_cluster_id()
         file.write_text(json.dumps({"id": cluster_id, "ports": self._ports, "controllers": controllers}))
         routes = self.proxy_routes or [None] * len(self.nodes)
-        ports = [NodePorts(*each, tls=self._tls) for each in zip(self._ports, controllers, routes, strict=True)]
+        ports = [
+            NodePorts(*each, tls=self._tls, login=self._login)
+            for each in zip(self._ports, controllers, routes, strict=True)
+        ]
         for index, node in enumerate(self.nodes, start=1):
             node.configure(server_properties(index, ports, node.data, {} if self._light else BUSY))
         return str(cluster_id)

@@ -8,7 +8,7 @@ from typing import Any
 
 from twopc.errors import ConfigurationError
 from twopc.job import Job, JobDefinition
-from twopc.kafka.client_config import access_of
+from twopc.kafka.access import access_of
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.verify.judge import EXAMPLES

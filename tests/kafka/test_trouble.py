@@ -1,0 +1,229 @@
+"""Settings that don't get at brokers: what is wrong is told at once, once, and nothing is tried again for it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+
+from tests.jobs.cli import twopc
+from tests.rpc.certificates import LOOPBACK, Authority
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.kafka import connection
+from twopc.kafka.trouble import trouble
+from twopc.kafka.wire import ControlClient
+from twopc.testing.broker_settings import LoginPort, TlsPort
+from twopc.testing.local_broker import LocalBroker
+from twopc.testing.ports import free_port
+from twopc.testing.topics import create_topic, produce, read_topic
+
+pytestmark = pytest.mark.broker
+
+JOB = """
+from twopc import Job, KafkaSink, KafkaSource
+
+access = {access!r}
+job = Job({name!r})
+source = KafkaSource("in", properties=access)
+sink = KafkaSink({topic}, properties=access)
+job.source(source).map(bytes.upper).sink(sink)
+"""
+_LATER = "lambda record: 'out' if record.value == b'FIRST' else 'private'"
+
+_ALLOWED = {
+    "cluster": (ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE_CONFIGS),
+    "output": (ResourceType.TOPIC, "out", AclOperation.WRITE),
+    "input": (ResourceType.TOPIC, "in", AclOperation.READ),
+    "group": (ResourceType.GROUP, "{name}", AclOperation.READ),
+    "transactions": (ResourceType.TRANSACTIONAL_ID, "{name}", AclOperation.WRITE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A broker with three ports: for everybody, for TLS with a client's certificate, and for a login."""
+
+    plain: str
+    tls: str
+    login: str
+    folder: Path
+
+    @property
+    def as_client(self) -> dict[str, Any]:
+        return {
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(self.folder / "authority.pem"),
+            "ssl.certificate.location": str(self.folder / "client.pem"),
+            "ssl.key.location": str(self.folder / "client.key"),
+        }
+
+    def run(self, tmp_path: Path, name: str, access: dict[str, Any], topic: str = "'out'") -> Any:
+        (tmp_path / "job.py").write_text(JOB.format(access=access, name=name, topic=topic))
+        return twopc(
+            *("run", str(tmp_path / "job.py"), "-b", self.login, "--host", "process", "--until-end"),
+            *("--checkpoint-dir", str(tmp_path / "checkpoints")),
+        )
+
+    def allow(self, user: str, name: str, without: str = "") -> None:
+        for what, (kind, resource, operation) in _ALLOWED.items():
+            if what != without:
+                pattern = ResourcePatternType.LITERAL
+                if kind is ResourceType.TRANSACTIONAL_ID:
+                    pattern = ResourcePatternType.PREFIXED
+                self.grant(user, kind, resource.format(name=name), operation, pattern)
+
+    def grant(
+        self,
+        user: str,
+        kind: ResourceType,
+        resource: str,
+        operation: AclOperation,
+        pattern: ResourcePatternType = ResourcePatternType.LITERAL,
+    ) -> None:
+        acl = AclBinding(kind, resource, pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+        client = AdminClient({"bootstrap.servers": self.plain})
+        [future] = client.create_acls([acl]).values()
+        future.result(60)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    authority = Authority(folder, "authority")
+    Authority(folder, "stranger")
+    node, _ = authority.issue("node", LOOPBACK), authority.issue("client", LOOPBACK)
+    identity = folder / "identity.pem"
+    identity.write_bytes(node.key.read_bytes() + node.cert.read_bytes())
+    tls = TlsPort(free_port(), identity, authority.file)
+    users = dict.fromkeys(("me", *(f"no-{what}" for what in _ALLOWED)), "right")
+    login = LoginPort(free_port(), users)
+    with LocalBroker(folder / "kafka", tls=tls, login=login, light=True) as running:
+        for topic in ("in", "out", "private"):
+            create_topic(running.bootstrap_servers, topic)
+        produce(running.bootstrap_servers, "in", [b"first"])
+        plain = running.bootstrap_servers
+        yield Guarded(plain, f"127.0.0.1:{tls.port}", f"127.0.0.1:{login.port}", folder)
+
+
+def login(user: str, password: str = "right", mechanism: str = "PLAIN") -> dict[str, Any]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": user,
+        "sasl.password": password,
+    }
+
+
+Case = tuple[Callable[[Guarded], tuple[str, dict[str, Any]]], tuple[str, ...]]
+
+_WRONG: dict[str, Case] = {
+    "password": (lambda at: (at.login, login("me", "canary-pw")), ("sasl.username 'me'", "Invalid username or pass")),
+    "mechanism": (lambda at: (at.login, login("me", mechanism="SCRAM-SHA-256")), ("SCRAM-SHA-256 of PLAIN",)),
+    "no login": (lambda at: (at.login, {}), ("set it to SASL_PLAINTEXT", "sasl.mechanism one of PLAIN")),
+    "a login too many": (lambda at: (at.plain, login("me")), ("security.protocol is SASL_PLAINTEXT: set it to PLAIN",)),
+    "no TLS": (lambda at: (at.tls, {}), ("security.protocol is PLAINTEXT: set it to SSL",)),
+    "TLS too much": (lambda at: (at.plain, at.as_client), ("security.protocol is SSL: set it to PLAINTEXT",)),
+    "authority": (
+        lambda at: (at.tls, at.as_client | {"ssl.ca.location": str(at.folder / "stranger.pem")}),
+        ("their certificate is not trusted", "ssl.ca.location"),
+    ),
+    "no certificate": (
+        lambda at: (at.tls, {n: v for n, v in at.as_client.items() if n in ("security.protocol", "ssl.ca.location")}),
+        ("they refuse the client's certificate", "ssl.certificate.location"),
+    ),
+    "a file that isn't there": (
+        lambda at: (at.tls, at.as_client | {"ssl.ca.location": "/nowhere/ca.pem"}),
+        ("ssl.ca.location names '/nowhere/ca.pem', which is not there",),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", _WRONG)
+def test_what_is_wrong_with_access_is_told_at_first_contact_with_the_setting_to_look_at(
+    guarded: Guarded, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where, named = _WRONG[case]
+    servers, access = where(guarded)
+    # A slow machine may need longer to find out; a fast one is not kept waiting.
+    monkeypatch.setattr("twopc.kafka.trouble.SECONDS", 60.0)
+    with ControlClient(servers, access) as client, pytest.raises(ConfigurationError) as refused:
+        client.topics(["in"])
+    for words in named:
+        assert words in str(refused.value)
+    assert "canary-pw" not in str(refused.value)
+
+
+def test_nothing_is_wrong_with_settings_that_work(guarded: Guarded) -> None:
+    assert trouble(guarded.tls, guarded.as_client) == ""
+    assert trouble(guarded.login, login("me")) == ""
+    assert trouble(guarded.plain, {}) == ""
+
+
+def test_settings_that_have_worked_are_asked_again_when_they_are_refused_later(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ControlClient(guarded.login, login("me")) as client:
+        client.cluster_id()
+    monkeypatch.setattr(connection, "REQUEST_TIMEOUT_MS", 1)
+    monkeypatch.setattr("twopc.kafka.connection.trouble", lambda *_: "they refuse the login")
+    with ControlClient(guarded.login, login("me")) as client, pytest.raises(Unavailable, match="they refuse the login"):
+        client.cluster_id()
+
+
+def test_a_wrong_password_ends_a_run_with_one_line(guarded: Guarded, tmp_path: Path) -> None:
+    began = time.monotonic()
+    done = guarded.run(tmp_path, "wrong", login("me", "canary-pw"))
+    assert done.code == 2
+    assert len(done.err.splitlines()) == 1, done.err
+    assert "sasl.username 'me'" in done.err
+    assert "canary-pw" not in done.err + done.out
+    logging.getLogger(__name__).info("told after %.1f s", time.monotonic() - began)
+
+
+_NEEDED = {
+    "cluster": "DescribeConfigs on the cluster",
+    "output": "Write",
+    "input": "Read",
+    "group": "Read on consumer group 'lacks-group'",
+    "transactions": "Write and Describe on transactional ids",
+}
+
+
+@pytest.mark.parametrize("lacking", _ALLOWED)
+def test_an_acl_that_is_missing_is_named_and_no_restart_is_tried_for_it(
+    guarded: Guarded, tmp_path: Path, lacking: str
+) -> None:
+    user, name = f"no-{lacking}", f"lacks-{lacking}"
+    guarded.allow(user, name, without=lacking)
+    done = guarded.run(tmp_path, name, login(user))
+    assert done.code == 2, done.err
+    error = next(line for line in done.err.splitlines() if line.startswith("error: "))
+    assert _NEEDED[lacking] in error
+    assert "kafka-acls.sh" in error
+    assert "trying again" not in done.err
+    assert "Purged" not in done.err
+
+
+def test_with_all_acls_a_job_runs_and_a_topic_that_it_may_not_write_to_later_ends_it(
+    guarded: Guarded, tmp_path: Path
+) -> None:
+    guarded.allow("me", "let-in")
+    done = guarded.run(tmp_path, "let-in", login("me"))
+    assert done.code == 0, done.err
+    assert [record.value for record in read_topic(guarded.plain, "out")] == [b"FIRST"]
+    guarded.grant("me", ResourceType.TOPIC, "private", AclOperation.DESCRIBE)
+    produce(guarded.plain, "in", [b"second"])
+    done = guarded.run(tmp_path, "let-in", login("me"), topic=_LATER)
+    assert done.code == 2, done.err
+    assert "producing to private failed" in done.err
+    assert "Needed is Read on the topic if it is the input, Write if it is the output" in done.err
+    assert "trying again" not in done.err
+    assert "Purged" not in done.err

@@ -1,0 +1,41 @@
+"""What the Kafka clients have to say, both of them, goes to one logger of ours, at DEBUG.
+
+They report every broken connection of every client, hundreds of lines for a broker that restarts. What a person should
+know of that is said once, elsewhere (`twopc.kafka.outage`, and the errors that this package raises).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+log = logging.getLogger("twopc.kafka.clients")
+
+
+class _Librdkafka:
+    """What confluent-kafka takes for a logger."""
+
+    def log(self, _level: int, text: str, *arguments: Any) -> None:
+        log.debug("librdkafka: " + text, *arguments)
+
+
+class _KafkaPython(logging.Handler):
+    """Takes nothing below INFO: at DEBUG kafka-python logs its settings and every request, passwords included."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log.debug("%s: %s", record.name, record.getMessage())
+
+
+CLIENT_LOG = _Librdkafka()
+"""The `logger` of every client of librdkafka."""
+
+
+def redirect_kafka_python() -> None:
+    """Take kafka-python's lines away from the root logger; handlers that an application gave to it keep theirs."""
+    logger = logging.getLogger("kafka")
+    if not any(isinstance(handler, _KafkaPython) for handler in logger.handlers):
+        logger.addHandler(_KafkaPython())
+    logger.propagate = False
