@@ -69,7 +69,8 @@ class RunSettings:
         their positions and their state are given up. Without it such a checkpoint is refused.
     until_end: read to the ends found at the start, take a last checkpoint, commit, exit.
     host: "spark", or "process" (each subtask a plain process on this machine, no JVM).
-    master: Spark's master URL.
+    master: Spark's master URL. Unset, it is spark-submit's, else local[*]. A session that this process has already is
+        used as it is, whatever its master.
     coordinator: host:port of a coordinator to dial; None embeds one in the driver.
     coordinator_token: the bearer token of that coordinator; give it through TWOPC_COORDINATOR_TOKEN, so that no process
         list shows it.
@@ -98,7 +99,7 @@ class RunSettings:
     drop_inputs: str = ""
     until_end: bool = False
     host: str = "spark"
-    master: str = "local[*]"
+    master: str = ""
     coordinator: str | None = None
     coordinator_token: str = field(default="", repr=False)
     coordinator_ca: str = ""

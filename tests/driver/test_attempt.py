@@ -159,6 +159,9 @@ class FirstStart(Client):
 
 
 class NoHost:
+    def notice(self) -> str | None:
+        return None
+
     def submit(self, *_: object) -> None:
         raise Unavailable("no host")
 
@@ -203,6 +206,12 @@ class Ended:
 
     def has_said_why(self) -> bool:
         return self._said_why
+
+    def notice(self) -> str | None:
+        return None
+
+    def shortage(self) -> str | None:
+        return None
 
     def kill(self) -> None:
         pass

@@ -50,6 +50,9 @@ class ThreadStage:
     def has_said_why(self) -> bool:
         return self.error() is not None
 
+    def shortage(self) -> str | None:
+        return None
+
     def kill(self) -> None:
         wait(self._subtasks)
 
@@ -59,6 +62,9 @@ class ThreadHost:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor()
+
+    def notice(self) -> str | None:
+        return None
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ThreadStage:
         return ThreadStage([self._pool.submit(run_subtask, definition, spec) for spec in specs])

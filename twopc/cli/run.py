@@ -92,7 +92,10 @@ def run(
     master: Annotated[
         str | None,
         typer.Option(
-            envvar="TWOPC_MASTER", help="Spark's master.", show_default="local[*]", autocompletion=one_of(*MASTERS)
+            envvar="TWOPC_MASTER",
+            help="Spark's master.",
+            show_default="spark-submit's, else local[*]",
+            autocompletion=one_of(*MASTERS),
         ),
     ] = None,
     host: Annotated[
@@ -230,7 +233,9 @@ def _print_report(report: RunReport, output: Output) -> None:
     if output is Output.JSON:
         typer.echo(json.dumps(asdict(report)))
         return
-    how = "stopped with a last checkpoint" if report.stopped else "finished"
+    how = "finished"
+    if report.stopped:
+        how = "stopped with a last checkpoint" if report.checkpoints_completed else "stopped, without a checkpoint"
     typer.echo(
         f"{report.job}: {how}; {report.records_in:,} records in, {report.records_out:,} out"
         f"{f' in the last of {report.attempts} attempts' if report.attempts > 1 else ''}; "

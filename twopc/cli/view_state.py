@@ -13,6 +13,8 @@ NOTES_SHOWN = 8
 RATE_WINDOW_MS = 3_000
 
 NOTED = {
+    "starting": "{event.message}",
+    "waiting": "{event.message}",
     "attempt-started": "attempt {event.attempt} started",
     "restored": "checkpoint {event.checkpoint_id} restored: reading on from {event.message}",
     "resumed": "transaction {event.message} resumed: committed",

@@ -70,7 +70,7 @@ def restore_drill(
 
 def _scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
     """Nothing that the run shares with the real job is left in its settings; the first failure ends it."""
-    if settings.host == "spark" and not settings.master.startswith("local"):
+    if settings.host == "spark" and settings.master and not settings.master.startswith("local"):
         raise ConfigurationError(
             f"a drill runs its subtasks on this machine, and can't under master {settings.master!r}: give --host "
             "process, or a local master"

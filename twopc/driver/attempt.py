@@ -13,9 +13,10 @@ from twopc.config import RunSettings
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
 from twopc.driver.fresh_start import emptied
-from twopc.driver.host import Host, Stage
+from twopc.driver.host import Host, Stage, StoppedEarly
 from twopc.driver.left_behind import refuse_left_behind
 from twopc.driver.recovery import Planner, Recovered, assign, recover
+from twopc.driver.shortage import Shortage
 from twopc.driver.signals import StopSignals
 from twopc.driver.sweeper import Sweeper
 from twopc.driver.witness import group_of_transactions
@@ -34,6 +35,9 @@ log = logging.getLogger(__name__)
 TICK_SECONDS = 0.1
 SAID_SECONDS, UNSAID_SECONDS = 10.0, 0.5
 """How long the job's end may be on its way, through the coordinator, if it was told, and if nobody knows."""
+
+EARLY_STOP_SECONDS = 10.0
+"""How long a first subtask, which could take a last checkpoint, may still come after a stop was asked for."""
 
 DRAIN_SECONDS = 10.0
 """How long subtasks may take to end by themselves after the job has finished."""
@@ -88,7 +92,7 @@ class Attempt:
         self._began = time.monotonic()
         self._submitted = False
         self._attempt = NO_ATTEMPT
-        self._stop_sent = False
+        self._stop_sent_at: float | None = None
 
     def run(self, restore_from: str, after: AttemptId, failed: AttemptFailed | None) -> None:
         """Run to the end of the job, as an attempt greater than `after`; raise AttemptFailed, or Fenced, otherwise.
@@ -122,6 +126,9 @@ class Attempt:
         job = context.job
         try:
             stage = self._submit(context, started)
+        except StoppedEarly as early:
+            self._client.end_attempt(job, started.attempt, str(early))
+            raise
         except TwoPhaseCommitError as error:
             self._client.end_attempt(job, started.attempt, str(error))
             raise self._failed(error) from error
@@ -132,6 +139,9 @@ class Attempt:
         try:
             self._supervise(context, stage)
             reason = "finished"
+        except StoppedEarly as early:
+            reason = str(early)
+            raise
         except TwoPhaseCommitError as error:
             reason = str(error)
             raise self._failed(error) from error
@@ -176,11 +186,14 @@ class Attempt:
             )
             for index, mine in enumerate(assigned)
         ]
+        if (notice := self._host.notice()) is not None:
+            self._watch.tell(context.attempt, "starting", notice)
         stage = self._host.submit(self._definition, specs)
         self._submitted = True
         return stage
 
     def _supervise(self, context: JobContext, stage: Stage) -> None:
+        shortage = Shortage(stage, lambda said: self._watch.tell(context.attempt, "waiting", said))
         while True:
             ended = stage.wait(TICK_SECONDS)
             if self._watch.finished:
@@ -190,13 +203,20 @@ class Attempt:
             if ended:
                 self._take_end(stage)
                 return
-            if self._signals.requested and not self._stop_sent:
-                self._stop_sent = True
+            if self._signals.requested and self._stop_sent_at is None:
+                self._stop_sent_at = time.monotonic()
                 log.debug("asking for a last checkpoint")
                 self._client.stop(context.job, context.attempt)
+            if not self._watch.attached:
+                shortage.look(time.monotonic())
+                self._end_if_stopped_early()
         deadline = time.monotonic() + DRAIN_SECONDS
         while not stage.wait(TICK_SECONDS) and time.monotonic() < deadline:
             pass
+
+    def _end_if_stopped_early(self) -> None:
+        if self._stop_sent_at is not None and time.monotonic() - self._stop_sent_at >= EARLY_STOP_SECONDS:
+            raise StoppedEarly
 
     def _take_end(self, stage: Stage) -> None:
         """The stage is gone: return if the job has finished. What a subtask managed to say outweighs what the host saw.

@@ -31,6 +31,7 @@ class _Attempt:
     completed: int = 0
     failure: JobEvent | None = None
     finished: bool = False
+    attached: bool = False
     records: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -77,6 +78,11 @@ class EventWatch:
         return self._current.finished
 
     @property
+    def attached(self) -> bool:
+        """Whether any subtask of the attempt has come."""
+        return self._current.attached
+
+    @property
     def failure(self) -> JobEvent | None:
         return self._current.failure
 
@@ -107,17 +113,17 @@ class EventWatch:
         for item in found.settled:
             if item.outcome is Outcome.COMMITTED:
                 committable = item.committable
-                self._tell(attempt, "resumed", committable.name, committable.checkpoint_id, committable.subtask)
+                self.tell(attempt, "resumed", committable.name, committable.checkpoint_id, committable.subtask)
         for name in found.lingering:
-            self._tell(attempt, "lingering-aborted", name)
+            self.tell(attempt, "lingering-aborted", name)
 
     def restored(self, attempt: AttemptId, checkpoint: CheckpointMetadata | None, splits: Sequence[Split]) -> None:
         """Tell from where what is read is read on."""
         if checkpoint is not None:
             starts = listed(f"{split.partition}@{split.start}" for split in splits)
-            self._tell(attempt, "restored", starts, checkpoint.checkpoint_id)
+            self.tell(attempt, "restored", starts, checkpoint.checkpoint_id)
 
-    def _tell(
+    def tell(
         self,
         attempt: AttemptId,
         kind: str,
@@ -125,6 +131,7 @@ class EventWatch:
         checkpoint_id: CheckpointId = NO_CHECKPOINT,
         subtask: SubtaskIndex = WHOLE_JOB,
     ) -> None:
+        """Tell what the driver does, in the same stream as the coordinator's events."""
         self._publish(
             JobEvent(
                 job=self._job,
@@ -169,6 +176,8 @@ class EventWatch:
                     current.failure = event
                 case "finished":
                     current.finished = True
+                case "attached":
+                    current.attached = True
                 case "progress" if event.progress is not None:
                     current.records[event.subtask] = (event.progress.records_in, event.progress.records_out)
             self._changed.notify_all()

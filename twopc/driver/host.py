@@ -9,6 +9,13 @@ from twopc.job import JobDefinition
 from twopc.runtime.spec import SubtaskSpec
 
 
+class StoppedEarly(Exception):
+    """A stop was asked for before any subtask ran: there is nothing to take a last checkpoint of."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped before any subtask had started")
+
+
 class Stage(Protocol):
     """The subtasks of one attempt, running."""
 
@@ -24,6 +31,10 @@ class Stage(Protocol):
         """After the end: whether a subtask has told the coordinator of its failure, as far as the host can know."""
         ...
 
+    def shortage(self) -> str | None:
+        """What the subtasks wait for before they can start, for a user to read; None where they have started."""
+        ...
+
     def kill(self) -> None:
         """End the subtasks now, and return when they have ended or can't do harm; idempotent."""
         ...
@@ -32,8 +43,12 @@ class Stage(Protocol):
 class Host(Protocol):
     """Starts stages, one after the other, for as long as the run lasts."""
 
+    def notice(self) -> str | None:
+        """What the next `submit` has to start first, and takes long; None where there is no such thing."""
+        ...
+
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> Stage:
-        """Start one subtask per spec, all at once."""
+        """Start one subtask per spec, all at once; raise StoppedEarly where a stop comes while this takes long."""
         ...
 
     def close(self) -> None:

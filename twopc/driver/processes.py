@@ -52,6 +52,9 @@ class ProcessStage:
     def has_said_why(self) -> bool:
         return any(process.poll() == SAID_WHY for process in self._processes)
 
+    def shortage(self) -> str | None:
+        return None
+
     def kill(self) -> None:
         for process in self._processes:
             if process.poll() is None:
@@ -77,6 +80,9 @@ class ProcessHost:
     def __init__(self, job_file: str) -> None:
         self._job_file = job_file
         self._stage: ProcessStage | None = None
+
+    def notice(self) -> str | None:
+        return None
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessStage:
         self._stage = ProcessStage([self._start(spec) for spec in specs])

@@ -14,7 +14,7 @@ from twopc.config import RunSettings
 from twopc.driver.attempt import Attempt, AttemptFailed
 from twopc.driver.embedded import coordinator_for
 from twopc.driver.events import EventWatch
-from twopc.driver.host import Host
+from twopc.driver.host import Host, StoppedEarly
 from twopc.driver.recovery import Planner
 from twopc.driver.restart import RestartStrategy
 from twopc.driver.signals import StopSignals
@@ -73,7 +73,7 @@ def run(
         signals = closing.enter_context(StopSignals(stop))
         planner = Planner(definition.source, bounded=settings.until_end)
         restarts = RestartStrategy.of(settings)
-        host = host or _host(settings, job_file)
+        host = host or _host(settings, job_file, signals)
         closing.callback(host.close)
         before = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
         after = definition.sink.last_attempt(before)
@@ -83,6 +83,8 @@ def run(
             attempt = Attempt(definition, settings, client, coordinator, host, planner, watch, signals)
             try:
                 attempt.run(restore_from, after, failed)
+                break
+            except StoppedEarly:
                 break
             except AttemptFailed as failure:
                 failed, ever_submitted = failure, ever_submitted or failure.submitted
@@ -117,16 +119,20 @@ def _wait_or_give_up(failure: AttemptFailed, restarts: RestartStrategy, signals:
 
 
 def _bind_host(settings: RunSettings) -> str:
-    """Loopback where every worker is on this machine; else this machine's address as the workers see it."""
-    if settings.host == "process" or settings.master.startswith("local"):
-        return "127.0.0.1"
-    raise ConfigurationError(
-        f"workers under master {settings.master!r} may be on other machines and can't reach a coordinator inside the "
-        "driver: start one with `twopc coordinator start` where they can reach it, and name it with --coordinator"
-    )
+    """Where a coordinator inside the driver listens: loopback, if every worker is on this machine."""
+    if settings.coordinator is None and settings.host == "spark":
+        from twopc.spark.master import is_local, master_of
+
+        if not is_local(master := master_of(settings.master)):
+            raise ConfigurationError(
+                f"workers under master {master!r} may be on other machines and can't reach a coordinator inside the "
+                "driver: start one with `twopc coordinator start` where they can reach it, and name it with "
+                "--coordinator (TWOPC_COORDINATOR, or coordinator= in job.run)"
+            )
+    return "127.0.0.1"
 
 
-def _host(settings: RunSettings, job_file: str | None) -> Host:
+def _host(settings: RunSettings, job_file: str | None, signals: StopSignals) -> Host:
     if settings.host == "process":
         from twopc.driver.processes import ProcessHost
 
@@ -137,4 +143,4 @@ def _host(settings: RunSettings, job_file: str | None) -> Host:
         return ProcessHost(job_file)
     from twopc.spark.launch import SparkHost
 
-    return SparkHost(settings.master)
+    return SparkHost(settings.master, stop=lambda: signals.requested)

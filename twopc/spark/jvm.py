@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
+import psutil
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -21,28 +23,53 @@ log = logging.getLogger(__name__)
 ALWAYS_SAID = ("WARNING: Using incubator modules: jdk.incubator.vector",)
 """Notices of the JVM about how Spark's own launcher starts it; no option turns them off."""
 
+LAUNCHER = "spark"
+"""What the command of every process has that PySpark starts on the way to a JVM."""
 
 TRIES = 3
 
 
-def start_jvm(settings: Mapping[str, str]) -> None:
-    """Start the JVM that the next SparkContext of this process will use; do nothing where there is one.
+class JvmStart:
+    """The start of the JVM that the next SparkContext of this process uses; nothing is started where there is one."""
 
-    A JVM that ends before it could be reached, as happens now and then on a busy machine, is started again.
-    """
-    if SparkContext._gateway is not None:
-        return
-    conf = SparkConf(loadDefaults=False)
-    for name, value in settings.items():
-        conf.set(name, value)
-    for number in range(1, TRIES + 1):
-        try:
-            _launch(conf)
-            break
-        except PySparkRuntimeError as error:
-            if number == TRIES:
-                raise
-            log.warning("Spark's JVM did not start, trying again: %s", error)
+    def __init__(self, abandoned: Callable[[], bool] = lambda: False) -> None:
+        self._abandoned = abandoned
+        self._before = _children()
+
+    def run(self, settings: Mapping[str, str]) -> None:
+        """Start it; a JVM that ends before it could be reached, as on a busy machine, is started again."""
+        if SparkContext._gateway is not None:
+            return
+        conf = SparkConf(loadDefaults=False)
+        for name, value in settings.items():
+            conf.set(name, value)
+        for number in range(1, TRIES + 1):
+            try:
+                _launch(conf)
+                break
+            except PySparkRuntimeError as error:
+                if number == TRIES or self._abandoned():
+                    raise
+                log.warning("Spark's JVM did not start, trying again: %s", error)
+
+    def kill(self) -> bool:
+        """Kill what has been started of it; return whether there was anything."""
+        started = [process for process in _children() - self._before if _has_word(process, LAUNCHER)]
+        for process in started:
+            with suppress(psutil.Error):
+                process.kill()
+        return bool(started)
+
+
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children())
+
+
+def _has_word(process: psutil.Process, word: str) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and any(word in part for part in process.cmdline())
+    except psutil.Error:
+        return False
 
 
 def _launch(conf: SparkConf) -> None:
