@@ -30,7 +30,7 @@ class Kind(Enum):
 _MEANINGS = {
     Kind.LOST: "the input makes it, and the output doesn't have it",
     Kind.DUPLICATED: "it is there more often than the input makes it",
-    Kind.REORDERED: "it stands after a record of its key that the input makes later",
+    Kind.REORDERED: "it does not stand in the order of its input partition",
     Kind.TORN: "it is missing, and other records of the same transaction are there",
     Kind.ABORTED: "it can be seen, and its transaction was not committed",
     Kind.DISAGREES: "its place in its key holds a record that the input doesn't make: the state or the job was another",
@@ -74,7 +74,7 @@ class Verdict:
     matched: how many of them are records that the input makes, each counted once.
     counts: how many records each kind was found on; kinds that weren't found are left out.
     findings: the first few of each kind.
-    unordered_keys: how many keys only the number of records could be judged of, not the order.
+    unordered_keys: how many keys have records that can't be told apart, so that their order was not judged whole.
     """
 
     topic: str

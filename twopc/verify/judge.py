@@ -8,20 +8,22 @@ Invariants:
 - A right history has no findings, whatever its values are, and wherever its transactions ended.
 - Every expected record is matched, pending, or has a finding, once; every found one is matched or has a finding, once.
   Two findings count among the matched too: a reordered record is there, and a record that disagrees is one for both.
-- Memory: 22 bytes an expected record and about 300 a key; from the first record of a key on that was not the one due,
-  22 bytes a found record of this key; the same for keys whose records come from several input partitions, or that are
-  none.
+- Nothing is said of the order of records that may be made of another input than they were attributed to.
+- Memory: 22 bytes an expected record, 12 a found one, and about 300 a key; from the first record of a key on that was
+  not the one due, 22 bytes more a found record of this key; the same for keys whose records come from several input
+  partitions.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from twopc.protocol.ids import TopicPartition
 from twopc.verify.expectation import END, Expectation
 from twopc.verify.findings import Finding, Kind, Verdict, shown
 from twopc.verify.history import Expected, Found, Outcome, Place, Transaction, identity
+from twopc.verify.lanes import Lanes, Surely, everywhere
 from twopc.verify.resolution import Resolution, in_any_order, in_lanes, in_order
 from twopc.verify.spans import Cuts, Spans
 from twopc.verify.stash import Stash
@@ -36,7 +38,8 @@ class Judge:
 
     `complete` says up to which position of an input partition the output has to be there, its end unless named: what
     is made of later input may be there or not, and its absence is never a finding. `cuts` are the input positions at
-    which transactions ended, if they are known. `examples` are so many findings kept of each kind.
+    which transactions ended, if they are known. `surely` tells records of this history from others that stand in the
+    topic and may look the same: all are, unless it is given. `examples` are so many findings kept of each kind.
     """
 
     def __init__(
@@ -45,12 +48,14 @@ class Judge:
         *,
         complete: Mapping[TopicPartition, int] | None = None,
         cuts: Cuts | None = None,
+        surely: Surely = everywhere,
         examples: int = EXAMPLES,
     ) -> None:
         self._topic = topic
         self._complete = dict(complete or {})
         self._expectation = Expectation()
         self._spans = Spans(self._expectation, cuts or {})
+        self._lanes = Lanes(self._expectation, surely)
         self._tally = Tally(examples)
         self._next = array("i")
         self._output_of = array("i")
@@ -81,10 +86,17 @@ class Judge:
         missing: dict[bytes | None, array[int]] = {}
         keys = self._expectation.keys()
         for key, name in enumerate(keys):
-            due = self._expectation.chain(self._next[key])
-            if absent := array("i", self._resolve(key, name, list(due)) if key in self._stash else due):
-                missing[name] = absent
+            due = list(self._expectation.chain(self._next[key]))
+            if key in self._stash:
+                absent = self._resolve(key, name, due)
+            else:
+                absent = due
+                if due or key in self._scattered:
+                    self._lanes.doubt_alike(list(self._before(key, due)), due, scattered=key in self._scattered)
+            if absent:
+                missing[name] = array("i", absent)
         pending = self._judge_missing(missing)
+        self._judge_lanes(keys)
         return Verdict(
             topic=self._topic,
             expected=len(self._expectation) - pending,
@@ -93,7 +105,7 @@ class Judge:
             matched=self._matched,
             counts=dict(self._tally.counts),
             findings=self._tally.first(),
-            unordered_keys=len(self._scattered | {key for key, name in enumerate(keys) if name is None}),
+            unordered_keys=self._lanes.unordered_keys,
         )
 
     def _start(self) -> None:
@@ -114,8 +126,11 @@ class Judge:
         record = self._next[key]
         if record == END or self._expectation.identities[record] != identity(found.value, found.headers):
             return False
+        if not self._lanes.is_sure(record, found.place):
+            return False
         self._next[key] = self._expectation.following[record]
         self._match(record, found.transaction)
+        self._lanes.put(record, found.place)
         return True
 
     def _match(self, record: int, transaction: Transaction | None) -> None:
@@ -127,12 +142,8 @@ class Judge:
         """Judge the records of a key that were put aside; return the records that are missing."""
         expectation, aside = self._expectation, self._stash[key]
         expected = [expectation.identities[record] for record in due]
-        first = due[0] if due else END
-        earlier = set()
-        for record in expectation.chain(expectation.first[key]):
-            if record == first:
-                break
-            earlier.add(expectation.identities[record])
+        before = list(self._before(key, due))
+        earlier = {expectation.identities[record] for record in before}
         if name is None or key in self._scattered:
             made = in_any_order(expected, aside.identities, earlier)
         elif expectation.has_several_sources(key):
@@ -140,7 +151,21 @@ class Judge:
         else:
             made = in_order(expected, aside.identities, earlier)
         self._tell(key, name, due, made)
+        self._lanes.attribute(
+            before,
+            due,
+            [(element, self._stash.place(key, index)) for index, element in enumerate(aside.identities)],
+            {theirs for _, theirs in made.reordered},
+            scattered=key in self._scattered,
+        )
         return [due[index] for index in made.missing]
+
+    def _before(self, key: int, due: Sequence[int]) -> Iterator[int]:
+        """Yield the records of a key that came when they were due."""
+        for record in self._expectation.chain(self._expectation.first[key]):
+            if due and record == due[0]:
+                return
+            yield record
 
     def _tell(self, key: int, name: bytes | None, due: Sequence[int], made: Resolution) -> None:
         for mine, theirs in (*made.matched, *made.reordered):
@@ -178,6 +203,18 @@ class Judge:
                 kind = Kind.TORN if record in torn else Kind.LOST
                 self._tally.add(Finding(kind, shown(name), source=self._expectation.source(record)))
         return sum(map(len, missing.values())) - sum(map(len, required.values()))
+
+    def _judge_lanes(self, keys: Sequence[bytes | None]) -> None:
+        displaced = {each.record: each for each in self._lanes.displaced()}
+        if not displaced:
+            return
+        for key, name in enumerate(keys):
+            for record in self._expectation.chain(self._expectation.first[key]):
+                if (each := displaced.get(record)) is not None:
+                    side = "behind" if each.behind else "before"
+                    detail = f"it stands {side} what is made of {self._expectation.source(each.other)}"
+                    source = self._expectation.source(record)
+                    self._tally.add(Finding(Kind.REORDERED, shown(name), source, each.place, detail=detail))
 
     def _may_be_missing(self, record: int) -> bool:
         if not self._complete:
