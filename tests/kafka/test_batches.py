@@ -31,14 +31,16 @@ def marker(offset: int, kind: int, *, producer: int = 7, epoch: int = 3, time_ms
 
 def test_a_batch_says_its_offsets_and_its_producer() -> None:
     assert list(log_batches(written(40, 3) + written(43, 1, transactional=False, producer=-1, epoch=-1))) == [
-        LogBatch(40, 42, 7, 3, transactional=True, marker=None, time_ms=1_000),
-        LogBatch(43, 43, -1, -1, transactional=False, marker=None, time_ms=1_000),
+        LogBatch(40, 42, 7, 3, transactional=True, marker=None, time_ms=1_000, records=3),
+        LogBatch(43, 43, -1, -1, transactional=False, marker=None, time_ms=1_000, records=1),
     ]
 
 
 @pytest.mark.parametrize(("kind", "said"), [(0, Marker.ABORT), (1, Marker.COMMIT), (5, Marker.OTHER)])
 def test_a_marker_says_what_became_of_the_transaction(kind: int, said: Marker) -> None:
-    assert list(log_batches(marker(9, kind))) == [LogBatch(9, 9, 7, 3, transactional=True, marker=said, time_ms=50)]
+    assert list(log_batches(marker(9, kind))) == [
+        LogBatch(9, 9, 7, 3, transactional=True, marker=said, time_ms=50, records=1)
+    ]
 
 
 def test_a_batch_that_was_cut_off_is_left_for_the_next_fetch() -> None:

@@ -77,6 +77,10 @@ class Setting:
         assert (done.code, done.out) == (2, ""), done.out
         return done.err
 
+    def copied(self, output: str, *arguments: str, source: str = "") -> Finished:
+        """Hold a topic against another one that it should be a copy of."""
+        return self._verify("--input", source or self.input, "--output", output, "-b", self.servers, *arguments)
+
     def _verify(self, *arguments: str) -> Finished:
         """As a process of its own would do it, without the time that one needs to start."""
         with pytest.raises(SystemExit) as ended:
@@ -157,6 +161,64 @@ def test_what_can_not_be_judged_is_said(setting: Setting) -> None:
     producer.abort_transaction()
     _delete_before(setting.servers, setting.input, 3)
     assert "the beginning of the input is gone" in setting.refused()
+
+
+def test_records_of_two_keys_that_changed_places_in_an_output_partition_are_reordered(setting: Setting) -> None:
+    """Both are of one input partition, and each key has one record only."""
+    copy, values = f"{setting.output}-copy", (b"a", b"b", b"c", b"d", b"e")
+    create_topic(setting.servers, copy, 1)
+    setting.fill(setting.input, *(Write(value, key=value, partition=0) for value in values))
+    setting.fill(copy, *(Write(value, key=value, partition=0) for value in (b"a", b"c", b"b", b"d", b"e")))
+    done = setting.copied(copy, "-o", "json")
+    assert (done.code, counts(json.loads(done.out))) == (1, {"reordered": 1}), done.err
+
+
+def test_a_right_output_of_an_input_that_was_compacted_since_is_not_judged(setting: Setting) -> None:
+    compacted = f"{setting.input}-compacted"
+    compact(setting.servers, compacted, [Write(b"%d" % n, key=b"k%d" % (n % 3)) for n in range(9)])
+    setting.fill(setting.output, *(Write(b"%d" % n, key=b"k%d" % (n % 3)) for n in range(9)))
+    done = setting.copied(setting.output, "-o", "json", source=compacted)
+    assert (done.code, done.out) == (2, ""), done.out
+    assert f"the input was compacted: 6 offsets of {compacted}[0] hold no record any more" in done.err
+
+
+def test_an_output_that_was_compacted_is_not_judged(setting: Setting) -> None:
+    compacted = f"{setting.output}-compacted"
+    records = [Write(b"%d" % n, key=b"k%d" % (n % 3)) for n in range(9)]
+    setting.fill(setting.input, *records)
+    compact(setting.servers, compacted, records)
+    done = setting.copied(compacted)
+    assert done.code == 2, done.out
+    assert f"the output was compacted: 6 offsets of {compacted}[0]" in done.err
+
+
+def test_a_compacted_topic_from_which_nothing_was_taken_yet_is_judged(setting: Setting) -> None:
+    compacted = f"{setting.input}-compacted"
+    create_topic(setting.servers, compacted, 1, settings={"cleanup.policy": "compact"})
+    _open(setting.servers, compacted, b"k", b"aborted").abort_transaction(30)
+    records = [Write(b"%d" % n, key=b"k%d" % (n % 3)) for n in range(9)]
+    for topic in (compacted, setting.output):
+        setting.fill(topic, *records)
+    assert setting.copied(setting.output, source=compacted).code == 0
+
+
+def compact(servers: str, topic: str, records: list[Write]) -> None:
+    """Fill a topic, and wait until the broker has compacted it: three keys are left of it, and one in a new segment."""
+    settings = {
+        "cleanup.policy": "compact",
+        "segment.ms": "100",
+        "min.cleanable.dirty.ratio": "0.0",
+        "max.compaction.lag.ms": "100",
+    }
+    create_topic(servers, topic, 1, settings=settings)
+    produce(servers, topic, records)
+    # What is written to last is never compacted: a record that comes when its time is over begins another segment.
+    time.sleep(0.2)
+    produce(servers, topic, [Write(b"last", key=b"last")])
+    deadline = time.monotonic() + 240
+    while len(read_topic(servers, topic)) > len(records):
+        assert time.monotonic() < deadline, "the broker did not compact the topic"
+        time.sleep(1)
 
 
 def _open(servers: str, topic: str, key: bytes, value: bytes, name: str = "forged") -> Producer:

@@ -127,5 +127,7 @@ def _summary(plan: VerifyPlan, report: Report, verdict: Verdict) -> str:
     if verdict.pending:
         parts.append(f"{verdict.pending:,} more are still to come")
     if verdict.unordered_keys:
-        parts.append(f"the order of {verdict.unordered_keys:,} keys could not be judged")
+        parts.append(
+            f"the order of {verdict.unordered_keys:,} keys could not be judged whole: they have records that look the same"
+        )
     return f"{'; '.join(parts)}; {report.seconds:.1f} s"

@@ -30,7 +30,8 @@ class Marker(Enum):
 class LogBatch:
     """One record batch: its first and last offset, and whose it is. A batch with a `marker` holds no records.
 
-    `time_ms` is the greatest timestamp in it: of a marker, when the partition's leader wrote it.
+    `time_ms` is the greatest timestamp in it: of a marker, when the partition's leader wrote it. `records` is how many
+    are in it, markers too: fewer than it has offsets, where compaction has taken some.
     """
 
     first: int
@@ -40,13 +41,14 @@ class LogBatch:
     transactional: bool
     marker: Marker | None
     time_ms: int
+    records: int
 
 
 def log_batches(data: bytes | memoryview) -> Iterator[LogBatch]:
     """Yield the whole batches at the beginning of fetched data; the last is cut off where a fetch ended."""
     data, at = bytes(data), 0
     while len(data) - at >= _HEADER.size:
-        first, length, _, magic, _, attributes, last, _, time_ms, producer_id, epoch, _, _ = _HEADER.unpack_from(
+        first, length, _, magic, _, attributes, last, _, time_ms, producer_id, epoch, _, count = _HEADER.unpack_from(
             data, at
         )
         end = at + _LENGTH_FROM + length
@@ -55,7 +57,9 @@ def log_batches(data: bytes | memoryview) -> Iterator[LogBatch]:
         if magic != _MAGIC:
             raise ValueError(f"a batch has format {magic}; transactions are in format {_MAGIC}")
         marker = _marker(data[at + _HEADER.size : end]) if attributes & _CONTROL else None
-        yield LogBatch(first, first + last, producer_id, epoch, bool(attributes & _TRANSACTIONAL), marker, time_ms)
+        yield LogBatch(
+            first, first + last, producer_id, epoch, bool(attributes & _TRANSACTIONAL), marker, time_ms, count
+        )
         at = end
 
 

@@ -24,7 +24,9 @@ def owners(
     record that a read_committed reader sees.
     """
     return {
-        partition: Transactions(partition, scan(partial(client.fetch, partition), firsts[partition], end))
+        partition: Transactions(
+            partition, scan(partial(client.fetch, partition), firsts[partition], end), firsts[partition]
+        )
         for partition, end in log_ends.items()
     }
 

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
 from twopc.kafka.cluster import Cluster
@@ -19,11 +20,13 @@ from twopc.protocol.ids import Position, TopicPartition
 from twopc.verify.attribution import Owners, attributed, owners
 from twopc.verify.findings import Verdict
 from twopc.verify.history import Expected, Found, Outcome
+from twopc.verify.holes import compaction, holes_in
 from twopc.verify.judge import Judge
 from twopc.verify.plan import VerifyPlan
 from twopc.verify.previews import Previews
 from twopc.verify.replay import Replay
 from twopc.verify.topics import Extent, extent
+from twopc.verify.transactions import scan
 
 SETTLE_SECONDS = 30.0
 
@@ -80,6 +83,8 @@ class _Verification:
             else:
                 self._elsewhere += 1
         records_in, elsewhere = self._records_in, self._elsewhere
+        if records_in < inputs.offsets:
+            self._refuse_compacted(inputs)
         for found in self._see(outputs):
             judges[found.place.partition.topic].see(found)
         verdicts = tuple(judge.finish() for judge in judges.values())
@@ -128,7 +133,26 @@ class _Verification:
             found = owners(client, outputs.firsts, outputs.log_ends)
         for transactions in found.values():
             self._transactions.update(transactions.outcomes())
+        if said := compaction("output", {each: whose.holes.count for each, whose in found.items()}):
+            raise Unavailable(
+                f"{said}, so what is lost can't be told from what was compacted away. Verify a topic with "
+                "cleanup.policy=delete, or before the cleaner has run (min.compaction.lag.ms)"
+            )
         return found
+
+    def _refuse_compacted(self, inputs: Extent) -> None:
+        """Raise Unavailable where offsets without a record are more than markers and what was aborted."""
+        with self._input.client() as client:
+            empty = {
+                each: holes_in(first, scan(partial(client.fetch, each), first, inputs.ends[each]))
+                for each, first in inputs.firsts.items()
+            }
+        if said := compaction("input", empty):
+            raise Unavailable(
+                f"{said}, so what was made of them can't be told from what was written twice. Verify against the whole "
+                "input: a topic with cleanup.policy=delete that has it, or before the cleaner has run "
+                "(min.compaction.lag.ms)"
+            )
 
     def _see(self, outputs: Extent) -> Iterator[Found]:
         done, whose = 0, self._owners(outputs)

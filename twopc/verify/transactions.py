@@ -17,16 +17,21 @@ from twopc.errors import Unavailable
 from twopc.kafka.batches import LogBatch, Marker, log_batches
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.verify.history import Outcome, Transaction
+from twopc.verify.holes import Holes
 
 _OUTCOMES = {Marker.COMMIT: Outcome.COMMITTED, Marker.ABORT: Outcome.ABORTED}
 _NONE = -1
 
 
 class Transactions:
-    """The transactions of one partition; a few bytes for each batch that follows one of another transaction."""
+    """The transactions of one partition; a few bytes for each batch that follows one of another transaction.
 
-    def __init__(self, partition: TopicPartition, batches: Iterable[LogBatch]) -> None:
+    `holes` counts the offsets from `first` on at which nothing stands any more.
+    """
+
+    def __init__(self, partition: TopicPartition, batches: Iterable[LogBatch], first: int = 0) -> None:
         self._partition = partition
+        self.holes = Holes(first)
         self._transactions: list[Transaction] = []
         self._starts = array("q")
         self._owners = array("i")
@@ -61,6 +66,7 @@ class Transactions:
         return Counter(each.outcome for each in self._transactions)
 
     def _take(self, batch: LogBatch) -> None:
+        self.holes.note(batch)
         if batch.first == 0:
             self._known_from_ms = 0
         if batch.marker is not None:
