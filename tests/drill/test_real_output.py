@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -186,3 +186,31 @@ def test_a_checkpoint_stands_behind_the_last_record_of_its_own_transaction() -> 
     log = log_of("ab", "cde", "fg")
     bounds = bounds_of(checkpoint(OUT), log.whose({OUT: (Position(0), Position(100))}))
     assert [bounds.side([IN], Place(OUT, offset)) for offset in (5, 6)] == [Side.BEFORE, Side.AFTER]
+
+
+def of_keys(log: ForgedLog, keys: str) -> None:
+    """Give each record of the output a key of its own."""
+    log.found[OUT] = [replace(each, key=keys[number].encode()) for number, each in enumerate(log.found[OUT])]
+
+
+def test_records_of_two_keys_that_changed_places_behind_the_checkpoint_are_reordered() -> None:
+    log = log_of("ab", "cde", "gf")
+    of_keys(log, "aaaaayx")
+    made = [
+        ("out", Expected(Place(IN, 5 + at), key, value)) for at, (key, value) in enumerate(((b"x", b"f"), (b"y", b"g")))
+    ]
+    reach = Reach({IN: Position(5)}, {IN: Position(7)}, {IN: Position(7)}, {OUT: (Position(0), Position(100))})
+    check = RealOutput(log, checkpoint(OUT), reach, DeliveryGuarantee.EXACTLY_ONCE).judge(made, {})
+    assert (check.verdict, check.said) == (Verdict.BROKEN, "of the output: 1 reordered")
+
+
+def test_what_may_have_stood_there_before_the_checkpoint_is_not_held_against_the_order_of_the_input() -> None:
+    """Where the checkpoint stood is not known: the old record of key x looks like the one that is still to come."""
+    log = log_of("ab", "fg")
+    of_keys(log, "aaxy")
+    made = [
+        ("out", Expected(Place(IN, 5 + at), key, value)) for at, (key, value) in enumerate(((b"y", b"g"), (b"x", b"f")))
+    ]
+    reach = Reach({IN: Position(5)}, {IN: Position(7)}, {IN: Position(6)}, {OUT: (Position(0), Position(100))})
+    check = RealOutput(log, checkpoint(), reach, DeliveryGuarantee.EXACTLY_ONCE).judge(made, {})
+    assert check.verdict is Verdict.HELD

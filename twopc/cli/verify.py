@@ -128,6 +128,6 @@ def _summary(plan: VerifyPlan, report: Report, verdict: Verdict) -> str:
         parts.append(f"{verdict.pending:,} more are still to come")
     if verdict.unordered_keys:
         parts.append(
-            f"the order of {verdict.unordered_keys:,} keys could not be judged whole: they have records that look the same"
+            f"the order of {verdict.unordered_keys:,} keys, of records that look the same, could not be judged whole"
         )
     return f"{'; '.join(parts)}; {report.seconds:.1f} s"

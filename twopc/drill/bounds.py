@@ -59,6 +59,10 @@ class Bounds:
             return Side.BEFORE
         return Side.AFTER if offset > self.last[partition] else Side.OPEN
 
+    def is_after(self, source: TopicPartition, place: Place) -> bool:
+        """Whether it was surely written after the checkpoint, if it is made of this input partition."""
+        return self.side((source,), place) is Side.AFTER
+
 
 def bounds_of(metadata: CheckpointMetadata, whose: Owners) -> Bounds:
     """Find the checkpoint's transactions in the log."""

@@ -13,14 +13,24 @@ from twopc.protocol.ids import Position, TopicPartition
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.history import Expected, Found, Outcome, identity
 from twopc.verify.judge import Judge
+from twopc.verify.lanes import Surely, everywhere
 
 Ends = Mapping[TopicPartition, Position]
 EVERYWHERE_OPEN = Bounds()
 
 
-def judged(topic: str, expected: Iterable[Expected], found: Iterable[Found], complete: Ends | None = None) -> Verdict:
-    """Judge what was found; all must be there up to `complete`, the end of each input partition unless given."""
-    judge = Judge(topic, complete=complete)
+def judged(
+    topic: str,
+    expected: Iterable[Expected],
+    found: Iterable[Found],
+    complete: Ends | None = None,
+    surely: Surely = everywhere,
+) -> Verdict:
+    """Judge what was found; all must be there up to `complete`, the end of each input partition unless given.
+
+    `surely` tells it from what stood there before.
+    """
+    judge = Judge(topic, complete=complete, surely=surely)
     for each in expected:
         judge.expect(each)
     for record in found:

@@ -74,7 +74,7 @@ class RealOutput:
         written = {each: ends for each, ends in self.reach.written.items() if each.topic == topic}
         tail, bounds = self._tail(written, expected)
         required = self.reach.required
-        return judged(topic, expected, since_checkpoint(expected, tail, required, bounds), required)
+        return judged(topic, expected, since_checkpoint(expected, tail, required, bounds), required, bounds.is_after)
 
     def _tail(self, written: Ranges, expected: Sequence[Expected]) -> tuple[list[Found], Bounds]:
         """Read as much of the end of the output as may have been written since the checkpoint."""
