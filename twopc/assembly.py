@@ -118,4 +118,4 @@ def _restored(spec: SubtaskSpec) -> CheckpointId:
 def _failure(error: BaseException) -> Failed:
     if isinstance(error, TwoPhaseCommitError):
         return Failed(type(error).__name__, str(error), error.restartable)
-    return Failed(type(error).__name__, f"{type(error).__name__}: {error}", restartable=True)
+    return Failed(type(error).__name__, f"{type(error).__name__}: {error}", restartable=isinstance(error, Exception))

@@ -9,7 +9,7 @@ import sys
 from types import FrameType
 
 from twopc.assembly import run_subtask
-from twopc.driver.processes import SAID_WHY
+from twopc.driver.processes import SAID_WHY, TOLD_TO_END
 from twopc.errors import TwoPhaseCommitError
 from twopc.loading import load_job
 from twopc.logs import configure_logging, prints_on_stderr
@@ -34,7 +34,7 @@ def main() -> int:
     except TwoPhaseCommitError as error:
         logging.getLogger(__name__).debug("subtask %d failed: %s", spec.subtask, error)
         return SAID_WHY
-    return 0
+    return TOLD_TO_END
 
 
 if __name__ == "__main__":

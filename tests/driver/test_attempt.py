@@ -65,6 +65,9 @@ class Watch:
 
 
 class EmptySink:
+    def last_attempt(self, context: JobContext) -> AttemptId:
+        return NO_ATTEMPT
+
     def recover(self, *_: object) -> list[Settled]:
         return []
 
@@ -96,20 +99,20 @@ def attempt_that_meets(error: TwoPhaseCommitError, client: Client) -> Attempt:
         cast(Host, nothing),
         FailingPlanner(error),
         cast(EventWatch, Watch()),
-        cast(StopSignals, nothing),
+        StopSignals(),
     )
 
 
 def failure_of(error: TwoPhaseCommitError, client: Client) -> TwoPhaseCommitError:
     with pytest.raises(AttemptFailed) as caught:
-        attempt_that_meets(error, client).run("latest", AttemptId(2), None)
+        attempt_that_meets(error, client).run("latest", None)
     return caught.value.error
 
 
 def test_what_is_gone_because_another_driver_took_over_is_no_damage() -> None:
     client, missing = Client(newer_attempt=True), CheckpointCorrupted("chk-7/subtask-0 is not there")
     with pytest.raises(Fenced, match="does not own the job"):
-        attempt_that_meets(missing, client).run("latest", AttemptId(2), None)
+        attempt_that_meets(missing, client).run("latest", None)
     assert client.ended == [str(missing)]
 
 
@@ -135,9 +138,9 @@ def test_more_subtasks_than_partitions_are_pointed_out(
 def test_a_restart_says_which_attempt_it_goes_on_from() -> None:
     client = Client(newer_attempt=False)
     with pytest.raises(AttemptFailed) as first:
-        attempt_that_meets(Unavailable("gone"), client).run("latest", AttemptId(2), None)
+        attempt_that_meets(Unavailable("gone"), client).run("latest", None)
     with pytest.raises(AttemptFailed):
-        attempt_that_meets(Unavailable("gone"), client).run("latest", AttemptId(2), first.value)
+        attempt_that_meets(Unavailable("gone"), client).run("latest", first.value)
     assert client.restarted == [NO_ATTEMPT, STARTED.attempt]
 
 
@@ -170,7 +173,6 @@ class NoHost:
 def test_states_that_begin_empty_in_the_middle_of_the_input_are_pointed_out_unless_that_was_asked(
     asked: str, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    nothing: Any = None
     source = SimpleNamespace(topics=(), group=lambda _: None)
     counting = StatefulMap(lambda state, value: (state, value), "count", Json())
     attempt = Attempt(
@@ -181,10 +183,10 @@ def test_states_that_begin_empty_in_the_middle_of_the_input_are_pointed_out_unle
         cast(Host, NoHost()),
         PlannedAt(7),
         cast(EventWatch, Watch()),
-        cast(StopSignals, nothing),
+        StopSignals(),
     )
     with pytest.raises(AttemptFailed, match="no host"):
-        attempt.run(asked, AttemptId(2), None)
+        attempt.run(asked, None)
     assert sum("begin empty" in message for message in caplog.messages) == warnings
 
 
@@ -201,8 +203,11 @@ class Ended:
     def wait(self, timeout: float) -> bool:
         return True
 
-    def error(self) -> str | None:
-        return self._error
+    def drain(self, timeout: float) -> None:
+        pass
+
+    def error(self) -> TwoPhaseCommitError | None:
+        return None if self._error is None else Unavailable(self._error)
 
     def has_said_why(self) -> bool:
         return self._said_why
@@ -237,7 +242,6 @@ class LateWatch(Watch):
 
 
 def attempt_whose_stage_ends(stage: Ended, watch: LateWatch) -> Attempt:
-    nothing: Any = None
     return Attempt(
         JobDefinition(
             "flights", cast(Any, SimpleNamespace(topics=(), group=lambda _: None)), (), cast(Any, EmptySink())
@@ -248,7 +252,7 @@ def attempt_whose_stage_ends(stage: Ended, watch: LateWatch) -> Attempt:
         cast(Host, stage),
         PlannedAt(0),
         cast(EventWatch, watch),
-        cast(StopSignals, nothing),
+        StopSignals(),
     )
 
 
@@ -258,16 +262,23 @@ def test_what_a_subtask_has_told_is_waited_for_however_late_it_comes(
 ) -> None:
     stage = Ended(error="a process ended", said_why=said_why)
     with pytest.raises(AttemptFailed) as caught:
-        attempt_whose_stage_ends(stage, LateWatch(failed=True)).run("latest", AttemptId(0), None)
+        attempt_whose_stage_ends(stage, LateWatch(failed=True)).run("latest", None)
     assert type(caught.value.error) is told
 
 
 def test_a_job_has_not_finished_before_all_that_was_told_of_it_has_come() -> None:
     watch = LateWatch(failed=False)
-    attempt_whose_stage_ends(Ended(error=None, said_why=False), watch).run("latest", AttemptId(0), None)
+    attempt_whose_stage_ends(Ended(error=None, said_why=False), watch).run("latest", None)
     assert watch.finished
+
+
+def test_a_job_of_which_nobody_says_that_it_has_finished_has_not_however_well_its_subtasks_ended() -> None:
+    watch = LateWatch(failed=False)
+    watch.wait_for_end = lambda seconds: None  # type: ignore[method-assign]
+    with pytest.raises(AttemptFailed, match="has not said that the job has finished"):
+        attempt_whose_stage_ends(Ended(error=None, said_why=False), watch).run("latest", None)
 
 
 def test_a_job_that_has_finished_stays_so_whatever_a_subtask_met_at_its_end() -> None:
     stage = Ended(error="a process was killed", said_why=True)
-    attempt_whose_stage_ends(stage, LateWatch(failed=False)).run("latest", AttemptId(0), None)
+    attempt_whose_stage_ends(stage, LateWatch(failed=False)).run("latest", None)

@@ -15,7 +15,10 @@ class Waiting:
     def wait(self, timeout: float) -> bool:
         return False
 
-    def error(self) -> str | None:
+    def drain(self, timeout: float) -> None:
+        pass
+
+    def error(self) -> None:
         return None
 
     def has_said_why(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from twopc.assembly import run_subtask
 from twopc.checkpoints import read_job
 from twopc.config import RunSettings
 from twopc.driver.run import run
-from twopc.errors import TransactionLost, Unavailable
+from twopc.errors import TransactionLost, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
 from twopc.kafka import KafkaSink
 from twopc.kafka.committable import PreparedTransaction
@@ -42,10 +42,14 @@ class ThreadStage:
         self._subtasks = subtasks
 
     def wait(self, timeout: float) -> bool:
-        return not wait(self._subtasks, timeout).not_done
+        return bool(wait(self._subtasks, timeout, FIRST_COMPLETED).done)
 
-    def error(self) -> str | None:
-        return next((str(each.exception()) for each in self._subtasks if each.exception() is not None), None)
+    def drain(self, timeout: float) -> None:
+        wait(self._subtasks, timeout)
+
+    def error(self) -> TwoPhaseCommitError | None:
+        ended = [str(each.exception()) for each in self._subtasks if each.done() and each.exception() is not None]
+        return Unavailable(ended[0]) if ended else None
 
     def has_said_why(self) -> bool:
         return self.error() is not None
@@ -92,6 +96,8 @@ def lose_the_first_checkpoint(broker: Broker, job_file: Path, folder: Path, monk
     definition = load_job(str(job_file))
     with monkeypatch.context() as patched:
         patched.setattr(KafkaSink, "commit", never)
+        # The driver would commit it when it gives up.
+        patched.setattr("twopc.driver.run.leave_nothing_open", lambda *_, **__: None)
         # So short a time-out, and so long an interval that the only checkpoint is the last, would be refused.
         patched.setattr("twopc.kafka.preflight.checked_timeout_ms", lambda given, _: given.transaction_timeout_ms)
         with pytest.raises(Unavailable, match="nobody commits"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from twopc import errors
@@ -18,6 +19,7 @@ from twopc.driver.left_behind import refuse_left_behind
 from twopc.driver.recovery import Planner, Recovered, assign, recover
 from twopc.driver.shortage import Shortage
 from twopc.driver.signals import StopSignals
+from twopc.driver.stop import Stop
 from twopc.driver.sweeper import Sweeper
 from twopc.driver.witness import group_of_transactions
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
@@ -35,9 +37,6 @@ log = logging.getLogger(__name__)
 TICK_SECONDS = 0.1
 SAID_SECONDS, UNSAID_SECONDS = 10.0, 0.5
 """How long the job's end may be on its way, through the coordinator, if it was told, and if nobody knows."""
-
-EARLY_STOP_SECONDS = 10.0
-"""How long a first subtask, which could take a last checkpoint, may still come after a stop was asked for."""
 
 DRAIN_SECONDS = 10.0
 """How long subtasks may take to end by themselves after the job has finished."""
@@ -92,23 +91,16 @@ class Attempt:
         self._began = time.monotonic()
         self._submitted = False
         self._attempt = NO_ATTEMPT
-        self._stop_sent_at: float | None = None
 
-    def run(self, restore_from: str, after: AttemptId, failed: AttemptFailed | None) -> None:
-        """Run to the end of the job, as an attempt greater than `after`; raise AttemptFailed, or Fenced, otherwise.
+    def run(self, restore_from: str, failed: AttemptFailed | None) -> None:
+        """Run to the end of the job.
 
-        `failed` is the one before in this run, if there was one.
+        `failed` is the one before in this run, if there was one. Raises AttemptFailed; Fenced; StoppedEarly where a
+        stop came before a subtask.
         """
         job = self._definition.name
         try:
-            started = self._client.start_attempt(
-                job,
-                self._settings,
-                restore_from,
-                after,
-                restart=failed is not None,
-                restart_of=NO_ATTEMPT if failed is None else failed.attempt,
-            )
+            started = self._signals.unless_requested(partial(self._start, restore_from, failed))
         except TwoPhaseCommitError as error:
             raise self._failed(error) from error
         self._attempt = started.attempt
@@ -122,16 +114,32 @@ class Attempt:
                 self._client.confirm(job, started.attempt, started.restored.checkpoint_id, ())
             raise
 
+    def _start(self, restore_from: str, failed: AttemptFailed | None) -> StartedAttempt:
+        job, settings = self._definition.name, self._settings
+        before = JobContext(job, NO_ATTEMPT, settings.parallelism, settings)
+        return self._client.start_attempt(
+            job,
+            settings,
+            restore_from,
+            self._definition.sink.last_attempt(before),
+            restart=failed is not None,
+            restart_of=NO_ATTEMPT if failed is None else failed.attempt,
+        )
+
     def _recover_and_run(self, context: JobContext, started: StartedAttempt) -> None:
         job = context.job
         try:
-            stage = self._submit(context, started)
-        except StoppedEarly as early:
-            self._client.end_attempt(job, started.attempt, str(early))
-            raise
+            specs = self._signals.unless_requested(partial(self._prepare, context, started))
+            if (notice := self._host.notice()) is not None:
+                self._watch.tell(context.attempt, "starting", notice)
+            stage = self._host.submit(self._definition, specs)
+            self._submitted = True
         except TwoPhaseCommitError as error:
-            self._client.end_attempt(job, started.attempt, str(error))
+            self._end(context, str(error))
             raise self._failed(error) from error
+        except StoppedEarly as early:
+            self._end(context, str(early))
+            raise
         reason = "the driver ended the attempt"
         sweeper = Sweeper(
             lambda: self._definition.sink.abort_lingering(context), lambda: self._watch.completed_in_attempt
@@ -147,13 +155,21 @@ class Attempt:
             raise self._failed(error) from error
         finally:
             try:
-                self._client.end_attempt(job, started.attempt, reason)
+                self._end(context, reason)
             finally:
                 stage.kill()
                 remove_of_attempt(Path(self._settings.checkpoint_dir), job, started.attempt)
                 sweeper.close(finished=reason == "finished")
 
-    def _submit(self, context: JobContext, started: StartedAttempt) -> Stage:
+    def _end(self, context: JobContext, reason: str) -> None:
+        """Tell the coordinator, if it can be reached: the next attempt would end this one just as well."""
+        try:
+            self._client.end_attempt(context.job, context.attempt, reason)
+        except Unavailable as error:
+            log.info("the coordinator was not told that attempt %d is over: %s", context.attempt, error)
+
+    def _prepare(self, context: JobContext, started: StartedAttempt) -> list[SubtaskSpec]:
+        """Recover and plan: all that comes before the first subtask. Late or twice, it does no harm."""
         topics, dropped = self._definition.source.topics, self._settings.dropped_inputs()
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
         if topics:
@@ -171,7 +187,7 @@ class Attempt:
         assigned = assign(splits, context.parallelism)
         _log_idle(assigned)
         group = group_of_transactions(self._definition, context)
-        specs = [
+        return [
             SubtaskSpec(
                 job=context.job,
                 attempt=context.attempt,
@@ -186,14 +202,10 @@ class Attempt:
             )
             for index, mine in enumerate(assigned)
         ]
-        if (notice := self._host.notice()) is not None:
-            self._watch.tell(context.attempt, "starting", notice)
-        stage = self._host.submit(self._definition, specs)
-        self._submitted = True
-        return stage
 
     def _supervise(self, context: JobContext, stage: Stage) -> None:
         shortage = Shortage(stage, lambda said: self._watch.tell(context.attempt, "waiting", said))
+        stop: Stop | None = None
         while True:
             ended = stage.wait(TICK_SECONDS)
             if self._watch.finished:
@@ -202,24 +214,16 @@ class Attempt:
                 raise _error_of(self._watch.failure)
             if ended:
                 self._take_end(stage)
-                return
-            if self._signals.requested and self._stop_sent_at is None:
-                self._stop_sent_at = time.monotonic()
-                log.debug("asking for a last checkpoint")
-                self._client.stop(context.job, context.attempt)
-            if not self._watch.attached:
+                break
+            if self._signals.requested:
+                stop = stop or Stop(self._client, context)
+                stop.check(self._watch)
+            if not self._watch.liveness.attached:
                 shortage.look(time.monotonic())
-                self._end_if_stopped_early()
-        deadline = time.monotonic() + DRAIN_SECONDS
-        while not stage.wait(TICK_SECONDS) and time.monotonic() < deadline:
-            pass
-
-    def _end_if_stopped_early(self) -> None:
-        if self._stop_sent_at is not None and time.monotonic() - self._stop_sent_at >= EARLY_STOP_SECONDS:
-            raise StoppedEarly
+        stage.drain(DRAIN_SECONDS)
 
     def _take_end(self, stage: Stage) -> None:
-        """The stage is gone: return if the job has finished. What a subtask managed to say outweighs what the host saw.
+        """A subtask is gone: return if the job has finished. What one managed to say outweighs what the host saw.
 
         When the end has come, so has all that was told before: the report is of the whole run.
         """
@@ -229,8 +233,9 @@ class Attempt:
             return
         if self._watch.failure is not None:
             raise _error_of(self._watch.failure)
-        if seen is not None:
-            raise Unavailable(seen)
+        raise seen or Unavailable(
+            "a subtask has ended, and the coordinator has not said that the job has finished: is it running?"
+        )
 
     def _failed(self, error: TwoPhaseCommitError) -> AttemptFailed:
         return AttemptFailed(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from twopc.driver.recovery import Recovered
+from twopc.driver.stopping import Liveness
 from twopc.errors import TwoPhaseCommitError
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
@@ -31,8 +32,8 @@ class _Attempt:
     completed: int = 0
     failure: JobEvent | None = None
     finished: bool = False
-    attached: bool = False
     records: dict[int, tuple[int, int]] = field(default_factory=dict)
+    liveness: Liveness = field(default_factory=Liveness)
 
 
 class EventSource(Protocol):
@@ -78,13 +79,13 @@ class EventWatch:
         return self._current.finished
 
     @property
-    def attached(self) -> bool:
-        """Whether any subtask of the attempt has come."""
-        return self._current.attached
-
-    @property
     def failure(self) -> JobEvent | None:
         return self._current.failure
+
+    @property
+    def liveness(self) -> Liveness:
+        """What the subtasks of the current attempt have said lately."""
+        return self._current.liveness
 
     @property
     def completed_in_attempt(self) -> bool:
@@ -167,6 +168,7 @@ class EventWatch:
         elif event.attempt != current.number:
             return
         with self._changed:
+            current.liveness.note(event, time.monotonic())
             match event.kind:
                 case "completed":
                     current.completed += 1
@@ -176,8 +178,6 @@ class EventWatch:
                     current.failure = event
                 case "finished":
                     current.finished = True
-                case "attached":
-                    current.attached = True
                 case "progress" if event.progress is not None:
                     current.records[event.subtask] = (event.progress.records_in, event.progress.records_out)
             self._changed.notify_all()

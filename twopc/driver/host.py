@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from twopc.errors import TwoPhaseCommitError
 from twopc.job import JobDefinition
 from twopc.runtime.spec import SubtaskSpec
 
@@ -17,18 +18,22 @@ class StoppedEarly(Exception):
 
 
 class Stage(Protocol):
-    """The subtasks of one attempt, running."""
+    """The subtasks of one attempt, running. That one has ended never means that the job has finished."""
 
     def wait(self, timeout: float) -> bool:
-        """Return whether all subtasks have ended, after at most `timeout` seconds."""
+        """Return whether any subtask has ended, however it did, after at most `timeout` seconds."""
         ...
 
-    def error(self) -> str | None:
-        """After the end: what the host says went wrong, None if nothing did."""
+    def drain(self, timeout: float) -> None:
+        """Return when all subtasks have ended, or after `timeout` seconds."""
+        ...
+
+    def error(self) -> TwoPhaseCommitError | None:
+        """After an end: what the host saw go wrong, None if every end was one that a subtask has when it is told to."""
         ...
 
     def has_said_why(self) -> bool:
-        """After the end: whether a subtask has told the coordinator of its failure, as far as the host can know."""
+        """After an end: whether a subtask has told the coordinator of its failure, as far as the host can know."""
         ...
 
     def shortage(self) -> str | None:

@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from twopc.errors import TwoPhaseCommitError, Unavailable, UserCodeError
 from twopc.job import JobDefinition
 from twopc.logs import pass_on
 from twopc.runtime.spec import SubtaskSpec
 
 TERM_SECONDS = 5.0
+POLL_SECONDS = 0.01
 
 LAST_WORDS_SECONDS = 1.0
 """How long the last lines of workers that have ended are waited for; what a worker forked may hold its pipe open."""
@@ -22,31 +24,35 @@ LAST_WORDS_SECONDS = 1.0
 SAID_WHY = 3
 """How a worker ends that has told the coordinator why; Python itself ends with 1."""
 
+TOLD_TO_END = 64
+"""How a worker ends that the coordinator told to. Not 0: that is how a function ends it by sys.exit or os._exit."""
+
 
 class ProcessStage:
-    """One process per subtask; the first that fails fails the stage."""
+    """One process per subtask."""
 
     def __init__(self, processes: Sequence[subprocess.Popen[str]]) -> None:
         self._processes = processes
         self._said = [pass_on(process.stdout) for process in processes if process.stdout is not None]
 
     def wait(self, timeout: float) -> bool:
-        deadline = time.monotonic() + timeout
-        while True:
-            codes = [process.poll() for process in self._processes]
-            if all(code is not None for code in codes) or any(codes):
-                return True
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.01)
+        return self._wait_for(any, timeout)
 
-    def error(self) -> str | None:
+    def drain(self, timeout: float) -> None:
+        self._wait_for(all, timeout)
+
+    def error(self) -> TwoPhaseCommitError | None:
         for index, process in enumerate(self._processes):
             code = process.poll()
-            if code is None or code == 0:
+            if code is None or code == TOLD_TO_END:
                 continue
+            if code == 0:
+                return UserCodeError(
+                    f"a process of subtask {index} (pid {process.pid}) ended (exit code 0) before the job had "
+                    "finished: does a function end it, e.g. by sys.exit or os._exit?"
+                )
             how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
-            return f"the process of subtask {index} (pid {process.pid}) {how}"
+            return Unavailable(f"the process of subtask {index} (pid {process.pid}) {how}")
         return None
 
     def has_said_why(self) -> bool:
@@ -54,6 +60,14 @@ class ProcessStage:
 
     def shortage(self) -> str | None:
         return None
+
+    def _wait_for(self, which: Callable[[Iterable[bool]], bool], timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        while not which([process.poll() is not None for process in self._processes]):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        return True
 
     def kill(self) -> None:
         for process in self._processes:

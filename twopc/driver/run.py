@@ -6,11 +6,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from twopc.checkpoint_reference import LATEST
 from twopc.config import RunSettings
+from twopc.driver.aftermath import leave_nothing_open
 from twopc.driver.attempt import Attempt, AttemptFailed
 from twopc.driver.embedded import coordinator_for
 from twopc.driver.events import EventWatch
@@ -19,12 +22,11 @@ from twopc.driver.recovery import Planner
 from twopc.driver.restart import RestartStrategy
 from twopc.driver.signals import StopSignals
 from twopc.driver.start import checkpoint_to_restore
-from twopc.errors import ConfigurationError
+from twopc.driver.stopping import NOTHING_LOST
+from twopc.errors import ConfigurationError, Unavailable
 from twopc.job import JobDefinition
-from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient
-from twopc.sink import JobContext
 
 log = logging.getLogger(__name__)
 
@@ -68,32 +70,22 @@ def run(
         coordinator = closing.enter_context(coordinator_for(settings, _bind_host(settings), definition.name))
         client = JobClient(coordinator.address, token=coordinator.token, tls=coordinator.tls)
         closing.callback(client.close)
-        client.wait_ready(timeout=30)
-        watch = closing.enter_context(EventWatch(coordinator.events or client, definition.name, on_event))
         signals = closing.enter_context(StopSignals(stop))
+        watch = EventWatch(coordinator.events or client, definition.name, on_event)
         planner = Planner(definition.source, bounded=settings.until_end)
-        restarts = RestartStrategy.of(settings)
         host = host or _host(settings, job_file, signals)
         closing.callback(host.close)
-        before = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
-        after = definition.sink.last_attempt(before)
-        ever_submitted = False
-        failed: AttemptFailed | None = None
-        while True:
-            attempt = Attempt(definition, settings, client, coordinator, host, planner, watch, signals)
-            try:
-                attempt.run(restore_from, after, failed)
-                break
-            except StoppedEarly:
-                break
-            except AttemptFailed as failure:
-                failed, ever_submitted = failure, ever_submitted or failure.submitted
-                if not ever_submitted:
-                    # Somebody is waiting at a prompt for this very message: a wrong address never gets right by itself.
-                    raise failure.error from failure
-                if watch.completed_in_run:
-                    restore_from = "latest"
-                _wait_or_give_up(failure, restarts, signals)
+        with suppress(StoppedEarly):
+            signals.unless_requested(partial(client.wait_ready, 30))
+        closing.enter_context(watch)
+        _run_attempts(
+            lambda: Attempt(definition, settings, client, coordinator, host, planner, watch, signals),
+            restore_from,
+            RestartStrategy.of(settings),
+            watch,
+            signals,
+            lambda failure: leave_nothing_open(definition, settings, client, failure, hurried=signals.requested),
+        )
         return RunReport(
             job=definition.name,
             attempts=watch.attempts,
@@ -106,16 +98,51 @@ def run(
         )
 
 
-def _wait_or_give_up(failure: AttemptFailed, restarts: RestartStrategy, signals: StopSignals) -> None:
-    delay = None
-    if failure.restartable and not signals.requested:
-        delay = restarts.after_failure(
-            ran_seconds=failure.ran_seconds, completed_checkpoint=failure.completed_checkpoint
-        )
-    if delay is None:
-        raise failure.error from failure
-    log.warning("attempt failed: %s; trying again in %.1f s (restart %d)", failure.error, delay, restarts.used)
-    signals.wait(delay)
+def _run_attempts(
+    attempt_of: Callable[[], Attempt],
+    restore_from: str,
+    restarts: RestartStrategy,
+    watch: EventWatch,
+    signals: StopSignals,
+    give_up: Callable[[AttemptFailed], None],
+) -> None:
+    """Run one attempt after the other until one finishes the job; raise what ends it otherwise."""
+    failed: AttemptFailed | None = None
+    ever_submitted = False
+    while True:
+        try:
+            return attempt_of().run(restore_from, failed)
+        except StoppedEarly:
+            return _stopped_early(failed)
+        except AttemptFailed as failure:
+            failed, ever_submitted = failure, ever_submitted or failure.submitted
+            # Somebody is waiting at a prompt for this very message: a wrong address never gets right by itself.
+            delay = _delay(failure, restarts, signals) if ever_submitted else None
+            if delay is None:
+                give_up(failure)
+                raise failure.error from failure
+        if watch.completed_in_run:
+            restore_from = LATEST
+        log.warning("attempt failed: %s; trying again in %.1f s (restart %d)", failed.error, delay, restarts.used)
+        signals.wait(delay)
+
+
+def _stopped_early(failed: AttemptFailed | None) -> None:
+    """A stop before anything was read is one as was asked for; one that keeps the job from going on is not."""
+    if failed is None:
+        log.warning("stopped before a record was read")
+        return
+    raise Unavailable(
+        f"stopped without a last checkpoint, while the job was starting again. {NOTHING_LOST}. What had ended it: "
+        f"{failed.error}"
+    ) from failed
+
+
+def _delay(failure: AttemptFailed, restarts: RestartStrategy, signals: StopSignals) -> float | None:
+    """Return how long to wait before the next attempt, None if there is to be none."""
+    if not failure.restartable or signals.requested:
+        return None
+    return restarts.after_failure(ran_seconds=failure.ran_seconds, completed_checkpoint=failure.completed_checkpoint)
 
 
 def _bind_host(settings: RunSettings) -> str:

@@ -8,12 +8,20 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
+from twopc.driver.host import StoppedEarly
 from twopc.termination import Interrupted
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LOOK_SECONDS = 0.05
 
 HEARD = "stopping: a last checkpoint; Ctrl-C again ends at once"
 
@@ -33,6 +41,22 @@ class StopSignals:
         """Sleep, but no longer than until a stop is asked for."""
         self._requested.wait(seconds)
 
+    def unless_requested(self, prepare: Callable[[], T]) -> T:
+        """Return what `prepare` returns; raise StoppedEarly as soon as a stop is asked for.
+
+        It runs on a thread of its own, because what it waits for (a broker, a coordinator) may never come. What it
+        still does after a stop must do no harm.
+        """
+        preparing: Future[T] | None = None
+        while not self.requested:
+            preparing = preparing or _beside(prepare)
+            try:
+                return preparing.result(LOOK_SECONDS)
+            except NotYet:
+                if preparing.done():
+                    raise
+        raise StoppedEarly
+
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -50,3 +74,16 @@ class StopSignals:
             # On a thread of its own: what was interrupted may be logging, and hold what that needs.
             threading.Thread(target=log.info, args=(HEARD,), name="twopc-signal", daemon=True).start()
         self._requested.set()
+
+
+def _beside(prepare: Callable[[], T]) -> Future[T]:
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(prepare())
+        except BaseException as error:  # noqa: BLE001 - raised again by who waits
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name="twopc-preparation", daemon=True).start()
+    return outcome

@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from twopc.errors import ConfigurationError
+from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
 from twopc.loading import by_value_modules
 from twopc.runtime.spec import SubtaskSpec
@@ -28,6 +28,8 @@ from twopc.spark.task import RESULT_SCHEMA, host_function
 log = logging.getLogger(__name__)
 
 CANCEL_SECONDS = 10.0
+
+ENDED_BY_ITSELF = "was it killed, or does a function end it, e.g. by os._exit?"
 
 
 class SparkStage:
@@ -67,8 +69,14 @@ class SparkStage:
     def wait(self, timeout: float) -> bool:
         return self._ended.wait(timeout)
 
-    def error(self) -> str | None:
-        return self._error
+    def drain(self, timeout: float) -> None:
+        self._ended.wait(timeout)
+
+    def error(self) -> TwoPhaseCommitError | None:
+        if self._error is None:
+            return None
+        asked = f": {ENDED_BY_ITSELF}" if "Python worker exited" in self._error else ""
+        return Unavailable(self._error + asked)
 
     def has_said_why(self) -> bool:
         return False  # Spark says that Python failed, whatever it was that it met.

@@ -1,0 +1,106 @@
+"""How long a stop waits for its last checkpoint."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from twopc.driver.host import StoppedEarly
+from twopc.driver.signals import StopSignals
+from twopc.driver.stopping import PATIENCE_SECONDS, Liveness, hopeless
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.ids import AttemptId, SubtaskIndex
+from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
+
+LATE = PATIENCE_SECONDS + 1
+
+
+def event(kind: str, subtask: int = WHOLE_JOB, checkpoint: CheckpointKind | None = None, said: str = "") -> JobEvent:
+    return JobEvent(
+        kind=kind,
+        job="flights",
+        attempt=AttemptId(1),
+        time_ms=0,
+        subtask=SubtaskIndex(subtask),
+        checkpoint_kind=checkpoint,
+        message=said,
+    )
+
+
+def seen(*events: tuple[float, JobEvent]) -> Liveness:
+    """Of two subtasks that attached at once."""
+    liveness = Liveness()
+    for number in range(2):
+        liveness.note(event(JobEventKind.ATTACHED, number), 0.0)
+    for at, each in events:
+        liveness.note(each, at)
+    return liveness
+
+
+def heard(at: float, *subtasks: int) -> list[tuple[float, JobEvent]]:
+    return [(at, event(JobEventKind.PROGRESS, number)) for number in subtasks]
+
+
+def test_a_last_checkpoint_is_waited_for_while_every_subtask_is_heard_of_however_long_it_takes() -> None:
+    assert hopeless(seen(*heard(599, 0, 1)), 2, 0.0, 600.0, accepted=True) is None
+
+
+def test_nothing_is_given_up_at_once() -> None:
+    assert hopeless(seen(), 2, 100.0, 101.0, accepted=False) is None
+
+
+@pytest.mark.parametrize(
+    ("liveness", "accepted", "why"),
+    [
+        (seen(*heard(LATE, 0)), True, "nothing was heard of subtask 1"),
+        (seen(*heard(LATE, 0, 1)), False, "the coordinator does not answer"),
+        (
+            seen(*heard(LATE, 0, 1), (LATE, event(JobEventKind.ABORTED, WHOLE_JOB, CheckpointKind.FINAL, "no leader"))),
+            True,
+            "it failed (no leader)",
+        ),
+        (seen(*heard(LATE, 0, 1), (0, event(JobEventKind.COMPLETED, -1, CheckpointKind.FINAL))), True, "is complete"),
+    ],
+)
+def test_what_can_no_longer_come_is_named(liveness: Liveness, accepted: bool, why: str) -> None:
+    said = hopeless(liveness, 2, 0.0, LATE, accepted=accepted)
+    assert said is not None
+    assert why in said
+
+
+def test_a_subtask_that_never_started_is_not_waited_for() -> None:
+    assert hopeless(seen(*heard(LATE, 0, 1)), 3, 0.0, LATE, accepted=True) == "2 of 3 subtasks have started"
+
+
+def test_a_failed_periodic_checkpoint_says_nothing_of_the_last_one() -> None:
+    failed = (LATE, event(JobEventKind.ABORTED, WHOLE_JOB, CheckpointKind.PERIODIC, "declined"))
+    assert hopeless(seen(*heard(LATE, 0, 1), failed), 2, 0.0, LATE, accepted=True) is None
+
+
+def test_what_is_prepared_is_returned_and_what_it_meets_is_raised() -> None:
+    signals = StopSignals()
+    assert signals.unless_requested(lambda: 7) == 7
+    with pytest.raises(TimeoutError, match="of its own"):
+        signals.unless_requested(_timed_out)
+
+
+def _timed_out() -> None:
+    raise TimeoutError("of its own")
+
+
+def test_nobody_waits_for_what_is_prepared_once_a_stop_is_asked_for() -> None:
+    stop, never = threading.Event(), threading.Event()
+    threading.Timer(0.1, stop.set).start()
+    with pytest.raises(StoppedEarly):
+        StopSignals(stop).unless_requested(lambda: never.wait(600))
+
+
+def test_nothing_is_prepared_after_a_stop() -> None:
+    stop = threading.Event()
+    stop.set()
+    began: list[float] = []
+    with pytest.raises(StoppedEarly):
+        StopSignals(stop).unless_requested(lambda: began.append(time.monotonic()))
+    assert began == []

@@ -1,0 +1,140 @@
+"""SIGTERM while brokers are away, or before a subtask has started: the run ends in seconds, and says how."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.kit import eventually
+from twopc.kafka.wire import ControlClient
+from twopc.protocol.recovery import BrokerState
+from twopc.testing.local_broker import LocalBroker
+from twopc.testing.topics import Write, create_topic, produce, read_topic
+
+pytestmark = pytest.mark.broker
+
+SECONDS = 60.0
+"""What a machine gives that ends a job before it uses force, doubled: the tests' machine may be busy."""
+
+JOB = """
+import sys, time
+from twopc import Job, KafkaSink, KafkaSource
+
+if {slow} and sys.argv[0].endswith("worker.py"):
+    time.sleep(600)
+
+job = Job("{name}")
+job.source(KafkaSource("{name}-in")).sink(KafkaSink("{name}-out"))
+"""
+
+
+@contextmanager
+def running(broker: LocalBroker, name: str, folder: Path, *, slow: bool = False) -> Iterator[subprocess.Popen[str]]:
+    """The job, in a process of its own, with records to read."""
+    (folder / "job.py").write_text(JOB.format(name=name, slow=slow))
+    command = ["run", str(folder / "job.py"), "-b", broker.bootstrap_servers, "--checkpoint-dir", str(folder / "ck")]
+    command += ["--host", "process", "--checkpoint-interval", "10m"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "twopc", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def topics_of(broker: LocalBroker, name: str) -> None:
+    for suffix in ("in", "out"):
+        create_topic(broker.bootstrap_servers, f"{name}-{suffix}")
+    produce(broker.bootstrap_servers, f"{name}-in", [Write(b"x")] * 100)
+
+
+def stopped(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Send SIGTERM; return the exit code and what was said."""
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=SECONDS)
+    return process.returncode, out + err
+
+
+@contextmanager
+def away(broker: LocalBroker, how: signal.Signals) -> Iterator[None]:
+    """The broker is stopped, or killed, until this is left."""
+    pid = broker.nodes[0].pid
+    assert pid is not None
+    os.kill(pid, how)
+    try:
+        yield
+    finally:
+        if how is signal.SIGSTOP:
+            os.kill(pid, signal.SIGCONT)
+        else:
+            broker.kill()
+            broker.start()
+
+
+def open_transactions(broker: LocalBroker, name: str) -> frozenset[str]:
+    with ControlClient(broker.bootstrap_servers, {}) as client:
+        states = client.list_transactions()
+    return frozenset(each for each, state in states.items() if each.startswith(name) and state is BrokerState.ONGOING)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL], ids=["stopped", "killed"])
+def test_a_stop_while_the_broker_is_away_ends_the_run_and_the_next_start_goes_on(
+    broker: LocalBroker, topic: Callable[[], str], tmp_path: Path, how: signal.Signals
+) -> None:
+    name = topic()
+    topics_of(broker, name)
+    with running(broker, name, tmp_path) as process:
+        eventually(lambda: bool(open_transactions(broker, name)))
+        first = open_transactions(broker, name)
+        with away(broker, how):
+            code, said = stopped(process)
+    assert code == 1, said
+    assert "stopped without a last checkpoint" in said
+    assert "Nothing is lost" in said
+    with running(broker, name, tmp_path) as process:
+        eventually(lambda: bool(open_transactions(broker, name) - first))
+        code, said = stopped(process)
+    assert code == 0, said
+    assert "stopped with a last checkpoint; 100 records in" in said
+    assert len(read_topic(broker.bootstrap_servers, f"{name}-out")) == 100
+
+
+@pytest.mark.timeout(300)
+def test_a_stop_while_the_job_recovers_ends_the_run(
+    broker: LocalBroker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    name = topic()
+    topics_of(broker, name)
+    with away(broker, signal.SIGSTOP), running(broker, name, tmp_path) as process:
+        eventually(lambda: (tmp_path / "ck").exists())
+        time.sleep(2)
+        code, said = stopped(process)
+    assert code == 0, said
+    assert "stopped before a record was read" in said
+
+
+@pytest.mark.timeout(300)
+def test_a_stop_before_a_subtask_has_started_ends_the_run(
+    broker: LocalBroker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    name = topic()
+    topics_of(broker, name)
+    with running(broker, name, tmp_path, slow=True) as process:
+        eventually(lambda: children_of(process.pid))
+        code, said = stopped(process)
+    assert code == 0, said
+    assert "stopped before a record was read" in said
+
+
+def children_of(pid: int) -> bool:
+    return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())

@@ -1,0 +1,57 @@
+"""Whether a last checkpoint can still be hoped for, after a stop was asked for. Pure.
+
+A last checkpoint needs every subtask, the coordinator and the brokers. Whoever asked for the stop waits for it, and
+may be a machine that soon ends everything by force: where one of these has been away for `PATIENCE_SECONDS`, the job
+ends without it. Nothing is lost then: the next start goes on from the checkpoint before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
+
+PATIENCE_SECONDS = 10.0
+
+NOTHING_LOST = "Nothing is lost: the next start goes on from the last completed checkpoint"
+
+
+@dataclass(slots=True)
+class Liveness:
+    """What the events of one attempt say of its subtasks, and of its last checkpoint. Times are monotonic seconds."""
+
+    attached: set[SubtaskIndex] = field(default_factory=set)
+    heard_at: dict[SubtaskIndex, float] = field(default_factory=dict)
+    last_failed: str = ""
+    last_completed_at: float | None = None
+
+    def note(self, event: JobEvent, now: float) -> None:
+        """Take in one event of the attempt."""
+        if event.subtask != WHOLE_JOB:
+            self.heard_at[event.subtask] = now
+        match event.kind:
+            case JobEventKind.ATTACHED:
+                self.attached.add(event.subtask)
+            case JobEventKind.ABORTED if event.final:
+                self.last_failed = event.message
+            case JobEventKind.COMPLETED if event.final:
+                self.last_completed_at = now
+
+
+def hopeless(seen: Liveness, parallelism: int, asked_at: float, now: float, *, accepted: bool) -> str | None:
+    """Say why a last checkpoint won't come; None while it may. `accepted`: the coordinator knows of the stop."""
+    if now - asked_at < PATIENCE_SECONDS:
+        return None
+    if seen.last_completed_at is not None:
+        late = now - seen.last_completed_at >= PATIENCE_SECONDS
+        return "it is complete, but the brokers do not commit its output now: the next start will" if late else None
+    if not accepted:
+        return "the coordinator does not answer"
+    if len(seen.attached) < parallelism:
+        return f"{len(seen.attached)} of {parallelism} subtasks have started"
+    silent = [index for index, at in sorted(seen.heard_at.items()) if now - at >= PATIENCE_SECONDS]
+    if silent:
+        named = ", ".join(map(str, silent[:10]))
+        return f"nothing was heard of subtask {named} for {PATIENCE_SECONDS:.0f} s: brokers away, or a slow function"
+    return f"it failed ({seen.last_failed})" if seen.last_failed else None
