@@ -85,10 +85,11 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     # A process that was held up until its attempt was over must not open anything: it would only be in the way.
     link.await_welcome(patience)
     sink = definition.sink
-    sink.open(spec.context)
+    context = spec.context
+    sink.open(context)
     closing.callback(sink.close)
     reached(CrashPoint.BEFORE_SEEK, checkpoint=_restored(spec), subtask=spec.subtask)
-    reader = definition.source.open(spec.context, spec.splits)
+    reader = definition.source.open(context, spec.splits)
     closing.callback(reader.close)
     snapshot_executor = ThreadPoolExecutor(1, "twopc-snapshot")
     store_executor = ThreadPoolExecutor(1, "twopc-store")

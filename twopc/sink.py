@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -33,9 +33,10 @@ class JobContext:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskContext(JobContext):
-    """The same, for one subtask."""
+    """The same, for one subtask. `shared` is what its source and sink have in common, by keys of their own."""
 
     subtask: SubtaskIndex
+    shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,13 @@ class SourceReader(ABC):
     def positions(self) -> tuple[PartitionPosition, ...]:
         """The next offset of every split, after everything that `poll` returned so far."""
 
+    def check_input(self, checkpoint_id: CheckpointId) -> None:
+        """Raise unless all that `poll` returned so far came from the input that the splits name.
+
+        Called for every checkpoint, after its positions were taken and before it is acknowledged: a ConfigurationError
+        ends the job; CheckpointDeclined, if it can't be told now, this checkpoint.
+        """
+
     def bound(self) -> bool:
         """Stop at the end that the input has now, as a bounded read does; where a split has a stop already, there.
 

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Target
 
-from tests.kafka.kit import DrivenSink, eventually, values_of
+from tests.kafka.kit import INPUT_ID, DrivenSink, eventually, values_of
 from twopc.kafka.channel import Channel
 from twopc.kafka.client_config import producer_config, transactional_config
 from twopc.kafka.committable import PreparedTransaction
@@ -176,7 +176,7 @@ def test_the_groups_position_moves_with_the_commit_and_not_before(
         eventually(lambda: client.group_offsets(survivor.group, [where]) != before)
         after = client.group_offsets(survivor.group, [where])
     assert before == {}
-    assert (after[where].position, after[where].metadata) == (5, "checkpoint=1")
+    assert (after[where].position, after[where].metadata) == (5, f"checkpoint=1 topic={INPUT_ID}")
 
 
 def test_ids_of_another_prefix_are_left_alone(servers: str, job: str, new_topic: Callable[..., str]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Target
 from confluent_kafka.admin import AdminClient
 
@@ -123,11 +124,42 @@ def test_specific_offsets_begin_there_and_at_the_earliest_where_none_is_named(
 def test_group_offsets_begin_where_the_group_stands(reading: Reading, three: str, servers: str) -> None:
     source = KafkaSource(three)
     reader = reading.open(source, reading.plan(source))
-    position = PartitionPosition(TopicPartition(three, 0), "", Position(2))
-    reader.commit_positions(CheckpointId(4), [position])
+    topic_id = _commit(reading, reader, three, 2)
     with ControlClient(servers, {}) as client:
-        eventually(lambda: _held(client, reading, three) == (2, "checkpoint=4"))
+        assert _held(client, reading, three) == (2, f"checkpoint=4 topic={topic_id}")
     assert reading.all_values(KafkaSource(three)) == [b"c"]
+
+
+def test_group_offsets_of_a_topic_that_is_gone_are_not_where_the_new_one_begins(
+    reading: Reading, three: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _stand_at(reading, three, 2, "checkpoint=4 topic=another")
+    assert reading.all_values(KafkaSource(three)) == [b"a", b"b", b"c"]
+    [said] = [record.getMessage() for record in caplog.records if "deleted and created again" in record.getMessage()]
+    assert three in said
+    assert "the first record" in said
+
+
+@pytest.mark.parametrize("metadata", ["", "checkpoint=4", "of another program"])
+def test_group_offsets_that_name_no_topic_are_begun_at(reading: Reading, three: str, metadata: str) -> None:
+    _stand_at(reading, three, 2, metadata)
+    assert reading.all_values(KafkaSource(three)) == [b"c"]
+
+
+def _stand_at(reading: Reading, topic: str, position: int, metadata: str) -> None:
+    """Have the group stand there as by another run, which may have read another topic of that name."""
+    consumer = Consumer({"bootstrap.servers": reading.servers, "group.id": reading.context.job})
+    consumer.commit(offsets=[Target(topic, 0, position, metadata)], asynchronous=False)
+    consumer.close()
+
+
+def _commit(reading: Reading, reader: SourceReader, topic: str, position: int) -> str:
+    """Have the group stand there as by checkpoint 4; return the topic's id."""
+    [split] = reading.plan(KafkaSource(topic))
+    reader.commit_positions(CheckpointId(4), [PartitionPosition(split.partition, split.topic_id, Position(position))])
+    with ControlClient(reading.servers, {}) as client:
+        eventually(lambda: _held(client, reading, topic) is not None)
+    return split.topic_id
 
 
 def _held(client: ControlClient, reading: Reading, topic: str) -> tuple[int, str] | None:

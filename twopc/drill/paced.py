@@ -14,7 +14,7 @@ from twopc.job import Job, JobDefinition
 from twopc.kafka.access import access_of
 from twopc.kafka.source import KafkaSource
 from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import TopicPartition
+from twopc.protocol.ids import CheckpointId, TopicPartition
 from twopc.record import Batch
 from twopc.sink import JobContext, SubtaskContext
 from twopc.source import Source, SourceReader, Split
@@ -53,6 +53,9 @@ class PacedReader(SourceReader):
 
     def positions(self) -> tuple[PartitionPosition, ...]:
         return self._reader.positions()
+
+    def check_input(self, checkpoint_id: CheckpointId) -> None:
+        self._reader.check_input(checkpoint_id)
 
     def finished(self) -> bool:
         return self._reader.finished()

@@ -24,7 +24,9 @@ BROKER_PAUSE_SECONDS = 0.01
 class Channel:
     """One producer, what it knows, what it wrote to, and what it failed to deliver. Used by one thread at a time."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any], doubt: Callable[[], None] = lambda: None) -> None:
+        """`doubt` is called now and then by who waits for the producer: it raises what the wait is in vain for."""
+        self._doubt = doubt
         self.topics: set[str] = set()
         self.deliveries = Deliveries()
         self._known: set[str] = set()
@@ -76,8 +78,9 @@ class Channel:
             self.check_alive()
 
     def check_alive(self) -> None:
-        """Raise Unavailable if this producer will never reach a broker again. For everyone who waits for it."""
+        """Raise what this producer waits for in vain: all brokers, for ever, or a topic. For everyone who waits."""
         self._lifeline.check(self.producer)
+        self._doubt()
 
     def _serve(self, call: Callable[[float], int], seconds: float) -> int:
         """Call what calls back. confluent-kafka raises a fatal error from it, and may garble it with the calls back."""

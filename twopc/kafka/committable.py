@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -79,5 +80,28 @@ class PreparedTransaction:
             ) from error
 
 
-def witness_metadata(checkpoint_id: CheckpointId) -> str:
-    return f"checkpoint={checkpoint_id}"
+@dataclass(frozen=True, slots=True)
+class WitnessMetadata:
+    """What a group holds beside an offset. An empty `topic_id`, as earlier versions left it, says nothing."""
+
+    checkpoint_id: CheckpointId
+    topic_id: str
+
+    def __str__(self) -> str:
+        return f"checkpoint={self.checkpoint_id}" + (f" topic={self.topic_id}" if self.topic_id else "")
+
+    @classmethod
+    def parse(cls, text: str) -> WitnessMetadata | None:
+        """Return what a job of ours has left; None for what others have."""
+        found = _WITNESS.fullmatch(text)
+        return None if found is None else cls(CheckpointId(int(found[1])), found[2] or "")
+
+    def is_of(self, checkpoint_id: CheckpointId, topic_id: str) -> bool:
+        return self.checkpoint_id == checkpoint_id and self.topic_id in (topic_id, "")
+
+
+_WITNESS = re.compile(r"checkpoint=(\d+)(?: topic=(\S+))?")
+
+
+def witness_metadata(checkpoint_id: CheckpointId, topic_id: str) -> str:
+    return str(WitnessMetadata(checkpoint_id, topic_id))

@@ -60,11 +60,12 @@ class Connection:
         coordinator: tuple[Any, str] | None = None,
         none_if: type[Exception] | tuple[()] = (),
         code_of: Callable[[Any], int] = lambda _: 0,
+        node: int | None = None,
     ) -> Any:
-        """Return the answer of a coordinator, or of any broker, unless `code_of` finds an error code in it."""
+        """Return the answer of a coordinator, of a node, or of any broker, unless it has an error by `code_of`."""
 
         def answered(client: KafkaAdminClient) -> Any:
-            answer = self._answer(client, request, coordinator)
+            answer = self._answer(client, request, coordinator, node)
             error = errors.for_code(code_of(answer))
             if error is not errors.NoError:
                 raise error(type(request).__name__ + (f" of {coordinator[1]}" if coordinator is not None else ""))
@@ -72,10 +73,12 @@ class Connection:
 
         return self._guarded(answered, coordinator, none_if)
 
-    def _answer(self, client: KafkaAdminClient, request: Any, coordinator: tuple[Any, str] | None) -> Any:
+    def _answer(
+        self, client: KafkaAdminClient, request: Any, coordinator: tuple[Any, str] | None, node: int | None
+    ) -> Any:
         async def ask(client: KafkaAdminClient) -> Any:
-            node = None if coordinator is None else await client._find_coordinator_id(coordinator[1], coordinator[0])
-            return await client._manager.send(request, node_id=node)
+            to = node if coordinator is None else await client._find_coordinator_id(coordinator[1], coordinator[0])
+            return await client._manager.send(request, node_id=to)
 
         return client._manager.run(ask, client)
 

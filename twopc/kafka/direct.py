@@ -14,13 +14,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from kafka import KafkaAdminClient, errors
 from kafka.net.connection import KafkaConnection
 
+from twopc.kafka.access import access_of
 from twopc.kafka.connection import REQUEST_TIMEOUT_MS, Connection
+from twopc.kafka.identity import Identity
 from twopc.kafka.leaders import LeaderClient
+from twopc.sink import SubtaskContext
 
 TIMEOUT_SECONDS = REQUEST_TIMEOUT_MS / 1000
 _RECEIVED_BYTES = 65_536
@@ -104,8 +107,10 @@ class DirectConnection(Connection):
                     line.close()
         super().close()
 
-    def _answer(self, client: KafkaAdminClient, request: Any, coordinator: tuple[Any, str] | None) -> Any:
-        node = self._node(client, coordinator)
+    def _answer(
+        self, client: KafkaAdminClient, request: Any, coordinator: tuple[Any, str] | None, node: int | None
+    ) -> Any:
+        node = self._node(client, coordinator) if node is None else node
         with self._locks.setdefault(node, threading.Lock()):
             line = self._lines.pop(node, None) or _Line(client, node)
             try:
@@ -132,6 +137,27 @@ class DirectConnection(Connection):
 
 
 class SubtaskClient(LeaderClient):
-    """A LeaderClient for those who ask beside a data loop."""
+    """A LeaderClient for those who ask beside a data loop, and what they want to stay the same."""
 
     connection = DirectConnection
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any]) -> None:
+        super().__init__(bootstrap_servers, properties)
+        self.identity = Identity(self)
+        self._users = 1
+
+    @classmethod
+    def of(cls, context: SubtaskContext, bootstrap_servers: str, properties: Mapping[str, Any]) -> Self:
+        """Return the one that this subtask's source and sink share; it closes when all who got it have closed it."""
+        key = (cls, bootstrap_servers, repr(sorted(access_of(properties).items())))
+        client: Self | None = context.shared.get(key)
+        if client is None or not client._users:
+            client = context.shared[key] = cls(bootstrap_servers, properties)
+        else:
+            client._users += 1
+        return client
+
+    def close(self) -> None:
+        self._users -= 1
+        if self._users <= 0:
+            super().close()

@@ -15,6 +15,7 @@ from twopc.column import coded, last_taken, locate, user_code_error
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
 from twopc.kafka.channel import Channel
 from twopc.kafka.failures import error_of, failure
+from twopc.kafka.identity import Identity
 from twopc.kafka.refusal import Written
 from twopc.kafka.wire import ControlClient
 from twopc.record import Batch, Record
@@ -33,11 +34,12 @@ TopicOf = str | Callable[[Record], str]
 class Output:
     """What to write where: serdes, topics and their ids as they were when first written to."""
 
-    def __init__(self, topic: TopicOf, key: Serde, value: Serde, client: ControlClient) -> None:
+    def __init__(self, topic: TopicOf, key: Serde, value: Serde, client: ControlClient, identity: Identity) -> None:
         self._topic = topic
         self._key = key
         self._value = value
         self._client = client
+        self._identity = identity
         self.topic_ids: dict[str, str] = {}
 
     @property
@@ -55,6 +57,7 @@ class Output:
                 "start the job again"
             )
         self.topic_ids[topic] = found[topic].topic_id
+        self._identity.note_output(topic, found[topic].topic_id)
 
     def write(self, channel: Channel, batch: Batch) -> int:
         """Hand the batch to the producer, waiting where its queue is full; return how many records it took."""

@@ -10,6 +10,7 @@ Invariants:
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from twopc.column import coded
 from twopc.errors import ConfigurationError
 from twopc.kafka.committable import witness_metadata
+from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.lifeline import Lifeline
 from twopc.protocol import ids
@@ -36,6 +38,10 @@ FILL_SECONDS = 0.005
 END_SECONDS = 10.0
 """How long a broker may take to say where a partition ends."""
 
+QUIET_SECONDS = 3.0
+"""After so long without a record it is asked whether the topics are still there."""
+
+_UNKNOWN = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 _GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
 
 
@@ -45,9 +51,22 @@ def check_config(config: dict[str, Any]) -> None:
 
 
 class KafkaReader(SourceReader):
-    """One consumer for all splits of a subtask; none for no splits."""
+    """One consumer for all splits of a subtask; none for no splits.
 
-    def __init__(self, config: dict[str, Any], key: Serde, value: Serde, splits: Sequence[Split]) -> None:
+    Through the client it makes sure that the topics stay the same; a reader without one says nothing of that.
+    """
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        key: Serde,
+        value: Serde,
+        splits: Sequence[Split],
+        client: SubtaskClient | None = None,
+    ) -> None:
+        self._client = client
+        self._read_at = time.monotonic()
+        self._note_topics(splits)
         self._key = key
         self._value = value
         self._splits = {split.partition: split for split in splits}
@@ -72,8 +91,10 @@ class KafkaReader(SourceReader):
             if not messages and timeout > FILL_SECONDS:
                 messages = self._consumer.consume(1, timeout - FILL_SECONDS)
                 messages += self._consumer.consume(most - 1, 0) if messages and most > 1 else []
-            if not messages:
-                self._lifeline.check(self._consumer)
+            if messages:
+                self._read_at = time.monotonic()
+            else:
+                self._wait(self._consumer)
         except KafkaException as error:
             raise failure("reading", error_of(error)) from error
         if any(map(Message.error, messages)):
@@ -87,6 +108,10 @@ class KafkaReader(SourceReader):
         return tuple(
             PartitionPosition(partition, split.topic_id, at[partition]) for partition, split in self._splits.items()
         )
+
+    def check_input(self, checkpoint_id: CheckpointId) -> None:
+        if self._client is not None and self._splits:
+            self._client.identity.check(checkpoint_id)
 
     def bound(self) -> bool:
         open_ended = [split for split in self._splits.values() if split.stop is None]
@@ -123,9 +148,8 @@ class KafkaReader(SourceReader):
     def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
         if self._consumer is None or not positions:
             return
-        metadata = witness_metadata(checkpoint_id)
         offsets = [
-            TopicPartition(item.partition.topic, item.partition.partition, item.position, metadata)
+            TopicPartition(*item.partition, item.position, witness_metadata(checkpoint_id, item.topic_id))
             for item in positions
         ]
         try:
@@ -137,6 +161,22 @@ class KafkaReader(SourceReader):
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _note_topics(self, splits: Sequence[Split]) -> None:
+        if self._client is None:
+            return
+        for topic, topic_id in {(split.partition.topic, split.topic_id) for split in splits}:
+            read = [split.partition.partition for split in splits if split.partition.topic == topic]
+            self._client.identity.note_input(topic, topic_id, read)
+
+    def _wait(self, consumer: Consumer) -> None:
+        """Nothing came: raise what this waits for in vain."""
+        self._lifeline.check(consumer)
+        if self._client is not None and time.monotonic() - self._read_at > QUIET_SECONDS:
+            self._client.identity.doubt()
 
     def _current(self) -> dict[ids.TopicPartition, Position]:
         """Return the next offset of every split, its start where nothing was read yet."""
@@ -191,15 +231,32 @@ class KafkaReader(SourceReader):
             if error is None:
                 records.append(message)
             elif error.code() in _GONE:
-                raise ConfigurationError(
-                    f"the position in {message.topic()}[{message.partition()}] is not there any more ({error.str()}): "
-                    "retention deleted records before they were read"
-                )
+                raise self._out_of_range(message, error)
             elif error.code() != KafkaError._PARTITION_EOF:
+                if error.code() in _UNKNOWN and self._client is not None:
+                    self._client.identity.check_if_answered()
                 if not error.retriable():
                     raise failure(f"reading {message.topic()}[{message.partition()}]", error)
                 log.warning("reading %s[%s]: %s", message.topic(), message.partition(), error)
         return records
+
+    def _out_of_range(self, message: Message, error: KafkaError) -> ConfigurationError:
+        """Return what it means that a position is not there: another topic has the name, or its records are gone."""
+        if self._client is not None:
+            self._client.identity.check_if_answered()
+        assert self._consumer is not None
+        partition = ids.TopicPartition(str(message.topic()), int(message.partition() or 0))
+        position = self._current()[partition]
+        said = f"position {position} of {partition} is not there any more ({error.str()})"
+        try:
+            first, end = self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=END_SECONDS)
+        except KafkaException:
+            return ConfigurationError(said)
+        if position < first:
+            return ConfigurationError(f"{said}: retention deleted the records before {first} before they were read")
+        return ConfigurationError(
+            f"{said}: the partition ends at {end} now, so the brokers have lost records, or another topic has its name"
+        )
 
     def _decoded(self, messages: list[Message]) -> Batch:
         keys = None if self._key.is_identity else _column(self._key, Message.key, messages, "decoding the key")

@@ -18,11 +18,11 @@ from typing import assert_never
 
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Unavailable
-from twopc.kafka.committable import PreparedTransaction, witness_metadata
+from twopc.kafka.committable import PreparedTransaction, WitnessMetadata
 from twopc.kafka.patience import pauses
-from twopc.kafka.wire import ControlClient
-from twopc.protocol.facts import Committable
-from twopc.protocol.ids import SubtaskIndex
+from twopc.kafka.wire import ControlClient, GroupOffset
+from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.recovery import AlreadyCommitted, Commit, Evidence, Lost, Verdict, Wait, Witness, judge
 from twopc.sink import Outcome, Settled
 
@@ -138,9 +138,10 @@ def _witness(client: ControlClient, prepared: PreparedTransaction) -> Witness:
     held = client.group_offsets(prepared.group, [item.partition for item in prepared.positions])
     if any(item.partition not in held for item in prepared.positions):
         return Witness.UNKNOWN
-    metadata = witness_metadata(prepared.checkpoint_id)
-    same = all(
-        (held[item.partition].position, held[item.partition].metadata) == (item.position, metadata)
-        for item in prepared.positions
-    )
+    same = all(_is_witness(held[item.partition], item, prepared.checkpoint_id) for item in prepared.positions)
     return Witness.COMMITTED if same else Witness.NOT_COMMITTED
+
+
+def _is_witness(held: GroupOffset, item: PartitionPosition, checkpoint_id: CheckpointId) -> bool:
+    found = WitnessMetadata.parse(held.metadata)
+    return held.position == item.position and found is not None and found.is_of(checkpoint_id, item.topic_id)

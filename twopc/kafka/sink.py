@@ -97,14 +97,15 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     # On a subtask.
 
     def open(self, context: SubtaskContext) -> None:
-        self._client = self._connect(context, SubtaskClient)
-        output = Output(self.topic, self.key, self.value, self._client)
-        config = self._config(context, context.subtask, self._client)
+        servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
+        self._client = client = SubtaskClient.of(context, servers, self.properties)
+        output = Output(self.topic, self.key, self.value, client, client.identity)
+        config = self._config(context, context.subtask, client)
         if self._transactional:
-            self._writer = TransactionalWriter(config, output, self._client)
+            self._writer = TransactionalWriter(config, output, client, client.identity)
         else:
             wait = self.delivery_guarantee is DeliveryGuarantee.AT_LEAST_ONCE
-            self._writer = PlainWriter(config, output, wait_for_delivery=wait)
+            self._writer = PlainWriter(config, output, client.identity, wait_for_delivery=wait)
 
     def begin(self) -> Transaction | None:
         return self._writer.begin() if isinstance(self._writer, TransactionalWriter) else None
@@ -120,7 +121,7 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
         if isinstance(self._writer, TransactionalWriter) and txn is not None:
             return self._writer.pre_commit(txn, request)
         assert isinstance(self._writer, PlainWriter), "open() was not called"
-        self._writer.pre_commit()
+        self._writer.pre_commit(request.checkpoint_id)
         return None
 
     def commit(self, committable: Committable, proof: Complete) -> None:
@@ -200,9 +201,9 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     def _transactional(self) -> bool:
         return self.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE
 
-    def _connect(self, context: JobContext, client: type[LeaderClient] = LeaderClient) -> LeaderClient:
+    def _connect(self, context: JobContext) -> LeaderClient:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
-        return client(servers, self.properties)
+        return LeaderClient(servers, self.properties)
 
     def _config(self, context: JobContext, subtask: SubtaskIndex, client: LeaderClient) -> WriterConfig:
         return WriterConfig(

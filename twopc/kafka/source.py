@@ -7,7 +7,9 @@ from typing import Any
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_config import checked_consumer_properties, consumer_config
+from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
+from twopc.kafka.identity import recreated_input
 from twopc.kafka.patience import patiently
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics
 from twopc.kafka.reader import KafkaReader, check_config
@@ -80,7 +82,9 @@ class KafkaSource(Source):
             return patiently(lambda: self._splits(client, self.group(context), restored, bounded), PLAN_BUDGET_SECONDS)
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
-        return KafkaReader(self._config(context), self.key, self.value, splits)
+        servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
+        client = SubtaskClient.of(context, servers, self.properties)
+        return KafkaReader(self._config(context), self.key, self.value, splits, client)
 
     def _config(self, context: JobContext) -> dict[str, Any]:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
@@ -115,17 +119,14 @@ class KafkaSource(Source):
         read_before = {partition.topic for partition in restored}
         added = [p for p in partitions if p not in known and p.topic in read_before]
         new = [p for p in partitions if p not in known and p.topic not in read_before]
-        return known | client.offsets(dict.fromkeys(added, EARLIEST)) | resolve(self.start, client, group, new)
+        begun = resolve(self.start, client, group, {partition: topics[partition.topic].topic_id for partition in new})
+        return known | client.offsets(dict.fromkeys(added, EARLIEST)) | begun
 
 
 def _checked(restored: PartitionPosition, topics: Mapping[str, TopicInfo]) -> Position:
     topic = restored.partition.topic
     if restored.topic_id != topics[topic].topic_id:
-        raise ConfigurationError(
-            f"input topic {topic!r} was deleted and created again since the checkpoint: position "
-            f"{restored.position} of {restored.partition} means nothing in it. Start without the checkpoint "
-            "(--from none)"
-        )
+        raise ConfigurationError(recreated_input(topic, restored.topic_id, topics[topic].topic_id))
     return restored.position
 
 

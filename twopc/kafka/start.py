@@ -6,18 +6,22 @@ somewhere else and skip what lay between.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 from twopc.errors import ConfigurationError
+from twopc.kafka.committable import WitnessMetadata
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient
 from twopc.protocol.ids import Position, TopicPartition
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupOffsets:
-    """Where the consumer group stands; the earliest where it has no offset."""
+    """Where the consumer group stands; the earliest where it has no offset, or one of a topic that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +98,13 @@ def checked_mode(mode: StartupMode) -> StartupMode:
 
 
 def resolve(
-    mode: StartupMode, client: ControlClient, group: str, partitions: Sequence[TopicPartition]
+    mode: StartupMode, client: ControlClient, group: str, topic_ids: Mapping[TopicPartition, str]
 ) -> dict[TopicPartition, Position]:
-    """Return a number for every partition."""
+    """Return a number for every partition, given the ids that their topics have now."""
+    partitions = list(topic_ids)
     match mode:
         case GroupOffsets():
-            held = client.group_offsets(group, partitions) if partitions else {}
-            return _or_earliest(client, partitions, {partition: item.position for partition, item in held.items()})
+            return _or_earliest(client, partitions, _held_by(group, client, topic_ids))
         case Earliest():
             return client.offsets(dict.fromkeys(partitions, EARLIEST))
         case Latest():
@@ -111,6 +115,27 @@ def resolve(
             return _or_earliest(client, partitions, dict(offsets))
         case _:
             assert_never(mode)
+
+
+def _held_by(
+    group: str, client: ControlClient, topic_ids: Mapping[TopicPartition, str]
+) -> dict[TopicPartition, Position]:
+    """Return where the group stands in topics that are still the same, as far as it says which ones it has read."""
+    held = client.group_offsets(group, list(topic_ids)) if topic_ids else {}
+    found = {partition: WitnessMetadata.parse(item.metadata) for partition, item in held.items()}
+    void = [
+        partition
+        for partition, witness in found.items()
+        if witness is not None and witness.topic_id not in (topic_ids[partition], "")
+    ]
+    if void:
+        topics = ", ".join(sorted({partition.topic for partition in void}))
+        log.warning(
+            "group %s stands in topics that were deleted and created again since (%s): its offsets there mean nothing "
+            "now, and reading begins at the first record",
+            *(group, topics),
+        )
+    return {partition: item.position for partition, item in held.items() if partition not in void}
 
 
 def _or_earliest(

@@ -16,6 +16,7 @@ from twopc.kafka.channel import ABORT_TIMEOUT_SECONDS, Channel
 from twopc.kafka.committable import PreparedTransaction, witness_metadata
 from twopc.kafka.committer import Committer
 from twopc.kafka.failures import error_of, failure
+from twopc.kafka.identity import Identity
 from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
 from twopc.kafka.output import Output
 from twopc.kafka.patience import patiently
@@ -46,10 +47,11 @@ class Transaction:
 class TransactionalWriter:
     """Used by the data loop, `commit` by the commit thread."""
 
-    def __init__(self, config: WriterConfig, output: Output, client: ControlClient) -> None:
+    def __init__(self, config: WriterConfig, output: Output, client: ControlClient, identity: Identity) -> None:
         self._config = config
         self._output = output
         self._client = client
+        self._identity = identity
         self._patience = config.settings.checkpoint_timeout_ms / 1000
         self._group_metadata: dict[str, object] = {}
         self._witnessed: tuple[PartitionPosition, ...] = ()
@@ -75,6 +77,7 @@ class TransactionalWriter:
 
     def pre_commit(self, txn: Transaction, request: PreCommit) -> Committable | None:
         self._pool.taken(request.checkpoint_id)
+        self._identity.check_once(request.checkpoint_id)
         if txn.records == 0 and not self._moved(request):
             return None
         self._pool.require_room()
@@ -104,7 +107,7 @@ class TransactionalWriter:
 
     def _make(self, number: int) -> tuple[str, Channel]:
         name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
-        channel = Channel(self._config.transactional(name))
+        channel = Channel(self._config.transactional(name), self._identity.doubt)
         topics = list(self._output.topic_ids)
         channel.await_broker(topics[0] if topics else None)
         try:
@@ -132,9 +135,8 @@ class TransactionalWriter:
     def _send_positions(self, txn: Transaction, request: PreCommit) -> None:
         if request.group is None or not request.positions:
             return
-        metadata = witness_metadata(request.checkpoint_id)
         offsets = [
-            TopicPartition(item.partition.topic, item.partition.partition, item.position, metadata)
+            TopicPartition(*item.partition, item.position, witness_metadata(request.checkpoint_id, item.topic_id))
             for item in request.positions
         ]
         try:

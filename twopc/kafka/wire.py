@@ -43,10 +43,11 @@ _FETCH_WAIT_MS = 500
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic as the broker knows it now."""
+    """A topic as a broker knows it now. `leaders` are by partition; -1 where there is none."""
 
     topic_id: str
     partitions: int
+    leaders: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +140,20 @@ class ControlClient:
         )
         self._ask_transaction_coordinator(transactional_id, request)
 
-    def topics(self, names: Iterable[str]) -> dict[str, TopicInfo]:
-        """Return those of the topics that exist; never creates one."""
+    def topics(self, names: Iterable[str], node: int | None = None) -> dict[str, TopicInfo]:
+        """Return those of the topics that exist, by the word of this broker, or of any; never creates one."""
         wanted = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=None) for name in names]
         if not wanted:
             return {}
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False, min_version=10)
-        answer = self._brokers.ask(request)
+        answer = self._brokers.ask(request, node=node)
         found = {}
         for topic in answer.topics:
             error = errors.for_code(topic.error_code)
             if error is errors.NoError:
-                found[topic.name] = TopicInfo(str(topic.topic_id), len(topic.partitions))
+                leaders = {each.partition_index: each.leader_id for each in topic.partitions}
+                by_number = tuple(leaders.get(number, -1) for number in range(len(leaders)))
+                found[topic.name] = TopicInfo(str(topic.topic_id), len(topic.partitions), by_number)
             elif error not in (errors.UnknownTopicOrPartitionError, errors.InvalidTopicError):
                 raise self._brokers.failure_of(error(f"topic {topic.name!r}"))
         return found

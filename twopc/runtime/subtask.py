@@ -7,7 +7,8 @@ module carries it out.
 
 Invariants:
 
-- Nothing is acknowledged before the flush of the transaction and the storing of the snapshot both succeeded.
+- Nothing is acknowledged before the flush of the transaction and the storing of the snapshot both succeeded, nor
+  before the input was seen to be the one that the positions are of, after they were taken.
 - The next transaction is begun only after the pre-commit of the one before has returned.
 - Ending for whatever reason aborts the open transaction only; pre-committed ones stay as they are.
 """
@@ -158,6 +159,7 @@ class Subtask:
         reached(CrashPoint.BEFORE_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         try:
             positions = self._parts.reader.positions()
+            self._parts.reader.check_input(checkpoint_id)
             self._write_back()
             self._pre_commit(checkpoint_id, positions)
             pre_committed = self._parts.clock.monotonic()

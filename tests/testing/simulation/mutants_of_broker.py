@@ -11,6 +11,7 @@ import twopc.kafka.resume
 import twopc.protocol.recovery
 import twopc.testing.simulation.kafka_clients
 from tests.testing.simulation.mutants import Mutant, instead
+from twopc.kafka.identity import Identity
 from twopc.protocol.recovery import Witness
 from twopc.sink import Outcome, Settled
 from twopc.testing.simulation.transaction_tables import BUMPING_END_TXN
@@ -42,6 +43,13 @@ MUTANTS_OF_BROKER = (
         "a topic that was recreated is committed into",
         instead(twopc.protocol.recovery, "_judge_topics", lambda before, now: None),
         {"topic_recreated_every_ms": 500},
+        timeouts=True,
+    ),
+    Mutant(
+        "an input topic that was recreated is read on",
+        instead(Identity, "check", lambda identity, checkpoint_id: None),
+        {"input_recreated_every_ms": 500, "fault_phase_ms": 5_000},
+        1_000,
         timeouts=True,
     ),
 )

@@ -1,7 +1,8 @@
 """The broker of a simulated run: `BrokerModel`, and what happens to it and around it.
 
 It has either transaction protocol, writes markers late, restarts, has its transaction coordinator move, forgets
-transactional ids that nobody uses, and has its topic deleted and made again: as the world's faults say.
+transactional ids that nobody uses, and has a topic deleted and made again, for output or for input: as the world's
+faults say.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from twopc.testing.simulation.transaction_coordinator import Producer, Transacti
 from twopc.testing.simulation.transaction_tables import Code
 from twopc.testing.simulation.world import EPOCH_MS, World
 
+INPUT, OUTPUT = "input", "output"
 #: What librdkafka speaks, whatever the broker's protocol.
 PRODUCE_VERSION, OFFSET_COMMIT_VERSION, END_TXN_VERSION = 10, 3, 1
 #: Answers after which a client asks again, or asks another broker.
@@ -43,6 +45,8 @@ class SimBroker:
         self.world = world
         self.on_commit: Callable[[str, GroupOffsets], None] = lambda name, offsets: None
         self.recreated = 0
+        self.input_recreated = 0
+        self.input_is_read = False
         self.forgotten: set[str] = set()
         self._model = BrokerModel(
             partitions,
@@ -59,6 +63,7 @@ class SimBroker:
             ("broker away", faults.broker_away_every_ms, self._go_away),
             ("ids forgotten", faults.ids_forgotten_every_ms, self._forget),
             ("topic recreated", faults.topic_recreated_every_ms, self._recreate),
+            ("input recreated", faults.input_recreated_every_ms, self._recreate_input),
         ):
             for at, strike in world.dice.planned(kind, every_ms, faults.fault_phase_ms):
                 world.after(at, partial(self._strike, do, strike))
@@ -78,6 +83,18 @@ class SimBroker:
     @property
     def topic_id(self) -> str:
         return f"output-id-{self.recreated}"
+
+    @property
+    def input_id(self) -> str:
+        return f"input-id-{self.input_recreated}"
+
+    def ended_input(self, message: str) -> bool:
+        """Whether this is what a job has to say whose input topic was deleted and made again: it can't go on."""
+        return self.input_recreated > 0 and f"input topic {INPUT!r} was deleted and created again" in message
+
+    def ended_output(self, message: str) -> bool:
+        """The same of its output topic: started again, it goes on."""
+        return self.recreated > 0 and f"output topic {OUTPUT!r} was deleted and created again" in message
 
     @property
     def away(self) -> Code:
@@ -196,6 +213,13 @@ class SimBroker:
         self._model.recreate_topic()
         self.world.coverage["broker topic recreated"] += 1
         self.world.note("broker", "TOPIC RECREATED", self.topic_id)
+
+    def _recreate_input(self, strike: int) -> None:
+        """Whoever has read nothing yet begins in the new one, as well as in the one before."""
+        if self.input_is_read:
+            self.input_recreated += 1
+            self.world.coverage["broker input recreated"] += 1
+            self.world.note("broker", "INPUT RECREATED", self.input_id)
 
 
 def _asker(world: World) -> object:

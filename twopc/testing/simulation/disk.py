@@ -114,10 +114,12 @@ class CheckpointFolder(FolderStorage):
         except OSError:
             self._forget_what_is_gone()
             raise
-        self._is_stored()
+        self._is_stored(path)
 
-    def _is_stored(self) -> None:
-        self._stored_last, self._doubtful = self._doubtful, NO_CHECKPOINT
+    def _is_stored(self, path: SimPath) -> None:
+        """What follows a completion record was stored by somebody who has read that: it is there to stay."""
+        self._stored_last = self._doubtful if path is self._doubtful_at else NO_CHECKPOINT
+        self._doubtful = NO_CHECKPOINT
 
     def _forget_what_is_gone(self) -> None:
         """The completion record that was stored last may not have lasted."""
@@ -136,7 +138,7 @@ class CheckpointFolder(FolderStorage):
             twin = self._twin_entries / path.name
             if twin.node is None:
                 twin.add(file)
-            self._is_stored()
+            self._is_stored(path)
             return
         if path.parent.node is None:
             path.parent.add(Folder())

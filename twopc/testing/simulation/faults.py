@@ -97,6 +97,7 @@ class Faults:
     ids_forgotten_every_ms: int
     topic_recreated_every_ms: int
     inline_bytes: int
+    input_recreated_every_ms: int
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -119,7 +120,7 @@ class _Draws:
 
 
 def draw(seed: int, *, timeouts: bool = False) -> Faults:
-    """Return the faults of a seed; with `timeouts`, transactions and idle ids expire, or the topic is recreated."""
+    """Return the faults of a seed; with `timeouts`, transactions and idle ids expire, or topics are recreated."""
     draws = _Draws(seed)
     chance, pick, rate, every = draws.chance, draws.pick, draws.rate, draws.every
     faults = Faults(
@@ -170,6 +171,7 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         ids_forgotten_every_ms=every(1_000, 2_000) if timeouts else 0,
         topic_recreated_every_ms=500 if timeouts and chance() < 0.1 else 0,
         inline_bytes=pick((0, 0, 0, INLINE_BYTES_MAX)),
+        input_recreated_every_ms=every(500, 1_500) if timeouts and chance() < 0.2 else 0,
     )
     brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
     return replace(faults, **brought_about) if brought_about else faults

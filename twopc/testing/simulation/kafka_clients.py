@@ -12,14 +12,15 @@ from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Unavailable
 from twopc.kafka.committable import END_TXN_VERSION
 from twopc.kafka.failures import failure
+from twopc.kafka.identity import Identity
 from twopc.kafka.wire import GroupOffset, OpenTransaction, TopicInfo
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.protocol.recovery import BrokerState, Described
-from twopc.testing.simulation.broker import RETRIABLE, SimBroker
+from twopc.sink import SubtaskContext
+from twopc.testing.simulation.broker import INPUT, OUTPUT, RETRIABLE, SimBroker
 from twopc.testing.simulation.broker_model import OFFSETS
 from twopc.testing.simulation.transaction_tables import Code
 
-OUTPUT = "output"
 SLOW_SECONDS = (0.001, 0.02, 0.2)
 LATE_MS = (5, 50, 500, 5_000)
 
@@ -75,13 +76,17 @@ class SimControlClient:
         if code:
             raise Unavailable(f"simulated: {code.name}")
 
-    def topics(self, names: Iterable[str]) -> dict[str, TopicInfo]:
-        broker = self._broker
-        return _lossy(broker, lambda: {name: TopicInfo(broker.tell_topic(), broker.partitions) for name in names})
+    def topics(self, names: Iterable[str], node: int | None = None) -> dict[str, TopicInfo]:
+        return _lossy(self._broker, lambda: {name: self._topic(name) for name in names})
 
     def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, GroupOffset]:
         held = _lossy(self._broker, lambda: dict(self._broker.offsets))
         return {each: GroupOffset(Position(held[each][0]), held[each][1]) for each in partitions if each in held}
+
+    def _topic(self, name: str) -> TopicInfo:
+        broker = self._broker
+        topic_id = broker.input_id if name == INPUT else broker.tell_topic()
+        return TopicInfo(topic_id, broker.partitions, (0,) * broker.partitions)
 
     def _describe(self, name: str) -> OpenTransaction | None:
         found = self._broker.ids.get(name)
@@ -92,6 +97,12 @@ class SimControlClient:
         )
         described = Described(found.state, found.producer_id, found.producer_epoch, found.start_ms)
         return OpenTransaction(described, found.timeout_ms, partitions)
+
+
+def identity_of(context: SubtaskContext, broker: SimBroker) -> Identity:
+    """Return what a subtask's source and sink share, as through `twopc.kafka.direct.SubtaskClient`."""
+    identity: Identity = context.shared.setdefault("identity", Identity(SimControlClient(broker)))
+    return identity
 
 
 def _ignore(code: Code) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twopc.kafka.committable import WitnessMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.runtime.spec import SubtaskSpec
@@ -42,8 +43,8 @@ class Simulation:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.source = SimSource(world, world.faults.sizes)
         self.broker = SimBroker(world, len(world.faults.sizes))
+        self.source = SimSource(self.broker, world.faults.sizes)
         self.broker.on_commit = self._check_commit
         self.folder = CheckpointFolder(world)
         self.snapshots = SimSnapshots(world, self.folder)
@@ -147,7 +148,7 @@ class Simulation:
                 self.source,
                 self._spawn,
                 self._abandon,
-                self.folder.is_blamed,
+                lambda message: self.folder.is_blamed(message) or self.broker.ended_input(message),
                 self._recoveries_died,
             )
         )
@@ -229,8 +230,8 @@ class Simulation:
         return [self.coordinators[-1].process, *([self.driver.process] if self.drivers else []), *stage]
 
     def _check_commit(self, name: str, offsets: GroupOffsets) -> None:
-        metadata = {text for _, text in offsets.values()}
-        names = {f"{name}@{text.removeprefix('checkpoint=')}" for text in metadata}
+        witnesses = {WitnessMetadata.parse(text) for _, text in offsets.values()}
+        names = {f"{name}@{witness.checkpoint_id}" for witness in witnesses if witness is not None}
         self.committed_names |= names
         if not names or not names <= self.folder.completed_names:
             self.world.violated("committed without a completion record", f"{name}, for {sorted(names)}")

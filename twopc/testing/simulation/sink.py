@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from twopc.errors import TwoPhaseCommitError, Unavailable
+from twopc.kafka.identity import Identity
 from twopc.kafka.lingering import abort_open, fence_earlier
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.resume import Act, act_on_all, settle_all
@@ -21,8 +22,8 @@ from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
 from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
-from twopc.testing.simulation.broker import SimBroker
-from twopc.testing.simulation.kafka_clients import OUTPUT, SimChannel, SimControlClient, SimProducer
+from twopc.testing.simulation.broker import OUTPUT, SimBroker
+from twopc.testing.simulation.kafka_clients import SimChannel, SimControlClient, SimProducer, identity_of
 from twopc.testing.simulation.process import Lane
 from twopc.testing.simulation.world import World
 
@@ -107,11 +108,12 @@ class _Output:
 class SimWriter(TransactionalWriter):
     """The production writer with producers of the simulated broker."""
 
-    def __init__(self, broker: SimBroker, config: WriterConfig) -> None:
+    def __init__(self, broker: SimBroker, config: WriterConfig, identity: Identity) -> None:
         self._broker = broker
         output: Any = _Output(broker.topic_id)
         client: Any = SimControlClient(broker)
-        super().__init__(config, output, client)
+        identity.note_output(OUTPUT, broker.topic_id)
+        super().__init__(config, output, client, identity)
 
     def _make(self, number: int) -> tuple[str, Any]:
         name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
@@ -141,7 +143,7 @@ class SimSink(TwoPhaseCommitSink[Transaction]):
             properties={},
             timeout_ms=self._timeout_ms,
         )
-        self._writer = SimWriter(self._broker, config)
+        self._writer = SimWriter(self._broker, config, identity_of(context, self._broker))
 
     def begin(self) -> Transaction:
         return self._open_writer.begin()

@@ -1,4 +1,7 @@
-"""A bounded input of numbered records, the same in every attempt, and what the job makes of it."""
+"""A bounded input of numbered records, the same in every attempt, and what the job makes of it.
+
+Where the topic is made again, it holds as many records at the same offsets, of which none may ever be written.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,21 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from twopc.errors import ConfigurationError
+from twopc.kafka.identity import Identity, recreated_input
 from twopc.operators.steps import StatefulMap
 from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import Position, TopicPartition
+from twopc.protocol.ids import CheckpointId, Position, TopicPartition
 from twopc.record import Batch
 from twopc.serde import Json
 from twopc.sink import JobContext, SubtaskContext
 from twopc.source import Source, SourceReader, Split
-from twopc.testing.simulation.world import World
+from twopc.testing.simulation.broker import INPUT, SimBroker
+from twopc.testing.simulation.kafka_clients import identity_of
 
-INPUT = "input"
-INPUT_ID = "input-id"
 GROUP = "group"
 STATE = "count"
+FIRST_ID = "input-id-0"
 KEYS = 3
 ARRIVE_MS = (40, 400)
 """How long until the next records are there: so that the input lasts for several checkpoints."""
@@ -31,10 +36,11 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class InputRow:
-    """One input record; its key is its offset modulo KEYS."""
+    """One input record; its key is its offset modulo KEYS. `topic_id` is of the topic that held it."""
 
     number: int
     at: int
+    topic_id: str
 
     def topic(self) -> str:
         return INPUT
@@ -49,7 +55,7 @@ class InputRow:
         return b"k%d" % (self.at % KEYS)
 
     def value(self) -> str:
-        return f"{self.number}:{self.at}"
+        return f"{self.number}:{self.at}" if self.topic_id == FIRST_ID else f"{self.number}:{self.at}@{self.topic_id}"
 
     def timestamp(self) -> tuple[int, int]:
         return (0, 0)
@@ -80,9 +86,13 @@ def expected_output(partition: int, records: int) -> Sequence[str]:
 class SimReader(SourceReader):
     """Hands out a few records at a time, or none."""
 
-    def __init__(self, world: World, splits: Sequence[Split]) -> None:
-        self._world = world
+    def __init__(self, broker: SimBroker, identity: Identity, splits: Sequence[Split]) -> None:
+        self._broker = broker
+        self._identity = identity
+        self._world = broker.world
         self._splits = list(splits)
+        for split in splits:
+            identity.note_input(INPUT, split.topic_id, [split.partition.partition])
         self._next = {split.partition: int(split.start) for split in splits}
         self._open_splits = [split for split in splits if split.start < _stop(split)]
         self._arrives_at = 0
@@ -98,7 +108,7 @@ class SimReader(SourceReader):
         self._next[split.partition] = end
         if end == _stop(split):
             self._open_splits.remove(split)
-        rows = [InputRow(split.partition.partition, at) for at in range(start, end)]
+        rows = [InputRow(split.partition.partition, at, self._broker.input_id) for at in range(start, end)]
         return Batch(rows, [row.value() for row in rows])
 
     @property
@@ -111,6 +121,10 @@ class SimReader(SourceReader):
             PartitionPosition(split.partition, split.topic_id, Position(self._next[split.partition]))
             for split in self._splits
         )
+
+    def check_input(self, checkpoint_id: CheckpointId) -> None:
+        if self._splits:
+            self._identity.check(checkpoint_id)
 
     def bound(self) -> bool:
         """Every split has a stop already."""
@@ -128,25 +142,28 @@ def _stop(split: Split) -> int:
 class SimSource(Source):
     """So many partitions with so many records, read from the latest: which is another place once reading has begun."""
 
-    def __init__(self, world: World, sizes: Sequence[int]) -> None:
-        self._world = world
+    def __init__(self, broker: SimBroker, sizes: Sequence[int]) -> None:
+        self._broker = broker
         self.sizes = tuple(sizes)
-        self._begun = False
 
     def plan(
         self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
     ) -> list[Split]:
         splits = []
+        now = self._broker.input_id
+        other = next((held.topic_id for held in restored.values() if held.topic_id != now), now)
+        if other != now:
+            raise ConfigurationError(recreated_input(INPUT, other, now))
         for number, size in enumerate(self.sizes):
             partition = TopicPartition(INPUT, number)
-            latest = Position(min(size, 1) if self._begun else 0)
+            latest = Position(min(size, 1) if self._broker.input_is_read else 0)
             start = restored[partition].position if partition in restored else latest
-            splits.append(Split(partition, INPUT_ID, start, Position(size)))
+            splits.append(Split(partition, now, start, Position(size)))
         return splits
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SimReader:
-        self._begun = True
-        return SimReader(self._world, splits)
+        self._broker.input_is_read = True
+        return SimReader(self._broker, identity_of(context, self._broker), splits)
 
     def group(self, context: JobContext) -> str | None:
         return GROUP

@@ -146,9 +146,10 @@ class SimSubtask:
             spec.subtask,
             local / "work",
         )
-        self._sink.open(spec.context)
+        context = spec.context
+        self._sink.open(context)
         reached(CrashPoint.BEFORE_SEEK, subtask=spec.subtask)
-        self._reader = self._source.open(spec.context, spec.splits)
+        self._reader = self._source.open(context, spec.splits)
         parts = Parts(
             reader=self._reader,
             chain=Chain((STEP,), KeyedState(backend)),
@@ -216,7 +217,9 @@ class SimSubtask:
             self._end()
         except TwoPhaseCommitError as error:
             bad = isinstance(error, ProtocolViolation | CheckpointCorrupted | ConfigurationError)
-            if bad and not self.abandoned and not self._snapshots.is_blamed(str(error)):
+            broker, said = self._broker, str(error)
+            blamed = self._snapshots.is_blamed(said) or broker.ended_input(said) or broker.ended_output(said)
+            if bad and not self.abandoned and not blamed:
                 self._world.violated(f"a subtask met {type(error).__name__}", f"{self.process.name}: {error}")
             self._fails(Failed(type(error).__name__, str(error), error.restartable))
         except Exception as error:  # noqa: BLE001  whatever it is, the run's verdict names it
