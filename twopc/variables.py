@@ -20,6 +20,7 @@ OTHERS = frozenset(
         "TWOPC_DEBUG",
         "TWOPC_KAFKA_CONFIG",
         "TWOPC_PORTS",
+        "TWOPC_SIMULATION_FIRST",
         "TWOPC_STATE_DIR",
     }
 )
