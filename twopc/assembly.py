@@ -16,6 +16,7 @@ from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import worker_tls
+from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.garbage import collected_seldom
 from twopc.runtime.parts import Parts
 from twopc.runtime.spec import SubtaskSpec
@@ -108,7 +109,14 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
         store_executor=store_executor,
         commit_executor=commit_executor,
     )
-    return Subtask(spec.subtask, parts, group=spec.group, silence_limit_seconds=patience, base=spec.base)
+    return Subtask(
+        spec.subtask,
+        parts,
+        group=spec.group,
+        silence_limit_seconds=patience,
+        base=spec.base,
+        batch_size=BatchSize(settings.batch_records_min, settings.batch_records_max),
+    )
 
 
 def _restored(spec: SubtaskSpec) -> CheckpointId:

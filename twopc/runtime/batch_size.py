@@ -6,9 +6,6 @@ that time only what each record adds can be saved by a smaller batch: what a cal
 
 from __future__ import annotations
 
-RECORDS_MIN, RECORDS_MAX = 1, 1_000
-"""The bounds, unless the settings name others. More in a batch costs more in allocations than it saves in calls."""
-
 SECONDS = 0.05
 """How much time the records of a batch may add."""
 
@@ -22,7 +19,7 @@ ALIKE = 0.02
 class BatchSize:
     """Fits seconds = call + records * each to the latest batches; grows by doubling, from the smallest."""
 
-    def __init__(self, least: int = RECORDS_MIN, most: int = RECORDS_MAX) -> None:
+    def __init__(self, least: int, most: int) -> None:
         self._least, self._most = least, most
         self.records = least
         self._weight = self._sizes = self._times = self._squares = self._products = 0.0
@@ -31,6 +28,10 @@ class BatchSize:
         """Learn from a batch of `count` records that took this long to process and write."""
         self._note(count, seconds)
         each = self._seconds_each()
+        if each is None:
+            is_slow = self._times / self._weight > SECONDS
+            # The worst is assumed, that all of it is the records', where a smaller batch can show whether that is so.
+            each = self._times / self._sizes if is_slow and self.records > self._least else 0.0
         greatest = self.records * 2 if count >= self.records else self.records
         affordable = SECONDS / each if each > SECONDS / self._most else self._most
         self.records = max(self._least, min(self._most, greatest, int(affordable)))
@@ -42,9 +43,9 @@ class BatchSize:
         self._squares = self._squares * REMEMBERED + count * count
         self._products = self._products * REMEMBERED + count * seconds
 
-    def _seconds_each(self) -> float:
-        """Return what a record adds: the slope. Sizes that are alike show none; then a greater one will tell."""
+    def _seconds_each(self) -> float | None:
+        """Return what a record adds: the slope. Sizes that are alike show none."""
         spread = self._weight * self._squares - self._sizes**2
         if spread <= ALIKE * self._sizes**2:
-            return 0.0
+            return None
         return (self._weight * self._products - self._sizes * self._times) / spread

@@ -66,14 +66,14 @@ class Subtask:
         group: str | None,
         silence_limit_seconds: float,
         base: CheckpointId = NO_CHECKPOINT,
-        batch_size: BatchSize | None = None,
+        batch_size: BatchSize,
     ) -> None:
         self._index = index
         self._parts = parts
         self._group = group
         self._silence_limit = silence_limit_seconds
         self._state = SubtaskState(base)
-        self._batch_size = batch_size or BatchSize()
+        self._batch_size = batch_size
         self._watch = SlowFunctionWatch(parts.chain, parts.clock, self._send_slow)
         self._found: SimpleQueue[CommitPending | BaseException] = SimpleQueue()
         self._storing = Storing(

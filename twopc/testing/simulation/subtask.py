@@ -20,6 +20,7 @@ from twopc.errors import (
 )
 from twopc.operators import Chain, KeyedStateStore, Map
 from twopc.protocol.messages import Failed
+from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.parts import Parts
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
@@ -32,7 +33,7 @@ from twopc.testing.simulation.network import Peer, SimLink
 from twopc.testing.simulation.process import Lane
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.snapshots import SimSnapshots, local_disk
-from twopc.testing.simulation.source import ARRIVE_MS, GROUP, STEP, SimReader, SimSource
+from twopc.testing.simulation.source import ARRIVE_MS, AT_ONCE, GROUP, STEP, SimReader, SimSource
 from twopc.testing.simulation.world import World
 
 STEP_MS = (1, 40)
@@ -168,7 +169,14 @@ class SimSubtask:
             store_executor=SimExecutor(world, Lane(self.process, "store"), self._woken),
             commit_executor=SimExecutor(world, Lane(self.process, "commit"), self._woken),
         )
-        self._subtask = Subtask(spec.subtask, parts, group=GROUP, silence_limit_seconds=SILENCE_SECONDS, base=spec.base)
+        self._subtask = Subtask(
+            spec.subtask,
+            parts,
+            group=GROUP,
+            silence_limit_seconds=SILENCE_SECONDS,
+            base=spec.base,
+            batch_size=BatchSize(1, AT_ONCE),
+        )
         self._subtask.begin()
         self._step_in(self._world.between(*STEP_MS))
 
