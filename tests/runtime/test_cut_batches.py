@@ -15,17 +15,6 @@ from twopc.testing.rows import batch_of_values
 from twopc.testing.states import DictStore
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def unix_ms(self) -> int:
-        return 0
-
-
 def cut_at(stages: list[Stage], element: bytes) -> Map:
     """Return a step that lets every batch be cut behind this element."""
 
@@ -87,7 +76,7 @@ def test_what_waits_at_the_final_checkpoint_is_left_for_the_next_run(make: Calla
 
 
 def test_a_batch_that_lasts_is_cut_from_beside_the_loop() -> None:
-    clock, entered, seen = Clock(), threading.Event(), threading.Event()
+    clock, entered, seen = FakeClock(), threading.Event(), threading.Event()
 
     def wait(value: int) -> int:
         entered.set()
@@ -117,7 +106,7 @@ def test_a_batch_that_lasts_is_cut_from_beside_the_loop() -> None:
 
 
 def test_a_function_that_does_not_return_is_told_with_its_record() -> None:
-    clock, told = Clock(), []
+    clock, told = FakeClock(), list[str]()
 
     def enrich(value: int) -> int:
         for second in range(5):

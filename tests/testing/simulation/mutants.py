@@ -16,7 +16,6 @@ import twopc.driver.recovery
 import twopc.kafka.patience
 import twopc.kafka.resume
 import twopc.protocol.ledger_state
-import twopc.runtime.subtask
 import twopc.state.restore
 import twopc.testing.simulation.coordinator
 import twopc.testing.simulation.driver
@@ -357,18 +356,6 @@ MUTANTS = (
     Mutant("nothing lingering is aborted", _no_sweeps, KILLS),
     Mutant("ids are the same in every attempt", _same_ids_in_every_attempt, {"pause_at_start": 0.2}),
     Mutant("positions are read when the snapshot is stored", _around(Subtask, "_snapshot_maker", _late_positions)),
-    Mutant(
-        "positions are those of the whole batch where one was cut",
-        instead(twopc.runtime.subtask, "held_back", lambda read, waiting: tuple(read)),
-        {"batch_cut": 0.5, "kill_every_ms": 500, "sizes": (8, 8)},
-        1_000,
-    ),
-    Mutant(
-        "a subtask is at its end while records wait in its chain",
-        instead(Subtask, "_at_end", lambda subtask: subtask._parts.reader.finished()),
-        {"batch_cut": 0.5},
-        500,
-    ),
     Mutant(
         "acknowledged before the snapshot is stored",
         _around(Storing, "_put", _ack_before_storing),
