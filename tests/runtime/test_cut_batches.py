@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.runtime.kit import PARTITION, Stage, trigger
+from twopc.clock import ManualClock
 from twopc.operators import Chain, Map
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Ack, EndOfInput, Progress
@@ -76,7 +77,7 @@ def test_what_waits_at_the_final_checkpoint_is_left_for_the_next_run(make: Calla
 
 
 def test_a_batch_that_lasts_is_cut_from_beside_the_loop() -> None:
-    clock, entered, seen = FakeClock(), threading.Event(), threading.Event()
+    clock, entered, seen = ManualClock(), threading.Event(), threading.Event()
 
     def wait(value: int) -> int:
         entered.set()
@@ -95,9 +96,9 @@ def test_a_batch_that_lasts_is_cut_from_beside_the_loop() -> None:
     loop = threading.Thread(target=advance)
     loop.start()
     assert entered.wait(60)
-    clock.now = CUT_SECONDS / 2
+    clock.advance(int(CUT_SECONDS * 500))
     watch.look()
-    clock.now = CUT_SECONDS
+    clock.advance(int(CUT_SECONDS * 1000))
     watch.look()
     seen.set()
     loop.join(60)
@@ -106,11 +107,11 @@ def test_a_batch_that_lasts_is_cut_from_beside_the_loop() -> None:
 
 
 def test_a_function_that_does_not_return_is_told_with_its_record() -> None:
-    clock, told = FakeClock(), list[str]()
+    clock, told = ManualClock(), list[str]()
 
     def enrich(value: int) -> int:
-        for second in range(5):
-            clock.now = CUT_SECONDS + 1.01 * SLOW_SECONDS * second
+        for _ in range(5):
+            clock.advance(int(SLOW_SECONDS * 1000))
             watch.look()
         return value
 
