@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,13 +37,13 @@ log = logging.getLogger(__name__)
 SILENCE_MIN_SECONDS = 120.0
 
 
-def run_subtask(definition: JobDefinition, spec: SubtaskSpec) -> None:
-    """Run one subtask to its end; what makes it fail is told to the coordinator and raised."""
+def run_subtask(load: Callable[[], JobDefinition], spec: SubtaskSpec) -> None:
+    """Load the job and run one subtask of it to its end; what makes it fail is told to the coordinator and raised."""
     with ExitStack() as closing:
         link = _link(spec)
         closing.callback(link.close)
         try:
-            subtask = _assemble(definition, spec, link, closing)
+            subtask = _assemble(load(), spec, link, closing)
             closing.enter_context(collected_seldom())
             subtask.run()
         except (Fenced, *TERMINATION):
