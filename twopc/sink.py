@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -171,6 +172,10 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
         itself must be left alone. Those of a later attempt always: a driver may itself be the zombie.
         """
         return []
+
+    def watched(self, context: JobContext) -> AbstractContextManager[object]:
+        """On the driver, while a run lasts: say once when the output can't be reached, and once when it can again."""
+        return nullcontext()
 
     def describe(self) -> Mapping[str, Any]:
         """What the job's description and logs show of this sink. Holds nothing secret."""

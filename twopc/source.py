@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,6 +114,10 @@ class Source(ABC):
     def cluster(self, context: JobContext) -> str | None:
         """On the driver: which Kafka cluster keeps the offsets of `group`, by an id; None where no cluster does."""
         return None
+
+    def watched(self, context: JobContext) -> AbstractContextManager[object]:
+        """On the driver, while a run lasts: say once when the input can't be reached, and once when it can again."""
+        return nullcontext()
 
     def describe(self) -> Mapping[str, Any]:
         """What the job's description and logs show of this source. Holds nothing secret."""

@@ -20,7 +20,6 @@ OTHERS = frozenset(
         "TWOPC_DEBUG",
         "TWOPC_KAFKA_CONFIG",
         "TWOPC_PORTS",
-        "TWOPC_SIMULATION_FIRST",
         "TWOPC_STATE_DIR",
     }
 )

@@ -30,7 +30,7 @@ def main() -> int:
     configure_logging(spec.settings.log_level, spec.settings.log_format, subtask=spec.subtask)
     try:
         with prints_on_stderr(spec.settings.log_format, subtask=spec.subtask):
-            run_subtask(lambda: load_job(sys.argv[1]), spec)
+            run_subtask(load_job(sys.argv[1]), spec)
     except TwoPhaseCommitError as error:
         logging.getLogger(__name__).debug("subtask %d failed: %s", spec.subtask, error)
         return SAID_WHY

@@ -25,8 +25,10 @@ from twopc.driver.start import checkpoint_to_restore
 from twopc.driver.stopping import NOTHING_LOST
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.job import JobDefinition
+from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient
+from twopc.sink import JobContext
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,9 @@ def run(
         with suppress(StoppedEarly):
             signals.unless_requested(partial(client.wait_ready, 30))
         closing.enter_context(watch)
+        context = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
+        for end in (definition.source, definition.sink):
+            closing.enter_context(end.watched(context))
         _run_attempts(
             lambda: Attempt(definition, settings, client, coordinator, host, planner, watch, signals),
             restore_from,

@@ -53,7 +53,7 @@ class Sweeper:
         try:
             names = self._sweep()
         except TwoPhaseCommitError as error:
-            log.warning("lingering transactions were not looked for again yet: %s", error)
+            log.debug("lingering transactions were not looked for again yet: %s", error)
             return False
         except Exception:
             log.exception("lingering transactions could not be looked for again")

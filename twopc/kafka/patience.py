@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from twopc.errors import Unavailable
+from twopc.kafka.outage import is_spoken_for
 
 T = TypeVar("T")
 
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 2.0
 SILENT_SECONDS = 3.0
-"""Whoever waits longer is told what for."""
+"""Whoever waits longer is told what for, unless the driver of the job says it (`twopc.kafka.outage`)."""
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,8 @@ def patiently(ask: Callable[[], T], budget_seconds: float) -> T:
         waited = time.monotonic() - began
         if waited > SILENT_SECONDS and not said:
             said = True
-            log.warning("%s; asking again for another %.0f s", last, max(0.0, budget_seconds - waited))
+            level = logging.DEBUG if is_spoken_for() else logging.WARNING
+            log.log(level, "%s; asking again for another %.0f s", last, max(0.0, budget_seconds - waited))
         try:
             return ask()
         except Unavailable as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Any
 
@@ -15,6 +16,7 @@ from twopc.kafka.grants import WRITE, require_topic_grants
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.lingering import abort_open, fence_earlier, last_attempt
 from twopc.kafka.markers import close_committed
+from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.output import Output, TopicOf
 from twopc.kafka.plain import PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics, transaction_timeout_ms
@@ -97,6 +99,7 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     # On a subtask.
 
     def open(self, context: SubtaskContext) -> None:
+        leave_to_driver()
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         self._client = client = SubtaskClient.of(context, servers, self.properties)
         output = Output(self.topic, self.key, self.value, client, client.identity)
@@ -150,6 +153,9 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
             client.close()
 
     # On the driver.
+
+    def watched(self, context: JobContext) -> AbstractContextManager[object]:
+        return watched(bootstrap_servers_of(self.bootstrap_servers, context.settings), self.properties)
 
     def cluster(self, context: JobContext) -> str | None:
         if not self._transactional:

@@ -174,7 +174,8 @@ class SlotPool:
         try:
             transactional_id, channel = self._make(number)
         except TwoPhaseCommitError as error:
-            log.warning("a transactional producer could not be made, trying again: %s", error)
+            level = logging.DEBUG if isinstance(error, Unavailable) else logging.WARNING
+            log.log(level, "a transactional producer could not be made, trying again: %s", error)
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from twopc.errors import ConfigurationError
@@ -10,6 +11,7 @@ from twopc.kafka.client_config import checked_consumer_properties, consumer_conf
 from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
 from twopc.kafka.identity import recreated_input
+from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.patience import patiently
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics
 from twopc.kafka.reader import KafkaReader, check_config
@@ -72,6 +74,9 @@ class KafkaSource(Source):
         with ControlClient(servers, self.properties) as client:
             return client.cluster_id()
 
+    def watched(self, context: JobContext) -> AbstractContextManager[object]:
+        return watched(bootstrap_servers_of(self.bootstrap_servers, context.settings), self.properties)
+
     def plan(
         self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
     ) -> list[Split]:
@@ -82,6 +87,7 @@ class KafkaSource(Source):
             return patiently(lambda: self._splits(client, self.group(context), restored, bounded), PLAN_BUDGET_SECONDS)
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        leave_to_driver()
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         client = SubtaskClient.of(context, servers, self.properties)
         return KafkaReader(self._config(context), self.key, self.value, splits, client)

@@ -57,7 +57,7 @@ def _reason(servers: str, properties: Mapping[str, Any], errors: Sequence[KafkaE
     if listener is not None and (other := _other_protocol(protocol, listener)):
         return other
     for error in errors:
-        said = _essence(error.str())
+        said = essence(error.str())
         if error.code() == KafkaError._AUTHENTICATION:
             let_in = "" if listener is None or not listener.mechanisms else f" of {', '.join(listener.mechanisms)}"
             return (
@@ -83,6 +83,6 @@ def _other_protocol(protocol: str, listener: Listener) -> str:
     return f"they speak {listener.protocol} on that port, and security.protocol is {protocol}: set it to {wanted}"
 
 
-def _essence(text: str) -> str:
+def essence(text: str) -> str:
     """Return librdkafka's words without the broker's address before them and its own state behind."""
     return re.sub(r"^\S+: |\(after \d+ms in state [A-Z_]+\).*$", "", text).strip()

@@ -9,19 +9,18 @@ import pyarrow as pa
 from pyspark import BarrierTaskContext
 
 from twopc.assembly import run_subtask
-from twopc.loading import JobText
+from twopc.job import JobDefinition
 from twopc.logs import configure_logging, prints_on_stderr
 from twopc.orphan import end_with_parent
 from twopc.runtime.spec import SubtaskSpec
-from twopc.spark.pickled_job import PickledJob
 
 RESULT_SCHEMA = "subtask long"
 
 
 def host_function(
-    job: JobText | PickledJob, specs: list[dict[str, Any]]
+    definition: JobDefinition, specs: list[dict[str, Any]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what `mapInArrow` runs in every task; the job is loaded there."""
+    """Return what `mapInArrow` runs in every task; Spark carries the definition its own way."""
 
     def host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -32,7 +31,7 @@ def host_function(
         level, form = spec.settings.log_level, spec.settings.log_format
         configure_logging(level, form, subtask=spec.subtask)
         with prints_on_stderr(form, subtask=spec.subtask):
-            run_subtask(job.load, spec)
+            run_subtask(definition, spec)
         yield pa.RecordBatch.from_pydict({"subtask": [index]})
 
     return host

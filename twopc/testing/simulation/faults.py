@@ -46,8 +46,8 @@ class Faults:
 
     Besides what happens by chance, one process is killed (or paused) where it comes to `aimed_at` for the
     `aimed_occasion`-th time: so that few seeds reach every place. `pause_at_start` stops a subtask that was welcomed
-    before it opens its sink; it may wake when its attempt is long over. `batch_cut` is how often a batch is cut behind
-    a record. The settings of checkpoints, and how often people ask for one, are no faults.
+    before it opens its sink; it may wake when its attempt is long over. What is drawn last are no faults: the settings
+    of checkpoints, and how often people ask for one.
     """
 
     aimed_at: CrashPoint
@@ -98,7 +98,6 @@ class Faults:
     topic_recreated_every_ms: int
     inline_bytes: int
     input_recreated_every_ms: int
-    batch_cut: float
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -173,7 +172,6 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         topic_recreated_every_ms=500 if timeouts and chance() < 0.1 else 0,
         inline_bytes=pick((0, 0, 0, INLINE_BYTES_MAX)),
         input_recreated_every_ms=every(500, 1_500) if timeouts and chance() < 0.2 else 0,
-        batch_cut=rate(0.1, 0.5),
     )
     brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
     return replace(faults, **brought_about) if brought_about else faults
