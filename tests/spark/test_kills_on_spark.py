@@ -2,14 +2,19 @@
 
 import os
 import signal
+from pathlib import Path
 
 import psutil
 import pytest
 
 from twopc.crashpoints import CrashPoint
+from twopc.java import find_java
 from twopc.testing.drill import Drill, judge
 from twopc.testing.drill.arm import held
 from twopc.testing.ports import free_port
+
+FAILED_STARTS = 4
+"""A start begins a JVM up to three times, so there were two."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -53,6 +58,24 @@ def test_the_jvm_is_killed_and_the_driver_starts_another(drill: Drill) -> None:
         (jvm,) = [process for process in worker.parents() if process.name() == "java"]
         jvm.kill()
         assert job.finish()["attempts"] == 2
+    assert judge(drill) == []
+
+
+def test_a_jvm_that_does_not_start_again_at_once_is_tried_again(drill: Drill, tmp_path: Path) -> None:
+    java = tmp_path / "java-home" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    broken, tried = tmp_path / "broken", tmp_path / "tried"
+    java.write_text(f'#!/bin/sh\n[ -e {broken} ] && {{ echo >> {tried}; exit 1; }}\nexec {find_java()} "$@"\n')
+    java.chmod(0o755)
+    drill.environment["JAVA_HOME"] = str(java.parent.parent)
+    with drill.run(arm := held(CrashPoint.BEFORE_COMMIT)) as job:
+        worker = psutil.Process(drill.await_arm(arm))
+        (jvm,) = [process for process in worker.parents() if process.name() == "java"]
+        broken.touch()
+        jvm.kill()
+        drill.await_true(lambda: tried.exists() and len(tried.read_text()) > FAILED_STARTS, "no start was tried again")
+        broken.unlink()
+        assert job.finish()["attempts"] > 2
     assert judge(drill) == []
 
 

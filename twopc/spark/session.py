@@ -106,7 +106,8 @@ class SessionHolder:
         self._session, self._lost = None, False
 
     def _start(self) -> SparkSession:
-        find_java()
+        if not self._ever:
+            find_java()
         if not (py4j := logging.getLogger("py4j")).isEnabledFor(logging.DEBUG):
             # It logs with a traceback, and then raises, whatever a JVM that is gone does not answer.
             py4j.setLevel(logging.CRITICAL)
