@@ -18,6 +18,7 @@ import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from coordinator.events import Attached, AttemptRequested, Said, SessionId
@@ -30,10 +31,13 @@ from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.facts import Committable, PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.job_events import JobEvent
+from twopc.protocol.layout import manifest_path
 from twopc.protocol.messages import Ack, Committed, Complete, ToSubtask, Trigger
 
 JOB = "scale"
 INTERVAL_MS = 1_000
+MANIFEST = b"the files of a snapshot"
+DIGEST = sha256(MANIFEST).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class Subtasks:
 def acknowledgement(subtask: int, checkpoint_id: CheckpointId) -> Ack:
     """What a subtask with one partition and one transaction says."""
     index = SubtaskIndex(subtask)
-    handle = StateHandle(f"chk-{checkpoint_id}/subtask-{subtask}", "0" * 64, 1_000_000, 10_000)
+    handle = StateHandle(f"chk-{checkpoint_id}/subtask-{subtask}", DIGEST, 1_000_000, 10_000)
     position = PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(checkpoint_id * 1_000))
     details = {
         "transactional_id": f"scale-1-{subtask}-{checkpoint_id % 3}",
@@ -108,7 +112,7 @@ def acknowledgement(subtask: int, checkpoint_id: CheckpointId) -> Ack:
     return Ack(checkpoint_id, SubtaskSnapshot(index, (position,), handle, (committable,)), 10.0, 5.0)
 
 
-def one_checkpoint(jobs: Jobs, clock: ManualClock, subtasks: Subtasks, count: int) -> tuple[float, float]:
+def one_checkpoint(jobs: Jobs, clock: ManualClock, subtasks: Subtasks, count: int, folder: Path) -> tuple[float, float]:
     """Play one checkpoint; return its CPU and wall seconds."""
     clock.advance(INTERVAL_MS)
     cpu, wall = time.thread_time(), time.perf_counter()
@@ -117,6 +121,12 @@ def one_checkpoint(jobs: Jobs, clock: ManualClock, subtasks: Subtasks, count: in
     assert wanted is not None, "nothing was triggered"
     messages = [acknowledgement(number, wanted) for number in range(count)]
     cpu, wall = cpu + _building(messages, wanted, count), wall
+    storing = time.thread_time(), time.perf_counter()
+    for number in range(count):
+        manifest = folder / JOB / manifest_path(wanted, SubtaskIndex(number))
+        manifest.parent.mkdir(parents=True)
+        manifest.write_bytes(MANIFEST)
+    cpu, wall = cpu + time.thread_time() - storing[0], wall + time.perf_counter() - storing[1]
     subtasks.fsyncs_when_asked = subtasks.disk.fsyncs
     for number, message in enumerate(messages):
         jobs.take(JOB, (Said(SessionId(number), message),))
@@ -144,9 +154,9 @@ def measure(count: int, checkpoints: int, folder: Path) -> Cost:
     for number in range(count):
         index = SubtaskIndex(number)
         jobs.attach(JOB, Attached(SessionId(number), attempt, index, CheckpointId(0), False, number, "host"))
-    times = [one_checkpoint(jobs, clock, subtasks, count) for _ in range(checkpoints)]
+    times = [one_checkpoint(jobs, clock, subtasks, count, folder) for _ in range(checkpoints)]
     start = disk.fsyncs
-    one_checkpoint(jobs, clock, subtasks, count)
+    one_checkpoint(jobs, clock, subtasks, count, folder)
     cpu = statistics.median(cpu for cpu, _ in times)
     *_, reserved, completed, confirmed = sorted(folder.glob(f"{JOB}/ledger/*.json"))
     return Cost(

@@ -64,6 +64,7 @@ def measure(megabytes: int, changed: int, snapshots: int, folder: Path) -> Cost:
     """Fill, then change and take snapshots."""
     keys = megabytes * 1_000_000 // (VALUE_BYTES + len(key(0)))
     backend = RocksDBBackend.open_fresh(folder / "work")
+    (folder / "checkpoints").mkdir()
     store = SubtaskStore(SUBTASK, backend, CheckpointStorage(folder / "checkpoints"), folder, inline_bytes=0)
     fill(backend, keys)
     whole = store.take(CheckpointId(1), ())

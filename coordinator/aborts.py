@@ -47,6 +47,19 @@ class Aborts:
         out.send_all(self._membership.sessions, Abort(pending.checkpoint_id, message))
         self.gone(pending.wanted, pending.checkpoint_id, reason, message, out)
 
+    def decline(self, pending: PendingCheckpoint, subtask: SubtaskIndex, said: str, message: str, out: Outbox) -> None:
+        """End this checkpoint because of a subtask, which `said` why."""
+        reason = FailureReason.CHECKPOINT_DECLINED
+        out.publish(
+            JobEventKind.DECLINED,
+            checkpoint_id=pending.checkpoint_id,
+            subtask=subtask,
+            message=said,
+            reason=reason,
+            **pending.wanted.told,
+        )
+        self.abort(pending, reason, message, out)
+
     def completed(self, checkpoint_id: CheckpointId, out: Outbox) -> None:
         """This one completed: the failures before it are forgiven, and earlier ones in flight subsumed.
 

@@ -12,7 +12,7 @@ from coordinator.aborts import Aborts
 from coordinator.catching_up import CatchingUp
 from coordinator.checkpoint import PendingCheckpoint, completion_record
 from coordinator.confirmations import Confirmations
-from coordinator.events import Attached, CheckpointAsked, Detached
+from coordinator.events import Attached, CheckpointAsked, Detached, Unseen
 from coordinator.hearing import Hearing
 from coordinator.history import History
 from coordinator.in_flight import InFlight
@@ -197,3 +197,14 @@ class RunningAttempt:
                 pass
             case _:
                 assert_never(fact)
+
+    def unseen(self, event: Unseen, out: Outbox) -> None:
+        """A subtask has stored its snapshot elsewhere: whoever restored this checkpoint would not find it."""
+        pending = self.in_flight.find(event.checkpoint_id)
+        if pending is not None:
+            host = self.membership.host_of(event.subtask)
+            message = (
+                f"subtask {event.subtask} on {host} stored its snapshot where the coordinator does not see it "
+                f"({event.what}): is --checkpoint-dir one folder that all machines share?"
+            )
+            self._aborts.decline(pending, event.subtask, message, message, out)

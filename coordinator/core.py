@@ -24,6 +24,7 @@ from coordinator.events import (
     Stored,
     Tick,
     Together,
+    Unseen,
 )
 from coordinator.history import History
 from coordinator.outbox import Outbox
@@ -49,7 +50,7 @@ from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import FencedOff, Finish
 from twopc.protocol.planned_starts import StartsPlanned
 
-_OUTCOMES = (Stored, NotStored)
+_OUTCOMES = (Stored, NotStored, Unseen)
 
 
 class Core:
@@ -135,9 +136,11 @@ class Core:
                     self._stored(fact, out)
             case NotStored() if self._running is not None:
                 self._running.not_stored(event.facts[-1], event.reason, out)
+            case Unseen() if self._running is not None:
+                self._running.unseen(event, out)
             case LedgerLost():
                 self._lost(event.reason, out)
-            case Tick() | NotStored():
+            case Tick() | NotStored() | Unseen():
                 pass
             case _:
                 self._request(event, out)

@@ -157,6 +157,16 @@ class NotStored:
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """Nothing of the last decision was stored: a subtask's snapshot is not there where the coordinator reads."""
+
+    facts: tuple[Fact, ...]
+    checkpoint_id: CheckpointId
+    subtask: SubtaskIndex
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerLost:
     """Another coordinator owns the ledger."""
 
@@ -173,7 +183,7 @@ Request = (
     | EndAsked
     | DisposeAsked
 )
-Event = Request | Attached | Detached | Said | Tick | Together | Stored | NotStored | LedgerLost
+Event = Request | Attached | Detached | Said | Tick | Together | Stored | NotStored | Unseen | LedgerLost
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,13 +89,5 @@ class Hearing:
         if pending is None:
             self._catching_up.answer_late(member, decline.checkpoint_id, state, out)
             return
-        reason = FailureReason.CHECKPOINT_DECLINED
-        out.publish(
-            JobEventKind.DECLINED,
-            checkpoint_id=decline.checkpoint_id,
-            subtask=member.subtask,
-            message=decline.reason,
-            reason=reason,
-            **pending.wanted.told,
-        )
-        self._aborts.abort(pending, reason, f"subtask {member.subtask} declined: {decline.reason}", out)
+        message = f"subtask {member.subtask} declined: {decline.reason}"
+        self._aborts.decline(pending, member.subtask, decline.reason, message, out)

@@ -33,8 +33,9 @@ from coordinator.events import (
     Stored,
     Tick,
     Together,
+    Unseen,
 )
-from coordinator.ledger import Ledger
+from coordinator.ledger import Ledger, SnapshotUnseen
 from coordinator.phase import Phase
 from coordinator.reading_back import earlier_checkpoints, read_back
 from coordinator.requests import LATEST, Outrun, refuse_outrun
@@ -236,6 +237,9 @@ class Jobs:
                 return NotStored(facts, str(error), outrun=True)
             log.error("job %s: %s", job.name, error)
             return LedgerLost(str(error))
+        except SnapshotUnseen as error:
+            log.error("job %s: the snapshot of subtask %d is not seen: %s", job.name, error.subtask, error)
+            return Unseen(facts, error.checkpoint_id, error.subtask, str(error))
         except OSError as error:
             reason = f"the coordinator could not store it: {error.strerror or type(error).__name__}"
             log.error("job %s: %s (%s)", job.name, reason, type(facts[-1]).__name__)

@@ -4,20 +4,22 @@ Invariants:
 - one writer: whoever finds the next number taken, or a greater one there, has been fenced by another coordinator;
 - `state` is what the entries say, no more: a fact that could not be stored changes nothing;
 - each entry names its job, its number and the entry before: one that was exchanged, moved or lost is refused by name;
-- a checkpoint's metadata is stored before its completion record, which names its SHA-256;
+- a checkpoint's metadata is stored before its completion record, which names its SHA-256; and before both, what its
+  subtasks have acknowledged is there under the ledger's own path;
 - entries are deleted only when a summary of them is durable, oldest first, so what is left always replays.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 
 from coordinator.storage import Storage
 from twopc.checkpoints import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
 from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.protocol.attempt_facts import AttemptStarted
-from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import CheckpointId
+from twopc.protocol.facts import CheckpointMetadata, InlineState, SubtaskSnapshot
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import (
     LEDGER,
     TWINS,
@@ -26,7 +28,9 @@ from twopc.protocol.layout import (
     entry_name,
     entry_sequences,
     lost_entries,
+    manifest_path,
     metadata_path,
+    subtask_folder,
 )
 from twopc.protocol.ledger_facts import Entry, Fact
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place, digest_of_entry
@@ -37,6 +41,15 @@ SUMMARY_EVERY = 100
 and read when the ledger is opened, so few are kept; a summary costs as much as the completion records that it holds."""
 
 log = logging.getLogger(__name__)
+
+
+class SnapshotUnseen(Exception):
+    """A subtask has acknowledged a snapshot that is not there under the ledger's own path."""
+
+    def __init__(self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, what: str) -> None:
+        super().__init__(what)
+        self.checkpoint_id = checkpoint_id
+        self.subtask = subtask
 
 
 class Ledger:
@@ -60,7 +73,10 @@ class Ledger:
         self._doubtful: bytes | None = None
 
     def store(self, fact: Fact) -> None:
-        """Store one fact durably. Raises Fenced, or OSError if storing failed; then nothing has changed."""
+        """Store one fact durably.
+
+        Raises Fenced, OSError if storing failed, or SnapshotUnseen; then nothing has changed.
+        """
         if isinstance(fact, CheckpointMetadata):
             self._store_metadata(fact)
             return
@@ -105,10 +121,32 @@ class Ledger:
         self._storage.remove_folders([checkpoint_folder(each) for each in older if self.state.find(each) is None])
 
     def _store_metadata(self, metadata: CheckpointMetadata) -> None:
+        for snapshot in metadata.snapshots:
+            self._require(metadata.checkpoint_id, snapshot)
         try:
             self._storage.create_once(metadata_path(metadata.checkpoint_id), metadata.stored)
         except FileExistsError as error:
             raise self._fenced(f"metadata of checkpoint {metadata.checkpoint_id}") from error
+
+    def _require(self, checkpoint_id: CheckpointId, snapshot: SubtaskSnapshot) -> None:
+        """Raise SnapshotUnseen unless the snapshot stands in the metadata, or its manifest is there, as acknowledged.
+
+        Whoever wrote it may have another disk under the same path: only looking tells.
+        """
+        state, subtask = snapshot.state, snapshot.subtask
+        if isinstance(state, InlineState):
+            return
+        if state.path != subtask_folder(checkpoint_id, subtask):
+            raise SnapshotUnseen(checkpoint_id, subtask, f"{state.path} is not its place")
+        path = manifest_path(checkpoint_id, subtask)
+        try:
+            manifest = self._storage.read(path)
+        except FileNotFoundError:
+            raise SnapshotUnseen(checkpoint_id, subtask, f"{self._job}/{path} is not there") from None
+        except CheckpointCorrupted as error:
+            raise SnapshotUnseen(checkpoint_id, subtask, str(error)) from error
+        if hashlib.sha256(manifest).hexdigest() != state.manifest_sha256:
+            raise SnapshotUnseen(checkpoint_id, subtask, f"{self._job}/{path} is another than it acknowledged")
 
     def _append(self, entry: Entry | LedgerState) -> None:
         number = self._next

@@ -53,6 +53,10 @@ class Membership:
     def find(self, session: SessionId) -> Attached | None:
         return self._sessions.get(session)
 
+    def host_of(self, subtask: SubtaskIndex) -> str:
+        """The machine that it attached from last."""
+        return self._processes.get(subtask, ("an unknown host", 0))[0]
+
     def describe(self, index: int, committed: CheckpointId) -> SubtaskDescription:
         """One subtask, for people."""
         subtask = SubtaskIndex(index)

@@ -25,6 +25,7 @@ from twopc.state.keyed import KeyedState
 from twopc.state.layout import parse_snapshot_path
 from twopc.state.restore import restore_state
 from twopc.state.serdes import check_serdes, write_serdes
+from twopc.state.shared_folder import require_shared
 from twopc.state.storage import CheckpointStorage
 from twopc.state.undeclared import drop_undeclared
 from twopc.termination import TERMINATION
@@ -69,6 +70,7 @@ def _link(spec: SubtaskSpec) -> SubtaskLink:
 
 def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, closing: ExitStack) -> Subtask:
     checkpoint_dir = Path(spec.settings.checkpoint_dir)
+    require_shared(checkpoint_dir, spec.job, spec.attempt)
     remove_of_more_subtasks(checkpoint_dir, spec.job, spec.parallelism, spec.attempt)
     work_folder = make_work_folder(checkpoint_dir, spec.job, spec.subtask, spec.attempt)
     closing.callback(remove_work_folder, work_folder)

@@ -29,11 +29,11 @@ from twopc.checkpoints import CheckpointEntry, is_kept
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.ids import NO_ATTEMPT
-from twopc.protocol.layout import LEDGER, TWINS, entry_name, metadata_path
+from twopc.protocol.layout import LEDGER, MANIFEST, TWINS, entry_name, metadata_path
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import LedgerState, encode_entry
 from twopc.state.filecopy import copy_open_file
-from twopc.state.manifest import FILE_NAME, Manifest
+from twopc.state.manifest import Manifest
 
 _FIRST = 1
 
@@ -128,7 +128,7 @@ def _stage_checkpoint(source: Path, entry: CheckpointEntry, home: Path) -> None:
         if found is not None:
             contents, listed = found
             _stage_snapshot(source, snapshot.state.path, contents, home)
-            files.write_new(home / snapshot.state.path / FILE_NAME, listed)
+            files.write_new(home / snapshot.state.path / MANIFEST, listed)
             files.disk.sync_folder(home / snapshot.state.path)
     files.disk.sync_folder((home / name).parent)
 

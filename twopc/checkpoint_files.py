@@ -27,6 +27,7 @@ from twopc.protocol.facts import CheckpointMetadata, InlineState, StateHandle, S
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
     LEDGER,
+    MANIFEST,
     checkpoint_folder,
     checkpoint_of_folder,
     entry_sequence,
@@ -36,7 +37,7 @@ from twopc.protocol.layout import (
 from twopc.protocol.ledger_facts import METADATA_KIND
 from twopc.protocol.ledger_state import decode_entry
 from twopc.state.changes import Changes
-from twopc.state.manifest import FILE_NAME, Manifest, StoredFile
+from twopc.state.manifest import Manifest, StoredFile
 from twopc.stored import open_below, read_fact
 
 _LOOKS = 3
@@ -143,7 +144,7 @@ def checked_manifest(
         raise WrongFile(Finding(source, Problem.FOREIGN, message))
     match state:
         case StateHandle():
-            return _manifest(folder, f"{place}/{FILE_NAME}", state)
+            return _manifest(folder, f"{place}/{MANIFEST}", state)
         case InlineState():
             _check_items(state, source)
             return None
@@ -212,7 +213,7 @@ def _check_snapshots(folder: Path, metadata: CheckpointMetadata, examined: Exami
 
 
 def _check_files(folder: Path, place: str, contents: Manifest, examined: Examined) -> None:
-    for name in sorted(_names(folder / place) - {FILE_NAME} - contents.names):
+    for name in sorted(_names(folder / place) - {MANIFEST} - contents.names):
         examined.findings.append(stranger(f"{folder.name}/{place}/{name}"))
     for file in contents.files:
         name = f"{place}/{file.name}"

@@ -170,6 +170,14 @@ def _is_undamaged(found: JobCheckpoints) -> bool:
     return not any(entry.damage for entry in found.completed)
 
 
+def latest_attempt(checkpoint_dir: Path, job: str) -> AttemptId | None:
+    """The latest attempt that a job's ledger tells of, beside a running coordinator; None where there is no ledger."""
+    folder = checkpoint_dir / job
+    if not (folder / LEDGER).is_dir():
+        return None
+    return read_beside(folder, lambda: _replay(folder, job)).current
+
+
 def is_kept(checkpoint_dir: Path, job: str, checkpoint_id: CheckpointId) -> bool:
     """Whether a checkpoint that was there is there still: a running job keeps its newest ones, and savepoints."""
     return any(entry.checkpoint_id == checkpoint_id for entry in read_job(checkpoint_dir, job).completed)

@@ -23,9 +23,11 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.envelope import encode_fact
 from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.layout import manifest_path
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, CheckpointReserved, CommittablesConfirmed
 
 TRIGGERED_MS = 1_700_000_000_000
+MANIFEST = b"what a subtask lists"
 
 
 def snapshot(subtask: int, checkpoint: int) -> SubtaskSnapshot:
@@ -33,7 +35,7 @@ def snapshot(subtask: int, checkpoint: int) -> SubtaskSnapshot:
     return SubtaskSnapshot(
         subtask=index,
         positions=(PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(100 * checkpoint + subtask)),),
-        state=StateHandle(f"chk-{checkpoint}/subtask-{subtask}", "0" * 64, 2_048, 10),
+        state=StateHandle(f"chk-{checkpoint}/subtask-{subtask}", sha256(MANIFEST).hexdigest(), 2_048, 10),
         committables=(Committable(f"txn-{subtask}-{checkpoint}", number, index, {"producer_id": 7}),),
     )
 
@@ -51,6 +53,10 @@ def store(root: Path, job: str, checkpoints: range) -> None:
         names = tuple(tuple(committable.name for committable in each.committables) for each in snapshots)
         digest = sha256(encode_fact(METADATA_KIND, metadata.to_json())).hexdigest()
         ledger.store(CheckpointReserved(number, attempt, CheckpointKind.PERIODIC))
+        for each in snapshots:
+            manifest = root / job / manifest_path(number, each.subtask)
+            manifest.parent.mkdir(parents=True)
+            manifest.write_bytes(MANIFEST)
         ledger.store(metadata)
         ledger.store(CheckpointCompleted(number, attempt, CheckpointKind.PERIODIC, digest, names))
         if number != checkpoints[-1]:
@@ -125,7 +131,7 @@ def test_show_tells_positions_and_the_state_of_each_transaction(root: Path, name
     assert [(each["name"], each["state"]) for each in second["committables"]] == [("txn-1-2", "confirmed")]
     assert second["state"] == {
         "path": "chk-2/subtask-1",
-        "manifest_sha256": "0" * 64,
+        "manifest_sha256": sha256(MANIFEST).hexdigest(),
         "size_bytes": 2_048,
     }
 

@@ -23,7 +23,7 @@ from coordinator.storage import MemoryStorage, Storage
 from twopc.clock import ManualClock
 from twopc.protocol.attempts import CheckpointSettings, StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import Committable, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import Committable, InlineState, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.ledger_facts import Entry
@@ -57,7 +57,7 @@ def snapshot(subtask: int, *transactions: str, checkpoint_id: int = 1) -> Subtas
     return SubtaskSnapshot(
         subtask=SubtaskIndex(subtask),
         positions=(),
-        state=StateHandle(f"chk-{checkpoint_id}/subtask-{subtask}", "0" * 64, 10, 1),
+        state=InlineState(f"chk-{checkpoint_id}/subtask-{subtask}", {}, 10, 1),
         committables=tuple(
             Committable(name, CheckpointId(checkpoint_id), SubtaskIndex(subtask), {}) for name in transactions
         ),

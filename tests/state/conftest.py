@@ -17,6 +17,7 @@ from twopc.state.storage import CheckpointStorage
 def subtask(tmp_path: Path) -> Iterator[Subtask]:
     local = tmp_path / "local"
     local.mkdir()
+    (tmp_path / "store").mkdir()
     backend = RocksDBBackend.open_fresh(local / "db")
     backend.put_many(Family.KEYED, [(b"%06d" % number, b"value %d" % number) for number in range(3_000)])
     backend.put_many(Family.OPERATOR, [(b"a", b"1")])

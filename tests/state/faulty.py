@@ -20,6 +20,7 @@ class Store:
     local: Path
 
     def __post_init__(self) -> None:
+        self.root.mkdir(parents=True)
         self.storage = CheckpointStorage(self.root)
 
     def snapshot(self, number: int) -> Path:

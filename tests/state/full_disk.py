@@ -28,6 +28,7 @@ def main(store: Path, how: str) -> None:
     """Fill the disk, be declined, make room, be stored; raise where anything else happens."""
     with tempfile.TemporaryDirectory() as work:
         backend = RocksDBBackend.open_fresh(Path(work) / "db")
+        store.mkdir(exist_ok=True)
         storage = CheckpointStorage(store)
         for number in (1, 2, 3):
             items = [(os.urandom(16), os.urandom(100)) for _ in range(2_000)]

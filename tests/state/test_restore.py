@@ -41,6 +41,7 @@ class Job:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        (folder / "store").mkdir()
         self.storage = CheckpointStorage(folder / "store")
         self.checkpoint = 0
 

@@ -33,6 +33,7 @@ class Job:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        (folder / "store").mkdir()
         self.storage = CheckpointStorage(folder / "store")
         self.number = 0
 

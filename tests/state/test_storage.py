@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.state.stored import SUBTASK, Subtask, everything
-from twopc import files
 from twopc.errors import CheckpointDeclined, ProtocolViolation
 from twopc.protocol.ids import CheckpointId
 from twopc.state import filecopy
@@ -51,28 +51,14 @@ def test_only_this_user_can_read_a_snapshot(subtask: Subtask) -> None:
     assert (modes, folder.stat().st_mode & 0o777, folder.parent.stat().st_mode & 0o777) == ({0o600}, 0o700, 0o700)
 
 
-def test_a_job_folder_that_was_deleted_is_made_again_after_one_snapshot_that_was_declined(
-    subtask: Subtask, tmp_path: Path
-) -> None:
+def test_a_job_folder_that_is_not_there_is_named_with_its_host_and_never_made(subtask: Subtask, tmp_path: Path) -> None:
     subtask.checkpoint(1)
-    shutil.rmtree(subtask.root)
-    with pytest.raises(CheckpointDeclined, match="No such file"):
+    away = subtask.root.rename(tmp_path / "away")
+    with pytest.raises(CheckpointDeclined, match=rf"{socket.gethostname()}:{subtask.root} is not.*--checkpoint-dir"):
         subtask.checkpoint(2)
+    assert not subtask.root.exists()
+    away.rename(subtask.root)
     subtask.storage.fetch(subtask.checkpoint(3), tmp_path / "fetched")
-
-
-def test_the_name_of_the_job_folder_is_made_durable_once(subtask: Subtask, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[Path] = []
-    sync = files.disk.sync_folder
-
-    def noting(path: Path) -> None:
-        synced.append(path)
-        sync(path)
-
-    monkeypatch.setattr(files.disk, "sync_folder", noting)
-    for number in range(1, 4):
-        subtask.checkpoint(number)
-    assert (synced.count(subtask.root.parent), synced.count(subtask.root)) == (1, 3)
 
 
 def test_an_unchanged_sst_is_stored_once_however_many_checkpoints_hold_it(subtask: Subtask) -> None:

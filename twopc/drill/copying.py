@@ -14,8 +14,7 @@ from twopc.checkpoints import JobCheckpoints, is_kept, read_beside, read_job
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.protocol.facts import CheckpointMetadata, InlineState
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.layout import LEDGER, metadata_path
-from twopc.state.manifest import FILE_NAME
+from twopc.protocol.layout import LEDGER, MANIFEST, metadata_path
 from twopc.state.storage import CheckpointStorage
 
 
@@ -61,7 +60,7 @@ def copy_state(root: Path, metadata: CheckpointMetadata, chosen: CheckpointId, i
         try:
             (target / path).parent.mkdir(mode=0o700, exist_ok=True)
             storage.fetch(state, target / path)
-            shutil.copyfile(source / path / FILE_NAME, target / path / FILE_NAME)
+            shutil.copyfile(source / path / MANIFEST, target / path / MANIFEST)
         except (CheckpointCorrupted, FileNotFoundError) as error:
             findings.append(f"subtask {snapshot.subtask}: {error}")
     if findings and not is_kept(root, metadata.job, chosen):

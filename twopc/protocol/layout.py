@@ -3,7 +3,7 @@
 <checkpoint-dir>/<job>/ledger/000000000001.json     the coordinator's facts, numbered
 <checkpoint-dir>/<job>/ledger/.twins/...            a second name for each of them
 <checkpoint-dir>/<job>/chk-7/metadata.json          all that a restore of checkpoint 7 needs
-<checkpoint-dir>/<job>/chk-7/subtask-0/             what subtask 0 stored for it
+<checkpoint-dir>/<job>/chk-7/subtask-0/             what subtask 0 stored for it, its manifest.json among that
 """
 
 from __future__ import annotations
@@ -66,6 +66,15 @@ def metadata_path(checkpoint_id: CheckpointId) -> str:
 def subtask_folder(checkpoint_id: CheckpointId, subtask: SubtaskIndex) -> str:
     """What one subtask stores for one checkpoint, relative to the job's folder."""
     return f"{checkpoint_folder(checkpoint_id)}/subtask-{subtask}"
+
+
+MANIFEST = "manifest.json"
+"""In what a subtask stored: the list of the files."""
+
+
+def manifest_path(checkpoint_id: CheckpointId, subtask: SubtaskIndex) -> str:
+    """The manifest of one subtask's snapshot, relative to the job's folder."""
+    return f"{subtask_folder(checkpoint_id, subtask)}/{MANIFEST}"
 
 
 LEDGER_FILE = f"{LEDGER}/{_ENTRY.pattern}"

@@ -12,9 +12,9 @@ from typing import Any
 
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
+from twopc.protocol.layout import MANIFEST
 from twopc.state.layout import is_file_name
 
-FILE_NAME = "manifest.json"
 _KIND = "state-manifest"
 
 
@@ -47,7 +47,7 @@ class Manifest:
         """Make a manifest; raise CheckpointCorrupted for a name that may not become a path."""
         ordered = tuple(sorted(files, key=lambda file: file.name))
         for file in ordered:
-            if not is_file_name(file.name) or file.name == FILE_NAME:
+            if not is_file_name(file.name) or file.name == MANIFEST:
                 raise CheckpointCorrupted(f"{file.name!r} can't be the name of a file of a snapshot")
         manifest = cls(ordered, key_count)
         if len(manifest.names) != len(ordered):

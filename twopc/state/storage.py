@@ -29,10 +29,11 @@ from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation, Unavailable
 from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.layout import subtask_folder
-from twopc.state import changes, layout, manifest
+from twopc.protocol.layout import MANIFEST, subtask_folder
+from twopc.state import changes, layout
 from twopc.state.filecopy import FileIdentity, copy_file, digest_of, link_file, seal_file
 from twopc.state.manifest import Manifest, StoredFile
+from twopc.state.shared_folder import not_here
 from twopc.stored import read_fact
 
 _IMMUTABLE_SUFFIX = ".sst"
@@ -51,14 +52,16 @@ class _Stored:
 
 
 class CheckpointStorage:
-    """Snapshots of one job, under `root`, the job's checkpoint folder. Used by one thread at a time."""
+    """Snapshots of one job, under `root`, the job's checkpoint folder, which is never made here.
+
+    Used by one thread at a time.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._digests: dict[SubtaskIndex, dict[FileIdentity, str]] = {}
         self._previous: dict[SubtaskIndex, _Stored] = {}
         self._unsynced: dict[FileIdentity, str] = {}
-        self._is_root_durable = False
 
     def put(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
@@ -97,22 +100,20 @@ class CheckpointStorage:
         if target.exists():
             raise ProtocolViolation(f"{target} is there already: a checkpoint id is given out once, and taken once")
         try:
-            if not self._is_root_durable:
-                files.make_folder(self._root)
-                self._is_root_durable = True
+            # Not the folder above: it is the coordinator's, and where it is missing, this machine has another disk.
             files.make_inner_folder(parent)
             files.disk.make_folder(unfinished)
             contents = Manifest.of(fill(unfinished), key_count)
             encoded = contents.encode()
-            files.write_new(unfinished / manifest.FILE_NAME, encoded)
+            files.write_new(unfinished / MANIFEST, encoded)
             reached(CrashPoint.BEFORE_SEAL, checkpoint=checkpoint_id, subtask=subtask)
             files.publish_folder(unfinished, target)
         except OSError as error:
-            self._is_root_durable = False
             for leftover in (unfinished, target):
                 files.discard(leftover)
+            why = str(error) if self._root.is_dir() else not_here(self._root)
             raise CheckpointDeclined(
-                f"the snapshot of subtask {subtask} can't be stored in {target}: {error}; "
+                f"the snapshot of subtask {subtask} can't be stored in {target}: {why}; "
                 "the job goes on, but no checkpoint completes until the checkpoint folder can be written to"
             ) from error
         except BaseException:
@@ -222,9 +223,9 @@ def _not_brought(snapshot: str, into: Path, error: OSError) -> Unavailable:
 
 
 def _verified_manifest(root: Path, handle: StateHandle) -> Manifest:
-    path = root / handle.path / manifest.FILE_NAME
+    path = root / handle.path / MANIFEST
     try:
-        data = read_fact(root, f"{handle.path}/{manifest.FILE_NAME}", str(path))
+        data = read_fact(root, f"{handle.path}/{MANIFEST}", str(path))
     except FileNotFoundError as error:
         raise CheckpointCorrupted(f"{path} is missing, and with it the list of the snapshot's files") from error
     except OSError as error:
@@ -235,7 +236,7 @@ def _verified_manifest(root: Path, handle: StateHandle) -> Manifest:
 
 
 def _refuse_strangers(folder: Path, contents: Manifest) -> None:
-    found = {path.name for path in folder.iterdir()} - {manifest.FILE_NAME}
+    found = {path.name for path in folder.iterdir()} - {MANIFEST}
     for name in sorted(found - contents.names):
         raise CheckpointCorrupted(f"{folder / name} is not listed in the manifest: it does not belong here")
     for name in sorted(contents.names - found):

@@ -26,6 +26,7 @@ from coordinator.catching_up import CatchingUp
 from coordinator.checkpoint import PendingCheckpoint
 from coordinator.core import Core
 from coordinator.events import Stored
+from coordinator.ledger import Ledger
 from twopc.crashpoints import CrashPoint
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.naming import SlotName, transactional_id
@@ -367,6 +368,11 @@ MUTANTS = (
         "an error code decides",
         instead(twopc.kafka.resume, "_turn", _lost_by_error_code(twopc.kafka.resume._turn)),
         {"broker_reply_lost": 0.1, "end_txn_late": 0.3},
+    ),
+    Mutant(
+        "what is acknowledged is not looked for",
+        instead(Ledger, "_require", lambda ledger, checkpoint_id, snapshot: None),
+        {"stored_elsewhere": 0.3, "inline_bytes": 0},
     ),
     Mutant("what was not stored counts as stored", _around(coordinator.jobs.Jobs, "_store", _stored_anyway)),
     Mutant("a file is not synced before it gets its name", instead(SimDisk, "sync", lambda disk, file: None), POWER),

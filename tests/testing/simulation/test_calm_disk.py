@@ -14,12 +14,12 @@ from twopc.protocol.layout import LEDGER, entry_name, metadata_path
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import encode_entry
-from twopc.testing.simulation.disk import STATE_FILE, CheckpointFolder
+from twopc.testing.simulation.disk import CheckpointFolder
 from twopc.testing.simulation.faults import draw
 from twopc.testing.simulation.filesystem import File
 from twopc.testing.simulation.process import Lane
 from twopc.testing.simulation.seams import playing
-from twopc.testing.simulation.snapshots import SimSnapshots, local_disk
+from twopc.testing.simulation.snapshots import STATE_FILE, SimSnapshots, local_disk
 from twopc.testing.simulation.world import World
 
 NUMBER = CheckpointId(7)

@@ -66,6 +66,10 @@ def test_the_seeds_heal_losses() -> None:
     assert played(LOSSES).coverage["healed a loss"] > 0
 
 
+def test_the_seeds_store_snapshots_where_the_coordinator_does_not_look() -> None:
+    assert played(NO_LOSS).coverage["stored elsewhere"] > 0
+
+
 def test_nothing_is_said_to_be_lost_where_no_transaction_expires() -> None:
     assert played(NO_LOSS).lost == 0
 

@@ -8,14 +8,13 @@ from typing import Any
 from coordinator.storage import FolderStorage
 from twopc.crashpoints import CrashPoint, reached
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
-from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_folder, metadata_path
+from twopc.protocol.layout import LEDGER, MANIFEST, TWINS, checkpoint_of_folder, metadata_path
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointsDisposed, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_state import decode_entry
 from twopc.testing.simulation.filesystem import File, Folder, SimFileSystem, SimPath
 from twopc.testing.simulation.process import Crashed
 from twopc.testing.simulation.world import World
 
-STATE_FILE = "state.json"
 _IN_LEDGER = f"{LEDGER}/"
 _BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDINATOR_METADATA_UNNAMED)
 
@@ -69,7 +68,7 @@ class CheckpointFolder(FolderStorage):
 
     def is_blamed(self, message: str) -> bool:
         """Whether this is a refusal of the rotten file, by name."""
-        return bool(self.rotten) and self.rotten.removesuffix(f"/{STATE_FILE}") in message
+        return bool(self.rotten) and self.rotten.removesuffix(f"/{MANIFEST}") in message
 
     def _refuses(self, what: str, path: str) -> None:
         """Let a write fail, or the process end at it; one that is dead already does nothing any more."""

@@ -34,8 +34,9 @@ _BROUGHT_ABOUT: dict[CrashPoint, dict[str, Any]] = {
     CrashPoint.END_TXN_REPLY_LOST: {"broker_reply_lost": 0.3},
     CrashPoint.END_TXN_NOT_APPLIED: {"end_txn_late": 0.3},
     CrashPoint.END_TXN_CONCURRENT: {"prepare_ms": 300},
+    CrashPoint.DRIVER_IN_SETTLE: {"second_driver_every_ms": 300, "most_subtasks": 3},
 }
-"""What it takes to come to a place that no line of ours brings about."""
+"""What it takes to come to a place that no line of ours brings about, or with the others in every state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class Faults:
     Besides what happens by chance, one process is killed (or paused) where it comes to `aimed_at` for the
     `aimed_occasion`-th time: so that few seeds reach every place. `pause_at_start` stops a subtask that was welcomed
     before it opens its sink; it may wake when its attempt is long over. What is drawn last are no faults: the settings
-    of checkpoints, and how often people ask for one.
+    of checkpoints, and how often people ask for one; but for `stored_elsewhere`, where a subtask's checkpoint folder is
+    for once another than the coordinator's, and takes what is stored.
     """
 
     aimed_at: CrashPoint
@@ -98,6 +100,7 @@ class Faults:
     topic_recreated_every_ms: int
     inline_bytes: int
     input_recreated_every_ms: int
+    stored_elsewhere: float
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -172,6 +175,7 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         topic_recreated_every_ms=500 if timeouts and chance() < 0.1 else 0,
         inline_bytes=pick((0, 0, 0, INLINE_BYTES_MAX)),
         input_recreated_every_ms=every(500, 1_500) if timeouts and chance() < 0.2 else 0,
+        stored_elsewhere=rate(0.05, 0.3) if chance() < 0.3 else 0.0,
     )
     brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
     return replace(faults, **brought_about) if brought_about else faults

@@ -12,11 +12,14 @@ from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
 from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.layout import subtask_folder
+from twopc.protocol.layout import MANIFEST, subtask_folder
 from twopc.state.changes import WHOLE_FILE_NAME, Changes
-from twopc.testing.simulation.disk import STATE_FILE, CheckpointFolder
+from twopc.testing.simulation.disk import CheckpointFolder
 from twopc.testing.simulation.filesystem import File, Folder, SimPath
 from twopc.testing.simulation.world import World
+
+STATE_FILE = "state.json"
+"""What the state in memory calls its only file."""
 
 _WHILE_STORING = (CrashPoint.IN_STORE, CrashPoint.BEFORE_SEAL)
 
@@ -64,7 +67,7 @@ def local_disk() -> Path:
 
 
 class SimSnapshots:
-    """As `twopc.state.storage.CheckpointStorage`, in its order: what a snapshot holds is one file here."""
+    """As `twopc.state.storage.CheckpointStorage`, in its order: manifest and all that it lists are one file here."""
 
     def __init__(self, world: World, folder: CheckpointFolder) -> None:
         self._world = world
@@ -81,19 +84,23 @@ class SimSnapshots:
         if self._world.strikes("snapshot refused", self._world.faults.snapshot_refused):
             raise CheckpointDeclined("simulated: the checkpoint folder is full")
         data = (local_folder / STATE_FILE).read_bytes()
+        handle = StateHandle(path, hashlib.sha256(data).hexdigest(), len(data), key_count)
+        if self._world.strikes("stored elsewhere", self._world.faults.stored_elsewhere):
+            self._world.coverage["stored elsewhere"] += 1
+            return handle
         store = self._store_at_once if self._world.calm else self._store_in_steps
         try:
             store(target, data, lambda point: reached(point, checkpoint=checkpoint_id, subtask=subtask))
         except OSError as error:
             raise CheckpointDeclined(f"simulated: {error}") from error
-        return StateHandle(path, hashlib.sha256(data).hexdigest(), len(data), key_count)
+        return handle
 
     def _store_in_steps(self, target: SimPath, data: bytes, come_to: Callable[[CrashPoint], None]) -> None:
         unfinished = target.with_name(f".unfinished-{target.name}")
         try:
             files.make_folder(_real(target.parent))
             files.disk.make_folder(_real(unfinished))
-            files.write_new(_real(unfinished / STATE_FILE), data)
+            files.write_new(_real(unfinished / MANIFEST), data)
             for point in _WHILE_STORING:
                 come_to(point)
             files.publish_folder(_real(unfinished), _real(target))
@@ -109,7 +116,7 @@ class SimSnapshots:
         for point in _WHILE_STORING:
             come_to(point)
         target.add(Folder())
-        (target / STATE_FILE).add(File(data, data))
+        (target / MANIFEST).add(File(data, data))
 
     def put_changes(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, base: CheckpointId, written: bytes, key_count: int
@@ -129,7 +136,7 @@ class SimSnapshots:
 
     def _fetch_stored(self, handle: StateHandle, into: Path) -> None:
         try:
-            data = (self._folder.top / handle.path / STATE_FILE).read_bytes()
+            data = (self._folder.top / handle.path / MANIFEST).read_bytes()
         except FileNotFoundError:
             raise CheckpointCorrupted(f"{handle.path} is missing") from None
         if hashlib.sha256(data).hexdigest() != handle.manifest_sha256:

@@ -10,10 +10,9 @@ import orjson
 
 from twopc.config import NO_TIMEOUT_MS
 from twopc.kafka.naming import parse_transactional_id
-from twopc.protocol.layout import metadata_path
+from twopc.protocol.layout import MANIFEST, metadata_path
 from twopc.state.layout import parse_keyed_key
 from twopc.testing.simulation.coordinator import JOB
-from twopc.testing.simulation.disk import STATE_FILE
 from twopc.testing.simulation.source import KEYS, expected_output
 from twopc.testing.simulation.world import EPOCH_MS
 
@@ -120,5 +119,5 @@ def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
 
 
 def _stored_items(run: Simulation, path: str) -> dict[str, list[tuple[str, str]]]:
-    items: dict[str, list[tuple[str, str]]] = orjson.loads(run.folder.read(f"{path}/{STATE_FILE}"))["body"]
+    items: dict[str, list[tuple[str, str]]] = orjson.loads(run.folder.read(f"{path}/{MANIFEST}"))["body"]
     return items

@@ -1,0 +1,67 @@
+"""A subtask that stores its snapshots where the coordinator does not look completes no checkpoint."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import pytest
+
+from coordinator.storage import MemoryStorage
+from tests.coordinator.kit import INTERVAL, Scene
+from twopc.protocol.facts import StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.messages import Abort, Ack, Complete
+
+MANIFEST = b"the files of subtask 1"
+
+
+def acknowledged(number: int = 1, path: str = "chk-1/subtask-1", *stored: tuple[str, bytes]) -> Scene:
+    """A checkpoint that both subtasks have acknowledged, the second with a snapshot that is kept in files."""
+    storage = MemoryStorage()
+    scene = Scene(storage)
+    scene.run()
+    scene.wait(INTERVAL)
+    scene.heard(0)
+    for name, data in stored:
+        storage.files[name] = data
+    scene.ack(0, number)
+    state = StateHandle(path, sha256(MANIFEST).hexdigest(), 10, 1)
+    scene.say(1, Ack(CheckpointId(number), SubtaskSnapshot(SubtaskIndex(1), (), state, ())))
+    return scene
+
+
+def test_a_checkpoint_completes_when_what_was_acknowledged_is_there() -> None:
+    scene = acknowledged(1, "chk-1/subtask-1", ("chk-1/subtask-1/manifest.json", MANIFEST))
+    assert Complete(CheckpointId(1)) in scene.heard(0)
+
+
+@pytest.mark.parametrize(
+    ("path", "stored"),
+    [
+        ("chk-1/subtask-1", []),
+        ("chk-1/subtask-1", [("chk-1/subtask-1/manifest.json", b"of another disk")]),
+        ("chk-1/subtask-0", [("chk-1/subtask-0/manifest.json", MANIFEST)]),
+        ("../other/chk-1/subtask-1", [("../other/chk-1/subtask-1/manifest.json", MANIFEST)]),
+    ],
+    ids=["nothing is there", "another is there", "of another subtask", "elsewhere"],
+)
+def test_a_snapshot_that_the_coordinator_does_not_see_declines_the_checkpoint_and_names_the_host(
+    path: str, stored: list[tuple[str, bytes]]
+) -> None:
+    scene = acknowledged(1, path, *stored)
+    (abort,) = scene.heard(0)
+    assert isinstance(abort, Abort)
+    said = scene.last_event("declined")
+    assert (said.checkpoint_id, said.subtask, said.reason) == (1, 1, "CHECKPOINT_DECLINED")
+    for told in (abort.reason, said.message, scene.last_event("aborted").message):
+        assert "subtask 1 on here stored its snapshot where the coordinator does not see it" in told
+        assert "--checkpoint-dir" in told
+    assert "completed 1" not in scene.told()
+
+
+def test_the_next_checkpoint_completes_when_the_folder_is_shared_again() -> None:
+    scene = acknowledged()
+    for subtask in range(2):
+        scene.heard(subtask)
+    scene.complete(2)
+    assert "completed 2" in scene.told()
