@@ -15,7 +15,7 @@ from twopc.kafka import KafkaSink, KafkaSource, StartingOffsets
 from twopc.operators import Filter, FlatMap, Map, StatefulMap
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import TopicPartition
-from twopc.record import Batch
+from twopc.record import Batch, Record
 from twopc.serde import Json, String
 from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
 from twopc.source import Source, SourceReader, Split
@@ -52,6 +52,18 @@ def count(total: int | None, value: bytes) -> tuple[int, bytes]:
     return (total or 0) + 1, value
 
 
+def replaced(record: Record) -> Record:
+    return record
+
+
+def split(record: Record) -> list[Record]:
+    return [record]
+
+
+def batches(batch: Any) -> Any:
+    return batch
+
+
 def stream() -> Stream:
     return Job("words").source(Nothing())
 
@@ -80,6 +92,10 @@ def test_the_description_has_a_line_for_every_part() -> None:
 
 def test_a_job_without_operators_is_complete() -> None:
     assert stream().sink(Nowhere()).definition().steps == ()
+
+
+def two_states() -> None:
+    stream().stateful_map(count, name="n").map_records(replaced).stateful_map(count, name="m").sink(Nowhere())
 
 
 def two_sources() -> None:
@@ -134,6 +150,26 @@ async def coroutine(_: bytes) -> bytes:
             lambda: stream().stateful_map(count, name="n").map(len).stateful_map(count, name="n").sink(Nowhere()),
             "more than one stateful_map named 'n'",
         ),
+        (
+            lambda: stream().map_records(replaced).stateful_map(count, name="n").sink(Nowhere()),
+            r"stateful_map\(count, name='n'\) keeps .*map_records\(replaced\) before it may change the key.*second job",
+        ),
+        (
+            lambda: stream().flat_map_records(split).map(len).stateful_map(count, name="n").sink(Nowhere()),
+            r"flat_map_records\(split\) before it may change the key",
+        ),
+        (
+            lambda: stream().map_batches(batches).filter(len).stateful_map(count, name="n").sink(Nowhere()),
+            r"map_batches\(batches\) before it may change the key",
+        ),
+        (
+            two_states,
+            r"stateful_map\(count, name='m'\) keeps .*map_records\(replaced\) before it",
+        ),
+        (
+            lambda: Job("words").source(KafkaSource(["a", "b"])).stateful_map(count, name="n").sink(Nowhere()),
+            r"the source reads 2 topics \(a, b\): a key would have a state in each.*Read one topic",
+        ),
     ],
 )
 def test_what_can_not_be_a_job_is_refused_when_it_is_built(build: Callable[[], Any], complaint: str) -> None:
@@ -171,3 +207,9 @@ def test_importing_what_a_job_needs_starts_no_spark() -> None:
 def test_what_is_of_another_type_is_refused_where_it_is_written(build: Callable[[], object], said: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(said)):
         build()
+
+
+def test_what_keeps_the_key_may_come_before_state_and_anything_after_it() -> None:
+    keeping = stream().map(len).filter(len).flat_map(list).filter_records(bool).stateful_map(count, name="n")
+    assert keeping.map_records(replaced).map_batches(batches).sink(Nowhere()).definition().state_serdes.keys() == {"n"}
+    assert Job("words").source(KafkaSource(["a", "b"])).map_records(replaced).sink(Nowhere())

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
+from twopc.listing import listed
 from twopc.operators.steps import (
+    SETS_KEYS,
     Filter,
     FilterRecords,
     FlatMap,
@@ -52,6 +54,27 @@ class JobDefinition:
             raise ConfigurationError(
                 f"job {self.name!r} has more than one stateful_map named {twice[0]!r}: their states would mix; "
                 "give each a name of its own"
+            )
+        self._refuse_scattered_keys()
+
+    def _refuse_scattered_keys(self) -> None:
+        """State by key is kept with the partition: where records of one key come from several, it has several."""
+        keyed = [place for place, step in enumerate(self.steps) if isinstance(step, StatefulMap)]
+        if not keyed:
+            return
+        refused = f"job {self.name!r}: {self.steps[keyed[-1]]} keeps a state for each key of each input partition, and"
+        if len(topics := self.source.topics) > 1:
+            raise ConfigurationError(
+                f"{refused} the source reads {len(topics)} topics ({listed(topics)}): a key would have a state "
+                "in each. Read one topic; or write the records of all to one topic with a job of its own, keyed "
+                "as they are, and keep the state in a second job that reads that"
+            )
+        if before := next((step for step in self.steps[: keyed[-1]] if isinstance(step, SETS_KEYS)), None):
+            raise ConfigurationError(
+                f"{refused} {before} before it may change the key: records of the new key may come from any partition, "
+                "and each has a state of its own. Put stateful_map before it, and change values with map, filter and "
+                "flat_map, which keep the key; or write the records to a topic with their new keys, and keep the state "
+                "in a second job that reads that"
             )
 
     @property
@@ -195,10 +218,11 @@ class Stream:
     ) -> Stream:
         """Replace each value by the second of `new_state, output = function(state, value)`.
 
-        There is a state for each key of each input partition: None at first, kept in checkpoints under `name`, encoded
-        by the serde `state` (JSON unless said otherwise), whose form of it the function sees: a tuple comes back from
-        JSON as a list. A new state of None forgets the key. A key is bytes, text, or
-        anything that JSON can encode; keys that encode to the same bytes are the same key.
+        There is a state for each key of each input partition, so the key must be the one that the input was written
+        with: several topics, and an operator before it that may set the key, are refused. The state is None at first,
+        kept in checkpoints under `name`, encoded by the serde `state` (JSON unless said otherwise), whose form of it
+        the function sees: a tuple comes back from JSON as a list. A new state of None forgets the key. A key is bytes,
+        text, or anything that JSON can encode; keys that encode to the same bytes are the same key.
         """
         return self._then(StatefulMap(function, name, Json() if state is None else state))
 

@@ -71,7 +71,7 @@ class KeyedOperator:
         if None in keys:
             raise UserCodeError(
                 f"record {locate(batch.rows[keys.index(None)])} has no key, and {self._step} keeps its state by key: "
-                "give every record one before it, with map_records, or drop those without, with filter_records"
+                "drop those without, with filter_records, or let whoever writes the input give each record one"
             )
         return map_column(key_bytes, keys)
 

@@ -89,6 +89,9 @@ class MapBatches(_Described):
     value_type: Any = None
 
 
+SETS_KEYS = (MapRecords, FlatMapRecords, MapBatches)
+"""Steps after which a record may have another key than that by which its partition was chosen."""
+
 Step = Map | Filter | FlatMap | MapRecords | FilterRecords | FlatMapRecords | StatefulMap | MapBatches
 
 
