@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from twopc.logs import LineStream, configure_logging, pass_on, prints_on_stderr
+from twopc.logs import LineStream, configure_logging, output_of_subtask, pass_on, prints_on_stderr
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +89,30 @@ def test_a_record_of_another_process_is_passed_on_as_it_is(capsys: pytest.Captur
         pass_on(os.fdopen(reading), without=("noise",)).join(60)
     first, second = capsys.readouterr().err.splitlines()
     assert (first, json.loads(second)["message"]) == (record, "printed")
+
+
+def test_a_pipe_is_emptied_though_nobody_listens_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that prints would be held up for ever otherwise."""
+
+    def gone(_line: str) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", LineStream(gone))
+    reading, writing = os.pipe()
+    thread = pass_on(os.fdopen(reading))
+    with os.fdopen(writing, "w") as pipe:
+        pipe.writelines("word\n" for _ in range(100_000))
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_process_that_was_a_subtask_s_logs_afterwards_as_before(capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    with output_of_subtask(1, "debug", "text"):
+        logging.getLogger("my.own").debug("hello")
+    assert (root.handlers[:], root.level) == before
+    assert capsys.readouterr().err.endswith("DEBUG my.own (subtask 1): hello\n")
 
 
 def test_a_stream_of_lines_hands_over_whole_lines_and_the_rest_at_its_end() -> None:

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from datetime import UTC, datetime
 from typing import IO, Any, TextIO
 
@@ -62,6 +62,20 @@ def prints_on_stderr(form: str, *, subtask: int | None = None) -> Iterator[None]
         yield
 
 
+@contextmanager
+def output_of_subtask(subtask: int, level: str, form: str) -> Iterator[None]:
+    """Meanwhile write what this process logs and prints as a subtask's. Spark's workers serve others afterwards."""
+    root = logging.getLogger()
+    handlers, before = root.handlers[:], root.level
+    configure_logging(level, form, subtask=subtask)
+    try:
+        with prints_on_stderr(form, subtask=subtask):
+            yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(before)
+
+
 def pass_on(pipe: IO[str], without: Collection[str] = ()) -> threading.Thread:
     """Write what comes through a pipe to standard error, line by line, on a thread that ends when it is closed."""
 
@@ -70,8 +84,10 @@ def pass_on(pipe: IO[str], without: Collection[str] = ()) -> threading.Thread:
             for line in pipe:
                 text = line.rstrip("\n")
                 if text.rstrip() not in without:
-                    sys.stderr.write(f"{text}\n")
-                    sys.stderr.flush()
+                    # Whoever listened may be gone; a pipe that nobody empties would hold up the process that writes.
+                    with suppress(OSError, ValueError):
+                        sys.stderr.write(f"{text}\n")
+                        sys.stderr.flush()
 
     thread = threading.Thread(target=read, name="twopc-said", daemon=True)
     thread.start()

@@ -12,7 +12,7 @@ from twopc.assembly import run_subtask
 from twopc.driver.processes import SAID_WHY, TOLD_TO_END
 from twopc.errors import TwoPhaseCommitError
 from twopc.loading import load_job
-from twopc.logs import configure_logging, prints_on_stderr
+from twopc.logs import output_of_subtask
 from twopc.orphan import end_with_parent
 from twopc.runtime.spec import SubtaskSpec
 from twopc.termination import Terminated
@@ -27,9 +27,8 @@ def main() -> int:
     end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGTERM, _on_term)
     spec = SubtaskSpec.from_json(json.load(sys.stdin))
-    configure_logging(spec.settings.log_level, spec.settings.log_format, subtask=spec.subtask)
     try:
-        with prints_on_stderr(spec.settings.log_format, subtask=spec.subtask):
+        with output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format):
             run_subtask(load_job(sys.argv[1]), spec)
     except TwoPhaseCommitError as error:
         logging.getLogger(__name__).debug("subtask %d failed: %s", spec.subtask, error)

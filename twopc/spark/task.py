@@ -10,7 +10,7 @@ from pyspark import BarrierTaskContext
 
 from twopc.assembly import run_subtask
 from twopc.job import JobDefinition
-from twopc.logs import configure_logging, prints_on_stderr
+from twopc.logs import output_of_subtask
 from twopc.orphan import end_with_parent
 from twopc.runtime.spec import SubtaskSpec
 
@@ -28,9 +28,7 @@ def host_function(
         end_with_parent()
         index = BarrierTaskContext.get().partitionId()
         spec = SubtaskSpec.from_json(specs[index])
-        level, form = spec.settings.log_level, spec.settings.log_format
-        configure_logging(level, form, subtask=spec.subtask)
-        with prints_on_stderr(form, subtask=spec.subtask):
+        with output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format):
             run_subtask(definition, spec)
         yield pa.RecordBatch.from_pydict({"subtask": [index]})
 
