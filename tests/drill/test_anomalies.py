@@ -34,7 +34,7 @@ def since(found: Sequence[Found]) -> Check:
     """As a restore drill judges the real output: what stood there before the checkpoint is none of its business."""
     due: list[Expected] = MADE[CHECKPOINT:]
     ends = {SOURCES[0]: Position(RECORDS)}
-    return check_of("output", judged("out", due, since_checkpoint(due, found, ends), ends), "held")
+    return check_of("output", judged("out", due, since_checkpoint(due, found, ends).found, ends), "held")
 
 
 def lose_a_transaction(found: list[Found]) -> list[Found]:

@@ -26,7 +26,7 @@ def found(*values: str, key: str | None = "a") -> list[Found]:
 
 def check(expecting: list[Expected], seen: list[Found], required: int = 100) -> Check:
     ends = dict.fromkeys(IN, Position(required))
-    return check_of("output", judged("out", expecting, since_checkpoint(expecting, seen, ends), ends), "held")
+    return check_of("output", judged("out", expecting, since_checkpoint(expecting, seen, ends).found, ends), "held")
 
 
 def test_what_stood_there_before_the_checkpoint_is_no_finding() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kafka.test_batches import marker, written
 from twopc.drill.bounds import Bounds, Side, bounds_of
-from twopc.drill.judging import Ranges
+from twopc.drill.judging import Ranges, repeated_input
 from twopc.drill.reach import Reach
 from twopc.drill.real_output import RealOutput
 from twopc.drill.verdict import Check, Verdict
@@ -58,6 +58,19 @@ class ForgedLog:
         ]
 
 
+class ClippedLog(ForgedLog):
+    """Gives no more of a log than it is asked for."""
+
+    def whose(self, ranges: Ranges) -> Owners:
+        return {
+            each: Transactions(each, [batch for batch in log_batches(self.logs[each]) if batch.last >= first], first)
+            for each, (first, _) in ranges.items()
+        }
+
+    def see(self, ranges: Ranges, whose: Owners) -> list[Found]:
+        return [each for each in super().see(ranges, whose) if each.place.offset >= ranges[each.place.partition][0]]
+
+
 def checkpoint(*partitions: TopicPartition) -> CheckpointMetadata:
     """A checkpoint at in[0]@5, whose one transaction wrote to these partitions."""
     topic_ids = {each.topic: "id" for each in partitions}
@@ -97,7 +110,8 @@ def log_of(*transactions: Sequence[str], aborted: int = -1) -> ForgedLog:
 
 def test_what_was_written_since_the_checkpoint_once_holds() -> None:
     check = judge(log_of("ab", "cde", "fg", "hi"), {"out": "fghi"})
-    assert (check.verdict, check.said) == (Verdict.HELD, "4 records of out are what the replay makes")
+    assert check.verdict is Verdict.HELD
+    assert check.said.startswith("4 records of out are what the replay makes, compared by position")
 
 
 @pytest.mark.parametrize(
@@ -179,13 +193,13 @@ TWO = Bounds({IN: SubtaskIndex(0)}, {(SubtaskIndex(0), OUT): 10, (SubtaskIndex(1
     ],
 )
 def test_on_which_side_of_the_checkpoint_a_record_is(sources: list[TopicPartition], offset: int, side: Side) -> None:
-    assert TWO.side(sources, Place(OUT, offset)) is side
+    assert TWO.side(sources, Found(Place(OUT, offset), b"a", b"")) is side
 
 
 def test_a_checkpoint_stands_behind_the_last_record_of_its_own_transaction() -> None:
     log = log_of("ab", "cde", "fg")
     bounds = bounds_of(checkpoint(OUT), log.whose({OUT: (Position(0), Position(100))}))
-    assert [bounds.side([IN], Place(OUT, offset)) for offset in (5, 6)] == [Side.BEFORE, Side.AFTER]
+    assert [bounds.side([IN], Found(Place(OUT, offset), b"a", b"")) for offset in (5, 6)] == [Side.BEFORE, Side.AFTER]
 
 
 def of_keys(log: ForgedLog, keys: str) -> None:
@@ -213,4 +227,80 @@ def test_what_may_have_stood_there_before_the_checkpoint_is_not_held_against_the
     ]
     reach = Reach({IN: Position(5)}, {IN: Position(7)}, {IN: Position(6)}, {OUT: (Position(0), Position(100))})
     check = RealOutput(log, checkpoint(), reach, DeliveryGuarantee.EXACTLY_ONCE).judge(made, {})
+    assert check.verdict is Verdict.HELD
+
+
+def idle(log: ForgedLog, *, producer: int = 7) -> CheckpointMetadata:
+    """A checkpoint whose transaction, begun at 150, wrote nothing but the group's positions."""
+    found = checkpoint(TopicPartition("__consumer_offsets", 0))
+    [item] = found.committables
+    assert log.logs
+    prepared = replace(PreparedTransaction.from_committable(item), producer_id=producer)
+    [snapshot] = found.snapshots
+    return replace(found, snapshots=(replace(snapshot, committables=(prepared.to_committable(),)),))
+
+
+def test_what_the_job_wrote_twice_is_found_where_only_positions_were_written_before_the_checkpoint() -> None:
+    """What ended at 100 is from before; what its producer wrote then is from after, all of it."""
+    log = log_of("ab", "fghi", "fghi")
+    check = judge(log, {"out": "fghi"}, metadata=idle(log))
+    assert (check.verdict, check.said) == (Verdict.BROKEN, "of the output: 4 duplicated")
+
+
+def test_where_the_checkpoint_stood_is_known_by_when_the_transactions_before_it_had_ended() -> None:
+    log = log_of("fghi", "fghi")
+    assert judge(log, {"out": "fghi"}, metadata=idle(log)).verdict is Verdict.HELD
+
+
+def test_what_looks_the_same_on_an_unknown_side_of_the_checkpoint_is_not_judged() -> None:
+    """It was written twice, or the job made the same before."""
+    check = judge(log_of("ab", "fghi", "fghi"), {"out": "fghi"}, metadata=checkpoint())
+    assert check.verdict is Verdict.NOT_JUDGED
+    assert "4 that stand before them look the same" in check.said
+
+
+def test_what_is_compared_by_value_only_is_said() -> None:
+    check = judge(log_of("ab", "cde", "fghi"), {"out": "fghi"}, metadata=checkpoint())
+    assert "compared by value from the end, as nothing tells where the checkpoint stood for 9 records" in check.said
+
+
+def test_a_tail_that_does_not_reach_back_to_the_checkpoint_is_not_all_that_is_read() -> None:
+    """What was written twice is longer than what is expected."""
+    log = log_of("ab", "cde", *(["fghi"] * 400))
+    reach = Reach({IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, {OUT: (Position(0), Position(2_007))})
+    made = [("out", Expected(Place(IN, 5 + number), b"a", value.encode())) for number, value in enumerate("fghi")]
+    check = RealOutput(ClippedLog(log.logs, log.found), checkpoint(OUT), reach, DeliveryGuarantee.EXACTLY_ONCE).judge(
+        made, {}
+    )
+    assert (check.verdict, check.said) == (Verdict.BROKEN, f"of the output: {399 * 4} duplicated")
+
+
+def at(checkpoint_id: int, attempt: int, *positions: int) -> CheckpointMetadata:
+    held = tuple(PartitionPosition(TopicPartition("in", each), "id", Position(p)) for each, p in enumerate(positions))
+    snapshot = SubtaskSnapshot(SubtaskIndex(0), held, StateHandle("chk-2/subtask-0", "", 0, 0), ())
+    found = checkpoint()
+    return replace(found, checkpoint_id=CheckpointId(checkpoint_id), attempt=AttemptId(attempt), snapshots=(snapshot,))
+
+
+def test_positions_that_went_back_say_what_was_written_twice() -> None:
+    [said] = repeated_input([at(3, 1, 10, 7), at(5, 2, 60, 7), at(6, 3, 20, 7), at(9, 3, 50, 9)])
+    assert said == (
+        "repeated: checkpoint 5 of attempt 2 had in[0] up to offset 59, and attempt 3 went back to 20 or before: "
+        "readers see the output of offsets 20 to 49 twice"
+    )
+
+
+def test_positions_that_grow_say_nothing() -> None:
+    assert not list(repeated_input([at(3, 1, 10), at(5, 2, 10), at(6, 3, 20)]))
+
+
+def test_a_job_that_went_back_broke_its_output_also_where_values_tell_nothing() -> None:
+    log = log_of("fghi")
+    reach = Reach(
+        {IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, {OUT: (Position(0), Position(100))}, ("twice",)
+    )
+    made = [("out", Expected(Place(IN, 5 + number), b"a", value.encode())) for number, value in enumerate("fghi")]
+    check = RealOutput(log, checkpoint(), reach, DeliveryGuarantee.EXACTLY_ONCE).judge(made, {})
+    assert (check.verdict, check.findings) == (Verdict.BROKEN, ("twice",))
+    check = RealOutput(log, checkpoint(), reach, DeliveryGuarantee.AT_LEAST_ONCE).judge(made, {})
     assert check.verdict is Verdict.HELD

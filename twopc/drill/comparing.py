@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from twopc.drill.bounds import Bounds, Side
 from twopc.drill.tail import begins_at
@@ -43,9 +44,22 @@ def required_of(expected: Iterable[Expected], required: Ends) -> int:
     return sum(_is_due(each, required) for each in expected)
 
 
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What is taken for written since a checkpoint.
+
+    `by_value` is how many records only their values tell from what stood there before. `alike` are so many that were
+    left out for that, and look like one that is expected: a repetition looks so, and so does a value that comes again.
+    """
+
+    found: Sequence[Found]
+    by_value: int = 0
+    alike: int = 0
+
+
 def since_checkpoint(
     expected: Sequence[Expected], tail: Sequence[Found], required: Ends, bounds: Bounds = EVERYWHERE_OPEN
-) -> list[Found]:
+) -> Since:
     """Leave out of the end of an output what stood there before the checkpoint, key by key.
 
     Where `bounds` leave it open, what was written since must be the end of what is there; of a key whose records have
@@ -57,16 +71,18 @@ def since_checkpoint(
     for each in expected:
         mine[each.key].append(each)
     sources = {key: {each.source.partition for each in made} for key, made in mine.items()}
-    later = set()
+    later, by_value = set(), set()
     for index, found in enumerate(tail):
         if found.key not in mine or _is_aborted(found):
             continue
-        side = bounds.side(sources[found.key], found.place)
+        side = bounds.side(sources[found.key], found)
         if side is not Side.BEFORE:
             places[found.key].append(index)
         if side is Side.AFTER:
             later.add(index)
-    chosen = set(later)
+        elif side is Side.OPEN:
+            by_value.add(index)
+    chosen, alike = set(later), 0
     for key, indices in places.items():
         identities = [identity(tail[index].value, tail[index].headers) for index in indices]
         wanted = [identity(each.value, each.headers) for each in mine[key]]
@@ -76,7 +92,12 @@ def since_checkpoint(
             start = begins_at(wanted, required_of(mine[key], required), identities)
             taken = [place >= start for place in range(len(indices))]
         chosen |= {index for index, is_taken in zip(indices, taken, strict=True) if is_taken}
-    return [found for index, found in enumerate(tail) if index in chosen or _is_aborted(found)]
+        known = set(wanted)
+        left = zip(indices, identities, strict=True)
+        alike += sum(1 for index, each in left if index not in chosen and each in known)
+    return Since(
+        [found for index, found in enumerate(tail) if index in chosen or _is_aborted(found)], len(by_value), alike
+    )
 
 
 def _is_aborted(found: Found) -> bool:

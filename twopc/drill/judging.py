@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -184,3 +184,25 @@ def complete_up_to(
     if nothing_open:
         return committed[-1]
     return committed[-2] if len(committed) > 1 else None
+
+
+def repeated_input(checkpoints: Sequence[CheckpointMetadata]) -> Iterator[str]:
+    """Say whose output was written a second time, where a position of these checkpoints, oldest first, went back.
+
+    No more than what is sure: where the attempt that went back began to read, a checkpoint that is gone may have known.
+    """
+    ends = {held.partition: held for each in checkpoints for held in each.positions}
+    furthest: dict[TopicPartition, tuple[PartitionPosition, CheckpointMetadata]] = {}
+    for each in checkpoints:
+        for held in each.positions:
+            far, by = furthest.get(held.partition, (held, each))
+            if far.topic_id == held.topic_id and held.position < far.position:
+                again = min(far.position, ends[held.partition].position)
+                if again > held.position:
+                    yield (
+                        f"repeated: checkpoint {by.checkpoint_id} of attempt {by.attempt} had {held.partition} up to "
+                        f"offset {far.position - 1}, and attempt {each.attempt} went back to {held.position} or "
+                        f"before: readers see the output of offsets {held.position} to {again - 1} twice"
+                    )
+                far, by = held, each
+            furthest[held.partition] = (held, each) if held.position >= far.position else (far, by)

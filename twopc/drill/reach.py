@@ -9,7 +9,7 @@ from typing import Any
 from twopc.checkpoints import CheckpointEntry
 from twopc.drill.broker import Cluster
 from twopc.drill.comparing import Ends
-from twopc.drill.judging import Ranges, complete_up_to
+from twopc.drill.judging import Ranges, complete_up_to, repeated_input
 from twopc.errors import ConfigurationError
 from twopc.kafka.committable import PreparedTransaction
 from twopc.protocol.facts import CheckpointMetadata
@@ -20,13 +20,15 @@ class Reach:
     """Where the replay starts and ends, and `required`: up to where the job's own output must be there.
 
     `written` is what could be seen of the job's output. Where a function chooses the topic, those are meant that a
-    transaction of a checkpoint that is kept names: none may be.
+    transaction of a checkpoint that is kept names: none may be. `repeated` is what the job wrote a second time when it
+    went back, in words, as far as the positions of checkpoints tell.
     """
 
     starts: Ends
     ends: Ends
     required: Ends
     written: Ranges
+    repeated: tuple[str, ...] = ()
 
     @property
     def to_replay(self) -> int:
@@ -59,11 +61,20 @@ class Reach:
             ends={each: max(end, starts[each]) for each, (_, end) in read.items()},
             required={each: max(required.get(each, start), start) for each, start in starts.items()},
             written=written,
+            repeated=tuple(repeated_input(_since(metadata, kept))),
         )
 
     def partitions(self) -> int:
         """How many partitions the scratch output has: as many as the real one, so that keys meet the same others."""
         return 1 + max((each.partition for each in self.written or self.starts), default=0)
+
+
+def _since(metadata: CheckpointMetadata, kept: Sequence[CheckpointEntry]) -> list[CheckpointMetadata]:
+    """The checkpoint and those that followed it; none, if output was lost after it, which is written again rightly."""
+    later = [each for each in kept if each.checkpoint_id >= metadata.checkpoint_id]
+    if any(each.losses for each in later):
+        return []
+    return [each.metadata for each in later if each.metadata is not None]
 
 
 def _named(kept: Sequence[CheckpointEntry]) -> list[str]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from twopc.drill.bounds import Bounds, bounds_of
+from twopc.drill.bounds import bounds_of, prepared_of
 from twopc.drill.comparing import check_of, judged, required_of, since_checkpoint
 from twopc.drill.judging import Ranges
 from twopc.drill.reach import Reach
 from twopc.drill.verdict import Check
+from twopc.drill.verdict import Verdict as CheckVerdict
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import Position
 from twopc.verify.attribution import Owners
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.history import Expected, Found
+from twopc.verify.holes import compaction
 from twopc.verify.merging import merged
 
 OUTPUT = "output"
@@ -35,6 +37,16 @@ class Log(Protocol):
     def whose(self, ranges: Ranges) -> Owners: ...
 
     def see(self, ranges: Ranges, whose: Owners) -> list[Found]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What came of one topic; `compacted` says what of it can't be judged."""
+
+    verdict: Verdict
+    by_value: int
+    alike: int
+    compacted: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,30 +73,64 @@ class RealOutput:
                 "the job chooses the topic of each record by a function, and no transaction of a kept checkpoint has "
                 "one",
             )
-        verdict = merged(", ".join(topics), [self._verdict(topic, by_topic[topic]) for topic in topics])
+        compared = [self._compare(topic, by_topic[topic]) for topic in topics]
+        if emptied := [each.compacted for each in compared if each.compacted]:
+            return Check.not_judged(OUTPUT, "; ".join(emptied))
+        verdict = merged(", ".join(topics), [each.verdict for each in compared])
         figures["records compared"] = float(verdict.matched)
+        return self._said(verdict, compared, allowed, _left_out(by_topic.keys() - set(topics)))
+
+    def _said(self, verdict: Verdict, compared: Sequence[_Compared], allowed: frozenset[Kind], left_out: str) -> Check:
+        repeated = () if Kind.DUPLICATED in allowed else self.reach.repeated
+        if repeated and verdict.held:
+            return Check(OUTPUT, CheckVerdict.BROKEN, "the job went back, and wrote output a second time", repeated)
         if verdict.held and not verdict.matched:
             return Check.not_judged(
                 OUTPUT, "the job wrote nothing after this checkpoint: name an older one with --from"
             )
-        held = f"{verdict.matched:,} records of {verdict.topic} are what the replay makes"
-        return check_of(OUTPUT, verdict, held + _left_out(by_topic.keys() - set(topics)), allowed)
+        alike, by_value = sum(each.alike for each in compared), sum(each.by_value for each in compared)
+        if alike and verdict.held and Kind.DUPLICATED not in allowed:
+            return Check.not_judged(
+                OUTPUT,
+                f"{verdict.matched:,} records of {verdict.topic} are what the replay makes, but {alike:,} that stand "
+                "before them look the same: either the job went back and wrote them twice, or it made the same before "
+                "this checkpoint. Its transactions don't tell where it stood: drill another one, with --from",
+            )
+        how = (
+            f"compared by value from the end, as nothing tells where the checkpoint stood for {by_value:,} records"
+            if by_value
+            else "compared by position, from where the checkpoint's transactions ended"
+        )
+        held = f"{verdict.matched:,} records of {verdict.topic} are what the replay makes, {how}{left_out}"
+        check = check_of(OUTPUT, verdict, held, allowed)
+        return replace(check, findings=(*check.findings, *repeated)) if repeated else check
 
-    def _verdict(self, topic: str, expected: Sequence[Expected]) -> Verdict:
+    def _compare(self, topic: str, expected: Sequence[Expected]) -> _Compared:
         written = {each: ends for each, ends in self.reach.written.items() if each.topic == topic}
-        tail, bounds = self._tail(written, expected)
-        required = self.reach.required
-        return judged(topic, expected, since_checkpoint(expected, tail, required, bounds), required, bounds.is_after)
+        tail, whose = self._tail(written, expected)
+        bounds, required = bounds_of(self.metadata, whose), self.reach.required
+        since = since_checkpoint(expected, tail, required, bounds)
+        return _Compared(
+            judged(topic, expected, since.found, required, bounds.is_after),
+            since.by_value,
+            since.alike,
+            compaction("output", {each: own.holes.count for each, own in whose.items()}) or "",
+        )
 
-    def _tail(self, written: Ranges, expected: Sequence[Expected]) -> tuple[list[Found], Bounds]:
-        """Read as much of the end of the output as may have been written since the checkpoint."""
+    def _tail(self, written: Ranges, expected: Sequence[Expected]) -> tuple[list[Found], Owners]:
+        """Read as much of the end of the output as may have been written since the checkpoint.
+
+        That may be more than is expected, where the job has written something twice.
+        """
         span, enough = 2 * len(expected) + 1_000, required_of(expected, self.reach.required) + len(expected)
+        began_ms = min((each.start_ms for each in prepared_of(self.metadata)), default=None)
         while True:
             part = {each: (max(first, Position(end - span)), end) for each, (first, end) in written.items()}
             whose = self.log.whose(part)
             found = self.log.see(part, whose)
-            if part == written or len(found) >= enough:
-                return found, bounds_of(self.metadata, whose)
+            reaches = began_ms is None or all(each.reaches(began_ms) for each in whose.values())
+            if part == written or (len(found) >= enough and reaches):
+                return found, whose
             span *= 4
 
 

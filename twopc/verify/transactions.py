@@ -36,6 +36,7 @@ class Transactions:
         self._starts = array("q")
         self._owners = array("i")
         self._open: dict[int, int] = {}
+        self._firsts = array("q")
         self._lasts = array("q")
         self._ended_ms = array("q")
         self._known_from_ms: float = math.inf
@@ -59,6 +60,35 @@ class Transactions:
         for each, last, ended_ms in zip(self._transactions, self._lasts, self._ended_ms, strict=True):
             if (each.producer_id, each.producer_epoch) == (producer_id, producer_epoch) and ended_ms >= start_ms:
                 return last if each.outcome is Outcome.COMMITTED else None
+        return None
+
+    def reaches(self, time_ms: int) -> bool:
+        """Whether all that ended since then, by the brokers' clocks, is in the part of the log that was read."""
+        return self._known_from_ms <= time_ms
+
+    def ended_before(self, time_ms: int) -> frozenset[int]:
+        """Return the numbers of the committed transactions that had ended by then."""
+        return frozenset(
+            each.number
+            for each, ended_ms in zip(self._transactions, self._ended_ms, strict=True)
+            if each.outcome is Outcome.COMMITTED and ended_ms < time_ms
+        )
+
+    def first_after(self, producer_id: int, producer_epoch: int, start_ms: int, *, wrote: bool) -> int | None:
+        """Return the first offset of what a producer wrote after the transaction that it began then.
+
+        `wrote` says whether that one has records here. A producer that was initialised again has a later epoch.
+        """
+        own = wrote
+        for each, first, ended_ms in zip(self._transactions, self._firsts, self._ended_ms, strict=True):
+            if each.producer_id != producer_id or each.producer_epoch < producer_epoch:
+                continue
+            if each.producer_epoch > producer_epoch:
+                return first
+            if each.outcome is Outcome.OPEN or ended_ms >= start_ms:
+                if not own:
+                    return first
+                own = False
         return None
 
     def outcomes(self) -> Counter[Outcome]:
@@ -91,6 +121,7 @@ class Transactions:
             self._transactions.append(
                 Transaction(batch.producer_id, batch.producer_epoch, self._partition, number, Outcome.OPEN)
             )
+            self._firsts.append(batch.first)
             self._lasts.append(batch.last)
             self._ended_ms.append(-1)
         return owner
