@@ -15,7 +15,7 @@ from twopc.kafka.source import KafkaSource
 from twopc.loading import load_job
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
-from twopc.sink import JobContext, Outcome
+from twopc.sink import JobContext, Outcome, Settled
 
 JOB = """
 from twopc import Job, Json, KafkaSink, KafkaSource
@@ -76,7 +76,7 @@ def test_the_rest_is_the_users(job_file: str) -> None:
     assert (str(sink.key), sink.properties) == ("Json()", {"linger.ms": 7})
 
 
-def test_it_settles_nothing_and_asks_nobody(job_file: str) -> None:
+def test_it_settles_nothing_of_the_real_job_and_asks_nobody(job_file: str) -> None:
     _, sink = parts(job_file)
     context = JobContext("orders", AttemptId(3), 1, RunSettings(bootstrap_servers="127.0.0.1:1"))
     pending = Committable("real-1-0-0@7", CheckpointId(7), SubtaskIndex(0), {})
@@ -103,3 +103,24 @@ def test_a_job_from_elsewhere_than_kafka_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigurationError, match="can't be drilled"):
         scratch_job(str(path), NAMES.name, [])
+
+
+def test_its_own_transactions_are_settled_where_it_was_interrupted(
+    job_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, sink = parts(job_file)
+    asked: list[Committable] = []
+
+    def recover(
+        self: KafkaSink, context: JobContext, items: list[Committable], confirmed: frozenset[str]
+    ) -> list[Settled]:
+        asked.extend(items)
+        return [Settled(item, Outcome.COMMITTED, "it was open") for item in items]
+
+    monkeypatch.setattr(KafkaSink, "recover", recover)
+    context = JobContext("orders", AttemptId(3), 1, RunSettings(bootstrap_servers="127.0.0.1:1"))
+    real = Committable("real-1-0-0@7", CheckpointId(7), SubtaskIndex(0), {})
+    own = Committable(f"{NAMES.transactional_prefix}-2-0-0@8", CheckpointId(8), SubtaskIndex(0), {})
+    settled = sink.recover(context, [real, own], frozenset())
+    assert [each.outcome for each in settled] == [Outcome.ALREADY_COMMITTED, Outcome.COMMITTED]
+    assert asked == [own]

@@ -64,6 +64,10 @@ def drill(
         int | None,
         typer.Option("--parallelism", "-p", help="Number of subtasks.", show_default="the checkpoint's own"),
     ] = None,
+    interrupt: Annotated[
+        bool,
+        typer.Option("--interrupt/--no-interrupt", help="Kill every process of the replay once, in its middle."),
+    ] = True,
     checkpoint_interval: Annotated[
         str | None, typer.Option(help="Time between checkpoints of the scratch run, as 500ms, 1s.", show_default="1s")
     ] = None,
@@ -125,7 +129,7 @@ def drill(
                 told.say(f"seed {chosen}: the same --seed and --faults play this plan again")
                 result = fault_drill(fault_plan, settings, say=told.say, on_event=told.on_event)
             else:
-                plan = RestorePlan(job_file, checkpoint_dir, restore_from, parallelism, scratch_dir, access)
+                plan = RestorePlan(job_file, checkpoint_dir, restore_from, parallelism, scratch_dir, access, interrupt)
                 result = restore_drill(plan, settings, say=told.say, on_event=told.on_event)
         _write(result, junit, html)
     except (TwoPhaseCommitError, OSError) as error:

@@ -29,7 +29,7 @@ from twopc.verify.replay import Replay
 
 
 class Reckoner:
-    """Holds the state of all subtasks together: that of a checkpoint, or none.
+    """Holds the state of all subtasks together: that of a checkpoint, or none; `records` is how many it has read.
 
     To be opened before a run prunes what it is restored from.
     """
@@ -38,6 +38,7 @@ class Reckoner:
         self, definition: JobDefinition, metadata: CheckpointMetadata | None, job_folder: Path, work: Path
     ) -> None:
         self._definition = definition
+        self.records = 0
         snapshots = () if metadata is None else metadata.snapshots
         partitions = [] if metadata is None else [held.partition for held in metadata.positions]
         self._backend = restore_state(CheckpointStorage(job_folder), snapshots, partitions, SubtaskIndex(0), work)
@@ -66,6 +67,7 @@ class Reckoner:
         splits = [Split(each, "", starts[each], max(end, starts[each])) for each, end in sorted(ends.items())]
         replay = Replay(self._definition, KeyedState(self._backend), as_sent)
         for batch in batches(KafkaReader(config, source.key, source.value, splits)):
+            self.records += len(batch)
             yield from replay.make(batch)
         replay.write_back()
 

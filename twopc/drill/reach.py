@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from twopc.checkpoints import CheckpointEntry
+from twopc.checkpoints import CheckpointEntry, JobCheckpoints
 from twopc.drill.broker import Cluster
 from twopc.drill.comparing import Ends
 from twopc.drill.judging import Ranges, complete_up_to, repeated_input
@@ -38,13 +38,14 @@ class Reach:
     def fix(
         cls,
         metadata: CheckpointMetadata,
-        kept: Sequence[CheckpointEntry],
+        found: JobCheckpoints,
         source: Cluster,
         inputs: Sequence[str],
         sink: Cluster,
         output: Any,
     ) -> Reach:
         """Ask for the ends. The output's come first: what is visible by then, the replay must make."""
+        kept = found.completed
         topics = [output] if isinstance(output, str) else _named(kept)
         written = sink.ranges(sink.control.topics(topics))
         if isinstance(output, str) and not written:
@@ -61,7 +62,7 @@ class Reach:
             ends={each: max(end, starts[each]) for each, (_, end) in read.items()},
             required={each: max(required.get(each, start), start) for each, start in starts.items()},
             written=written,
-            repeated=tuple(repeated_input(_since(metadata, kept))),
+            repeated=tuple(repeated_input(_since(metadata, found))),
         )
 
     def partitions(self) -> int:
@@ -69,12 +70,21 @@ class Reach:
         return 1 + max((each.partition for each in self.written or self.starts), default=0)
 
 
-def _since(metadata: CheckpointMetadata, kept: Sequence[CheckpointEntry]) -> list[CheckpointMetadata]:
-    """The checkpoint and those that followed it; none, if output was lost after it, which is written again rightly."""
-    later = [each for each in kept if each.checkpoint_id >= metadata.checkpoint_id]
+def _since(metadata: CheckpointMetadata, found: JobCheckpoints) -> list[CheckpointMetadata]:
+    """The checkpoint and those that followed it; before those of the current attempt, what that was restored from.
+
+    None, if output was lost after it: that is written again rightly.
+    """
+    later = [each for each in found.completed if each.checkpoint_id >= metadata.checkpoint_id]
     if any(each.losses for each in later):
         return []
-    return [each.metadata for each in later if each.metadata is not None]
+    since = [each.metadata for each in later if each.metadata is not None]
+    started = found.state.attempt
+    if started is not None:
+        known = [each.metadata for each in found.completed if each.checkpoint_id == started.restored and each.metadata]
+        place = next((n for n, each in enumerate(since) if each.attempt >= started.attempt), len(since))
+        since[place:place] = [replace(each, attempt=started.attempt) for each in known]
+    return since
 
 
 def _named(kept: Sequence[CheckpointEntry]) -> list[str]:

@@ -46,7 +46,8 @@ class RestorePlan:
     """What to drill: a job file, and a checkpoint of the job as `twopc.checkpoint_reference` names them.
 
     `parallelism` is the checkpoint's own unless given. `scratch_dir` is where copies go. `access` are client settings
-    with which the drill itself gets at the brokers, where the job's own don't do.
+    with which the drill itself gets at the brokers, where the job's own don't do. `interrupt`: the replay is killed
+    once, in the middle.
     """
 
     job_file: str
@@ -55,6 +56,7 @@ class RestorePlan:
     parallelism: int | None = None
     scratch_dir: Path | None = None
     access: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    interrupt: bool = True
 
 
 def restore_drill(
@@ -147,7 +149,7 @@ class _Drill:
         return found, metadata, copy_state(located.checkpoint_dir, metadata, located.checkpoint_id, copies)
 
     def _replay(self, found: JobCheckpoints, metadata: CheckpointMetadata) -> None:
-        reach = Reach.fix(metadata, found.completed, self._input, self._source.topics, self._output, self._sink.topic)
+        reach = Reach.fix(metadata, found, self._input, self._source.topics, self._output, self._sink.topic)
         self._figures["records to replay"] = float(reach.to_replay)
         replay = Replay(
             definition=self._definition,
@@ -161,6 +163,7 @@ class _Drill:
             timeline=self._timeline,
             tell=self._tell,
             on_event=self._on_event,
+            interrupt=self._plan.interrupt,
         )
         for check in replay.play(self._figures):
             self._note(check)

@@ -3,8 +3,8 @@
 The scratch job keeps the job's name, because a checkpoint belongs to a job by name; all else that could meet the real
 job is another: transactional prefix, consumer group, output topic, checkpoint folder.
 
-Invariant: a scratch sink settles nothing. The transactions that the restored checkpoint names are the real job's: they
-are taken for committed here, whatever became of them, and no request about them leaves this job.
+Invariant: a scratch sink settles no transaction but its own. Those that the restored checkpoint names are the real
+job's: they are taken for committed here, whatever became of them, and no request about them leaves this job.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from twopc.drill.midway import MidwayReader
 from twopc.errors import ConfigurationError
 from twopc.job import Job, JobDefinition
 from twopc.kafka.sink import KafkaSink
@@ -21,16 +22,19 @@ from twopc.kafka.source import KafkaSource
 from twopc.loading import load_job
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.sink import JobContext, Outcome, Settled
-from twopc.source import Split
+from twopc.sink import JobContext, Outcome, Settled, SubtaskContext
+from twopc.source import SourceReader, Split
 
 PREFIX = "twopc-drill-"
+
+Offsets = Sequence[tuple[str, int, int]]
+"""Topic, partition and offset."""
 
 _FILE = '''"""Written by a drill, for one run."""
 
 from twopc.drill.scratch import scratch_job
 
-job = scratch_job({spec!r}, {name!r}, {ends!r})
+job = scratch_job({spec!r}, {name!r}, {ends!r}, {stops!r}, {folder!r})
 '''
 
 
@@ -61,6 +65,9 @@ class ScratchSource(KafkaSource):
     """The job's source, read as another group, each partition to an end that is given."""
 
     ends: Mapping[TopicPartition, Position]
+    stops: Mapping[TopicPartition, Position]
+    """Where each partition is in its middle, if the run is to be interrupted there."""
+    folder: str
 
     def plan(
         self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
@@ -72,15 +79,23 @@ class ScratchSource(KafkaSource):
             for each in splits
         ]
 
+    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        reader = super().open(context, splits)
+        return MidwayReader(reader, self.stops, Path(self.folder), context.subtask) if self.stops else reader
+
 
 class ScratchSink(KafkaSink):
-    """The job's sink, into another topic, under other transactional ids, and deaf to what is pending."""
+    """The job's sink, into another topic, under other transactional ids, and deaf to what the real job has pending."""
 
     def recover(
         self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
     ) -> list[Settled]:
         why = "it is the real job's: a drill leaves it alone"
-        return [Settled(item, Outcome.ALREADY_COMMITTED, why) for item in committables]
+        own = [item for item in committables if item.name.startswith(f"{self.transactional_id_prefix}-")]
+        settled = {item.name: Settled(item, Outcome.ALREADY_COMMITTED, why) for item in committables}
+        if own:
+            settled |= {each.committable.name: each for each in super().recover(context, own, confirmed)}
+        return list(settled.values())
 
 
 def parts_of(definition: JobDefinition) -> tuple[KafkaSource, KafkaSink]:
@@ -93,12 +108,17 @@ def parts_of(definition: JobDefinition) -> tuple[KafkaSource, KafkaSink]:
     return source, sink
 
 
-def scratch_job(spec: str, name: str, ends: Sequence[tuple[str, int, int]]) -> Job:
-    """Return the job of a job file as a drill of this name runs it; `ends` are topic, partition and offset."""
-    return Job.of(scratch_definition(load_job(spec), Names(name), ends))
+def scratch_job(spec: str, name: str, ends: Offsets, stops: Offsets = (), folder: str = "") -> Job:
+    """Return the job of a job file as a drill of this name runs it, to these ends.
+
+    With `stops` it waits there, each partition in its middle, until it is told in `folder` to go on.
+    """
+    return Job.of(scratch_definition(load_job(spec), Names(name), ends, stops, folder))
 
 
-def scratch_definition(definition: JobDefinition, names: Names, ends: Sequence[tuple[str, int, int]]) -> JobDefinition:
+def scratch_definition(
+    definition: JobDefinition, names: Names, ends: Offsets, stops: Offsets = (), folder: str = ""
+) -> JobDefinition:
     source, sink = parts_of(definition)
     reads = ScratchSource(
         source.topics,
@@ -109,7 +129,7 @@ def scratch_definition(definition: JobDefinition, names: Names, ends: Sequence[t
         bootstrap_servers=source.bootstrap_servers,
         properties=source.properties,
     )
-    reads.ends = {TopicPartition(topic, number): Position(end) for topic, number, end in ends}
+    reads.ends, reads.stops, reads.folder = _by_partition(ends), _by_partition(stops), folder
     writes = ScratchSink(
         names.output,
         key=sink.key,
@@ -122,12 +142,27 @@ def scratch_definition(definition: JobDefinition, names: Names, ends: Sequence[t
     return JobDefinition(definition.name, reads, definition.steps, writes)
 
 
-def write_job_file(folder: Path, spec: str, names: Names, ends: Mapping[TopicPartition, Position]) -> str:
+def write_job_file(
+    folder: Path,
+    spec: str,
+    names: Names,
+    ends: Mapping[TopicPartition, Position],
+    stops: Mapping[TopicPartition, Position] | None = None,
+) -> str:
     """Write a job file that defines `scratch_job(...)`, for hosts that start fresh processes; return its path."""
     file, colon, variable = spec.rpartition(":")
     path, suffix = (file, f":{variable}") if colon and file.endswith(".py") else (spec, "")
     absolute = f"{Path(path).resolve()}{suffix}"
-    listed = [(partition.topic, partition.partition, int(end)) for partition, end in sorted(ends.items())]
     written = folder / "drill_job.py"
-    written.write_text(_FILE.format(spec=absolute, name=names.name, ends=listed))
+    written.write_text(
+        _FILE.format(spec=absolute, name=names.name, ends=_listed(ends), stops=_listed(stops or {}), folder=str(folder))
+    )
     return str(written)
+
+
+def _listed(offsets: Mapping[TopicPartition, Position]) -> list[tuple[str, int, int]]:
+    return [(partition.topic, partition.partition, int(offset)) for partition, offset in sorted(offsets.items())]
+
+
+def _by_partition(offsets: Offsets) -> dict[TopicPartition, Position]:
+    return {TopicPartition(topic, number): Position(offset) for topic, number, offset in offsets}

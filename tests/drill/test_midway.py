@@ -1,0 +1,93 @@
+"""A reader that stands still in its middle, and the kill that comes there once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from twopc.drill import midway
+from twopc.drill.midway import Interruption, MidwayReader, middles
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import AttemptId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.record import Batch
+from twopc.source import SourceReader
+
+IN = TopicPartition("in", 0)
+
+
+class Counting(SourceReader):
+    """Ten offsets; hands over nothing, and goes on by what is asked for."""
+
+    at = 0
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        self.at = min(10, self.at + most)
+        return None
+
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        return (PartitionPosition(IN, "id", Position(self.at)),)
+
+    def finished(self) -> bool:
+        return self.at == 10
+
+
+def event(kind: JobEventKind, attempt: int = 1, pid: int = 0) -> JobEvent:
+    return JobEvent(kind=kind, job="j", attempt=AttemptId(attempt), time_ms=0, subtask=SubtaskIndex(0), pid=pid)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_middle_of_a_partition_is_halfway_from_where_it_is_read() -> None:
+    assert middles({IN: Position(4)}, {IN: Position(11)}) == {IN: 7}
+
+
+def test_a_reader_reads_to_the_middle_and_says_that_it_stands_there(tmp_path: Path) -> None:
+    reader = MidwayReader(Counting(), {IN: Position(7)}, tmp_path, SubtaskIndex(2))
+    for _ in range(3):
+        assert not (tmp_path / "stands-2").exists() or reader.positions()[0].position == 7
+        reader.poll(0.0, 5)
+    assert (reader.positions()[0].position, (tmp_path / "stands-2").exists()) == (7, True)
+
+
+def test_every_process_is_killed_when_checkpoints_have_completed_in_the_middle(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    interruption = Interruption(tmp_path, 1)
+    reader = MidwayReader(Counting(), {IN: Position(7)}, tmp_path, SubtaskIndex(0))
+    interruption.note(event(JobEventKind.ATTACHED, pid=sleeper.pid))
+    for _ in range(5):
+        interruption.note(event(JobEventKind.COMPLETED))
+        assert sleeper.poll() is None, "not before it stands in the middle"
+    reader.poll(0.0, 9)
+    reader.poll(0.0, 9)
+    for _ in range(4):
+        interruption.note(event(JobEventKind.COMPLETED))
+    assert sleeper.wait(60) == -9
+    assert interruption.struck_at is not None
+    reader.poll(0.0, 9)
+    assert reader.finished(), "and the next reads to the end"
+
+
+def test_where_no_checkpoint_completes_it_goes_on_and_was_not_struck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(midway, "PATIENCE_SECONDS", -1.0)
+    interruption = Interruption(tmp_path, 1)
+    reader = MidwayReader(Counting(), {IN: Position(0)}, tmp_path, SubtaskIndex(0))
+    reader.poll(0.0, 9)
+    for _ in range(3):
+        interruption.note(event(JobEventKind.PROGRESS))
+    reader.poll(0.0, 10)
+    assert (interruption.struck_at, reader.finished()) == (None, True)

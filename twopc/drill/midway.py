@@ -1,0 +1,133 @@
+"""A replay that is interrupted once: its readers stand still in the middle, and all its processes are killed there.
+
+What a function keeps outside its state is gone then, so that the output is not what an uninterrupted run makes. The
+kill comes when a checkpoint is complete that was taken while all stood still: what was read is not read again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from twopc.drill.timeline import RecoveryClock
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.record import Batch
+from twopc.source import SourceReader
+
+CHECKPOINTS = 2
+"""One of so many that complete was triggered when all stood still."""
+
+PATIENCE_SECONDS = 120.0
+_TURN_SECONDS = 0.05
+_GO = "go-on"
+
+
+def middles(
+    starts: Mapping[TopicPartition, Position], ends: Mapping[TopicPartition, Position]
+) -> dict[TopicPartition, Position]:
+    """Return where each partition is in its middle."""
+    return {each: Position(starts[each] + (end - starts[each]) // 2) for each, end in ends.items()}
+
+
+class MidwayReader(SourceReader):
+    """Reads to the middle of its partitions, says in `folder` that it stands there, and goes on when it is told to."""
+
+    def __init__(
+        self, reader: SourceReader, middle: Mapping[TopicPartition, Position], folder: Path, subtask: SubtaskIndex
+    ) -> None:
+        self._reader = reader
+        self._middle = middle
+        self._folder = folder
+        self._subtask = subtask
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        if (self._folder / _GO).exists():
+            return self._reader.poll(timeout, most)
+        left = sum(max(0, self._middle.get(each.partition, 0) - each.position) for each in self._reader.positions())
+        if left:
+            return self._reader.poll(timeout, min(most, left))
+        (self._folder / f"stands-{self._subtask}").touch()
+        time.sleep(min(timeout, _TURN_SECONDS))
+        return None
+
+    def positions(self) -> tuple[PartitionPosition, ...]:
+        return self._reader.positions()
+
+    def bound(self) -> bool:
+        return self._reader.bound()
+
+    def finished(self) -> bool:
+        return self._reader.finished()
+
+    def lag(self) -> int | None:
+        return self._reader.lag()
+
+    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
+        self._reader.commit_positions(checkpoint_id, positions)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+@dataclass
+class Interruption:
+    """Follows a run by its events, and kills its processes once, in the middle.
+
+    `stood_at` and `struck_at` are Unix seconds; `struck_at` stays None where no checkpoint came in time. `clock`
+    follows what comes after the kill.
+    """
+
+    folder: Path
+    parallelism: int
+    stood_at: float | None = None
+    struck_at: float | None = None
+    clock: RecoveryClock | None = None
+    _attempt: int = 0
+    _pids: dict[int, int] = field(default_factory=dict)
+    _ended: set[int] = field(default_factory=set)
+    _completed: int = 0
+
+    def note(self, event: JobEvent) -> None:
+        if self.clock is not None and event.attempt > self._attempt:
+            self.clock.note(event)
+        if not (self.folder / _GO).exists():
+            self._follow(event)
+
+    def caught_up(self, began: float) -> float | None:
+        """Return how long it took to read to the end, without the time that was spent in the middle."""
+        if self.clock is None or self.stood_at is None:
+            return None
+        restored, end = self.clock.restored, self.clock.caught_up
+        return None if restored is None or end is None else (self.stood_at - began) + (end - restored)
+
+    def _follow(self, event: JobEvent) -> None:
+        now = time.time()
+        if event.kind == JobEventKind.ATTACHED:
+            self._attempt = event.attempt
+            self._pids[event.subtask] = event.pid
+        elif event.kind == JobEventKind.END_OF_INPUT:
+            self._ended.add(event.subtask)
+        elif event.kind == JobEventKind.COMPLETED and self.stood_at is not None:
+            self._completed += 1
+        if self.stood_at is None:
+            if len(list(self.folder.glob("stands-*"))) + len(self._ended) >= self.parallelism:
+                self.stood_at = now
+        elif self._completed >= CHECKPOINTS:
+            self._strike(now)
+        elif now > self.stood_at + PATIENCE_SECONDS:
+            (self.folder / _GO).touch()
+
+    def _strike(self, now: float) -> None:
+        self.struck_at = now
+        self.clock = RecoveryClock(now, self.parallelism)
+        for pid in set(self._pids.values()) - {os.getpid(), 0}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        (self.folder / _GO).touch()
