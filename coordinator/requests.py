@@ -159,19 +159,20 @@ def loss_settlement(state: LedgerState, request: LossDecided, now: Instant) -> L
     completed, names = state.newest, frozenset(request.names)
     if completed is None or completed.checkpoint_id != request.checkpoint_id:
         raise ConfigurationError(f"no loss of checkpoint {request.checkpoint_id} can be settled: it is not the newest")
-    if names and names <= completed.lost:
-        return None
-    if not names or not names <= completed.outstanding:
-        raise ConfigurationError(
-            f"a loss of checkpoint {request.checkpoint_id} names committables that are not outstanding"
-        )
-    if any(state.find(base) is None for _, base in request.bases):
-        raise ConfigurationError("a loss can be written again only from a completed checkpoint that is kept")
-    return LossSettled(
+    loss = LossSettled(
         checkpoint_id=request.checkpoint_id,
         attempt=request.attempt,
         names=tuple(sorted(names)),
         bases=tuple(sorted(request.bases)),
         message=request.message,
         decided_ms=now.unix_ms,
+    )
+    if names and completed.may_settle(loss):
+        if any(state.find(base) is None for _, base in request.bases):
+            raise ConfigurationError("a loss can be written again only from a completed checkpoint that is kept")
+        return loss
+    if names and names <= completed.lost:
+        return None
+    raise ConfigurationError(
+        f"a loss of checkpoint {request.checkpoint_id} names committables that are not outstanding"
     )

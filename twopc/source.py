@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -102,6 +102,13 @@ class Source(ABC):
         With `bounded`, each split stops at the end that it has now. Raises ConfigurationError or Unavailable for
         missing topics, positions that retention has deleted, recreated topics, brokers that don't answer.
         """
+
+    def unreadable(self, context: JobContext, positions: Iterable[PartitionPosition]) -> dict[PartitionPosition, str]:
+        """On the driver: those of the positions that can't be read from any more, each with what is gone, in words.
+
+        Asked before lost output is written again. Raises Unavailable if the brokers don't answer.
+        """
+        return {}
 
     @abstractmethod
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:

@@ -71,6 +71,31 @@ def test_a_loss_that_was_accepted_restores_nothing_from_before() -> None:
     assert started.restored == started.latest
 
 
+def test_a_loss_that_was_to_be_written_again_can_be_accepted_later() -> None:
+    scene = after_two_checkpoints()
+    scene.confirm(2, "t2-1")
+    decide(scene, "t2-0")
+    scene.start()
+    decide(scene, "t2-0", bases=())
+    decide(scene, "t2-0", bases=())
+    assert scene.told().count("loss-settled 2") == 2
+    scene.restart()
+    started = scene.start()
+    assert started.restored == started.latest
+    assert started.lost == {"t2-0"}
+    state = _state(scene)
+    assert LedgerState.from_json(state.to_json()) == state
+
+
+def test_accepting_the_loss_of_one_subtask_leaves_the_others_to_write_theirs_again() -> None:
+    scene = after_two_checkpoints()
+    decide(scene, "t2-0", "t2-1", bases=(*BASES, (SubtaskIndex(1), checkpoint(1))))
+    decide(scene, "t2-0", bases=())
+    started = scene.start()
+    assert started.restored is not None
+    assert [each.state.path for each in started.restored.snapshots] == ["chk-2/subtask-0", "chk-1/subtask-1"]
+
+
 def test_what_a_loss_may_not_name() -> None:
     scene = after_two_checkpoints()
     scene.confirm(2, "t2-1")

@@ -83,14 +83,14 @@ def test_a_pending_transaction_is_told_for_what_recovery_would_do(
     verdict: recovery.Verdict, prospect: Prospect, held: Verdict
 ) -> None:
     mine = committable(7)
-    found = prospects(checkpoint(7, [mine]), {mine.name: verdict}, frozenset(), [])
+    found = prospects(checkpoint(7, [mine]), {mine.name: verdict}, frozenset(), [], {})
     assert [each.prospect for each in found] == [prospect]
     assert judge_transactions(found).verdict is held
 
 
 def test_what_the_broker_aborted_would_be_written_again_where_the_checkpoint_before_is_kept() -> None:
     mine = committable(7)
-    found = prospects(checkpoint(7, [mine]), {mine.name: ABORTED}, frozenset(), [checkpoint(6, [committable(6)])])
+    found = prospects(checkpoint(7, [mine]), {mine.name: ABORTED}, frozenset(), [checkpoint(6, [committable(6)])], {})
     assert [each.prospect for each in found] == [Prospect.WOULD_REWRITE]
     check = judge_transactions(found)
     assert check.verdict is Verdict.HELD
@@ -99,7 +99,7 @@ def test_what_the_broker_aborted_would_be_written_again_where_the_checkpoint_bef
 
 def test_what_the_broker_aborted_is_lost_where_it_is_not() -> None:
     mine = committable(7)
-    found = prospects(checkpoint(7, [mine]), {mine.name: ABORTED}, frozenset(), [])
+    found = prospects(checkpoint(7, [mine]), {mine.name: ABORTED}, frozenset(), [], {})
     assert judge_transactions(found).verdict is Verdict.BROKEN
 
 
@@ -108,7 +108,7 @@ def test_what_is_open_behind_a_lost_one_of_its_subtask_would_not_be_committed() 
     latest = checkpoint(7, [before, behind], [other])
     latest = replace(latest, snapshots=(replace(latest.snapshots[0], base=CheckpointId(5)), latest.snapshots[1]))
     verdicts: dict[str, recovery.Verdict] = {before.name: ABORTED, behind.name: OPEN, other.name: OPEN}
-    found = {each.name: each.prospect for each in prospects(latest, verdicts, frozenset(), [checkpoint(5, [], [])])}
+    found = {each.name: each.prospect for each in prospects(latest, verdicts, frozenset(), [checkpoint(5, [], [])], {})}
     assert found == {
         before.name: Prospect.WOULD_REWRITE,
         behind.name: Prospect.WOULD_REWRITE,
@@ -118,7 +118,7 @@ def test_what_is_open_behind_a_lost_one_of_its_subtask_would_not_be_committed() 
 
 def test_a_loss_that_was_settled_before_is_no_finding() -> None:
     mine = committable(7)
-    found = prospects(checkpoint(7, [mine]), {}, frozenset({mine.name}), [])
+    found = prospects(checkpoint(7, [mine]), {}, frozenset({mine.name}), [], {})
     assert [each.prospect for each in found] == [Prospect.SETTLED]
     assert judge_transactions(found).verdict is Verdict.HELD
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from tests.driver.test_recovery import FakeSink, committable
+from tests.driver.test_recovery import FakeSink, FakeSource, committable
 from twopc.config import RunSettings
 from twopc.driver.recovery import Recovered, recover
 from twopc.errors import Fenced, TransactionLost
@@ -84,9 +84,14 @@ class Client:
         self.messages.append(message)
 
 
-def run(sink: LosingSink, started: StartedAttempt, context: JobContext = CONTEXT) -> tuple[Recovered, Client]:
-    client = Client(sink.log)
-    return recover(cast(JobClient, client), sink, context, started), client
+def run(
+    sink: LosingSink, started: StartedAttempt, context: JobContext = CONTEXT, *, gone: Sequence[int] = ()
+) -> tuple[Recovered, Client]:
+    """Recover, while the input of these checkpoints is gone."""
+    client, source = Client(sink.log), FakeSource()
+    positions = [position for number in gone for position in metadata(number).positions]
+    source.gone = {each: f"{each.partition} from offset {each.position} on" for each in positions}
+    return recover(cast(JobClient, client), source, sink, context, started), client
 
 
 def started(latest: CheckpointMetadata, *earlier: CheckpointMetadata, lost: Sequence[str] = ()) -> StartedAttempt:
@@ -115,7 +120,7 @@ def test_a_driver_whose_job_another_has_taken_over_says_nothing_of_a_loss() -> N
     log: list[str] = []
     sink, client = LosingSink(log, frozenset({"t@7"}), certain=False), Client(log, newer_attempt=True)
     with pytest.raises(Fenced, match="does not own the job"):
-        recover(cast(JobClient, client), sink, CONTEXT, started(metadata(7, 7, base=6), metadata(6)))
+        recover(cast(JobClient, client), FakeSource(), sink, CONTEXT, started(metadata(7, 7, base=6), metadata(6)))
 
 
 def test_what_is_open_behind_a_lost_one_is_aborted_before_that_is_stored() -> None:
@@ -176,3 +181,47 @@ def test_whoever_names_another_checkpoint_to_restore_has_decided_about_the_loss(
     found, _ = run(LosingSink(log, frozenset({"t@7"})), asked)
     assert log == ["settle t@7", "abort lingering"]
     assert found.restored == metadata(5)
+
+
+def test_a_loss_whose_input_is_gone_is_refused_with_what_is_gone_and_nothing_is_touched() -> None:
+    log: list[str] = []
+    sink = LosingSink(log, frozenset({"t@6"}), held=frozenset({"t@7"}))
+    latest = started(metadata(7, 6, 7, base=5), metadata(5))
+    with pytest.raises(TransactionLost, match=r"is gone: in\[0\] from offset 50 on.*--accept-loss t@6\.") as refused:
+        run(sink, latest, gone=[5])
+    assert "--from" not in str(refused.value), "no earlier checkpoint helps"
+    assert log == ["settle t@6,t@7"]
+
+
+def test_a_loss_whose_input_is_gone_is_accepted_by_name_and_the_latest_checkpoint_is_restored() -> None:
+    context = replace(CONTEXT, settings=RunSettings(accept_loss="t@7"))
+    found, _ = run(LosingSink([], frozenset({"t@7"})), started(metadata(7, 7, base=6), metadata(6)), context, gone=[6])
+    assert found.restored == metadata(7, 7, base=6)
+
+
+def decided() -> StartedAttempt:
+    """What an earlier attempt has decided to write again, from checkpoint 6."""
+    restored = replace(metadata(6), checkpoint_id=CheckpointId(7))
+    return replace(started(metadata(7, 7, base=6), lost=["t@7"]), restored=restored)
+
+
+def test_what_was_decided_to_be_written_again_is_while_its_input_is_there() -> None:
+    found, client = run(LosingSink([]), decided())
+    assert found.restored == decided().restored
+    assert client.messages == []
+
+
+def test_what_was_decided_to_be_written_again_is_refused_by_name_when_its_input_has_gone_since() -> None:
+    log: list[str] = []
+    with pytest.raises(TransactionLost, match=r"to be written again, but .* in\[0\] from offset 60 on.*Lost: t@7\."):
+        run(LosingSink(log), decided(), gone=[6])
+    assert "abort lingering" not in log
+
+
+def test_what_was_decided_to_be_written_again_can_be_accepted_when_its_input_has_gone_since() -> None:
+    log: list[str] = []
+    context = replace(CONTEXT, settings=RunSettings(accept_loss="t@7"))
+    found, client = run(LosingSink(log), decided(), context, gone=[6])
+    assert found.restored == metadata(7, 7, base=6)
+    assert "store t@7 from {}" in log
+    assert "accepted, by --accept-loss" in client.messages[0]

@@ -1,6 +1,6 @@
 """What the driver does before the first record, and in which order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -93,7 +93,8 @@ def run_recovery(
     latest: CheckpointMetadata | None, *, lost: Sequence[str] = (), confirmed: Sequence[str] = ()
 ) -> list[str]:
     log: list[str] = []
-    recover(cast(JobClient, FakeClient(log)), FakeSink(log, frozenset(lost)), CONTEXT, started(latest, confirmed))
+    client, sink = cast(JobClient, FakeClient(log)), FakeSink(log, frozenset(lost))
+    recover(client, FakeSource(), sink, CONTEXT, started(latest, confirmed))
     return log
 
 
@@ -112,7 +113,13 @@ def test_without_a_checkpoint_only_what_lingers_is_aborted() -> None:
 def test_a_lost_transaction_stops_the_job_before_any_id_is_initialised_and_names_the_input() -> None:
     log: list[str] = []
     with pytest.raises(TransactionLost, match=r"t@7: said the broker.*in\[0\] up to offset 70"):
-        recover(cast(JobClient, FakeClient(log)), FakeSink(log, frozenset({"t@7"})), CONTEXT, started(metadata(6, 7)))
+        recover(
+            cast(JobClient, FakeClient(log)),
+            FakeSource(),
+            FakeSink(log, frozenset({"t@7"})),
+            CONTEXT,
+            started(metadata(6, 7)),
+        )
     assert log == ["settle t@6,t@7", "confirm t@6"]
 
 
@@ -121,6 +128,7 @@ class FakeSource(Source):
     """One partition that grows by ten between two plans."""
 
     end: int = 100
+    gone: Mapping[PartitionPosition, str] = field(default_factory=dict)
     asked: list[Mapping[TopicPartition, PartitionPosition]] = field(default_factory=list)
 
     def plan(
@@ -132,6 +140,9 @@ class FakeSource(Source):
         stop = Position(self.end) if bounded else None
         self.end += 10
         return [Split(PARTITION, "id", start, stop)]
+
+    def unreadable(self, context: JobContext, positions: Iterable[PartitionPosition]) -> dict[PartitionPosition, str]:
+        return {held: self.gone[held] for held in positions if held in self.gone}
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         raise NotImplementedError

@@ -77,7 +77,7 @@ class ThreadHost:
         self._pool.shutdown()
 
 
-def lose_the_first_checkpoint(broker: Broker, job_file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def lose_the_last_checkpoint(broker: Broker, job_file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run until a checkpoint has completed whose transaction is never committed, and wait until that has expired."""
 
     def never(*_: object) -> None:
@@ -102,7 +102,7 @@ def lose_the_first_checkpoint(broker: Broker, job_file: Path, folder: Path, monk
         patched.setattr("twopc.kafka.preflight.checked_timeout_ms", lambda given, _: given.transaction_timeout_ms)
         with pytest.raises(Unavailable, match="nobody commits"):
             run(definition, settings, host=ThreadHost())
-    [completed] = read_job(folder, definition.name).completed
+    completed = read_job(folder, definition.name).completed[-1]
     assert completed.metadata is not None
     [committable] = completed.metadata.committables
     name = PreparedTransaction.from_committable(committable).transactional_id
@@ -123,7 +123,7 @@ def test_an_expired_loss_is_refused_with_its_offsets_until_it_is_accepted_by_nam
         create_topic(broker.bootstrap_servers, f"{name}-{suffix}")
     job_file.write_text(JOB.format(name=name))
     produce(broker.bootstrap_servers, f"{name}-in", [Write(b"lost")] * 7)
-    lose_the_first_checkpoint(broker, job_file, folder, monkeypatch)
+    lose_the_last_checkpoint(broker, job_file, folder, monkeypatch)
     produce(broker.bootstrap_servers, f"{name}-in", [Write(b"kept")] * 3)
 
     def start(*more: str) -> Finished:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from twopc.kafka.standing import Standing, Verdict, ask_standings, standings
+from twopc.kafka.standing import Standing, Verdict, ask_standings, standings, unreadable
 from twopc.kafka.wire import EARLIEST, TopicInfo
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
@@ -49,6 +49,17 @@ def test_a_position_in_a_topic_that_was_recreated_or_is_gone_means_nothing() -> 
     assert standing(20, topic_id="another").verdict is Verdict.RECREATED
     assert standing(20, TopicPartition("in", 1)).verdict is Verdict.GONE
     assert standing(20, TopicPartition("other", 0)).verdict is Verdict.GONE
+
+
+def test_what_cant_be_read_any_more_is_told_in_words() -> None:
+    held = [PartitionPosition(IN, "id", Position(at)) for at in (9, 10, 51)]
+    recreated = PartitionPosition(IN, "another", Position(10))
+    told = unreadable(Cluster(), [*held, recreated])
+    assert told == {
+        held[0]: "in[0] from offset 9 on (deleted by retention: the first record is at 10 now)",
+        held[2]: "in[0] from offset 51 on (beyond the end: it ends at 50 now)",
+        recreated: "in[0] from offset 10 on (topic was recreated)",
+    }
 
 
 @pytest.mark.broker

@@ -103,11 +103,11 @@ def test_a_loss_is_healed_from_the_newest_checkpoint_that_makes_it_exact_and_fro
     for fated in product(Fate, repeat=len(names)):
         fates = dict(zip(names, fated, strict=True))
         if all(fate is Fate.COMMITTED for fate in fated):
-            assert plan(latest, fates, earlier) == Healed({}, ())
+            assert plan(latest, fates, earlier, {}) == Healed({}, ())
             continue
         subsets = chain.from_iterable(combinations(earlier, size) for size in range(len(earlier) + 1))
         for kept in subsets:
-            found = plan(latest, fates, kept)
+            found = plan(latest, fates, kept, {})
             best = max(exact_bases(life, earlier, fates), default=None)
             if Fate.UNKNOWN in fated or best is None:
                 assert isinstance(found, Refused), (fates, kept)
@@ -121,14 +121,14 @@ def test_a_checkpoint_of_another_course_is_no_base() -> None:
     """The job was taken back from 5 to 2 by hand: what was written between them belongs to the old course."""
     latest = metadata(7, 3, snapshot(7, [committable(7)], base=2))
     old_course = metadata(5, 1, snapshot(5))
-    assert isinstance(plan(latest, {"t@7": Fate.ABORTED}, [old_course]), Refused)
+    assert isinstance(plan(latest, {"t@7": Fate.ABORTED}, [old_course], {}), Refused)
     named = metadata(2, 1, snapshot(2))
-    assert plan(latest, {"t@7": Fate.ABORTED}, [named, old_course]) == Healed({SUBTASK: CheckpointId(2)}, ("t@7",))
+    assert plan(latest, {"t@7": Fate.ABORTED}, [named, old_course], {}) == Healed({SUBTASK: CheckpointId(2)}, ("t@7",))
 
 
 def test_a_loss_at_the_very_first_checkpoint_is_refused() -> None:
     latest = metadata(1, 1, snapshot(1, [committable(1)]))
-    found = plan(latest, {"t@1": Fate.ABORTED}, [])
+    found = plan(latest, {"t@1": Fate.ABORTED}, [], {})
     assert isinstance(found, Refused)
     assert "no checkpoint is kept" in found.why
 
@@ -136,7 +136,7 @@ def test_a_loss_at_the_very_first_checkpoint_is_refused() -> None:
 def test_a_subtask_that_read_other_partitions_before_is_refused() -> None:
     latest = metadata(4, 2, snapshot(4, [committable(4)], base=3, partitions=(0,)))
     before = metadata(3, 1, snapshot(3, partitions=(0, 1)))
-    found = plan(latest, {"t@4": Fate.ABORTED}, [before])
+    found = plan(latest, {"t@4": Fate.ABORTED}, [before], {})
     assert isinstance(found, Refused)
     assert "read other partitions" in found.why
 
@@ -155,3 +155,15 @@ def test_a_base_that_is_gone_is_named() -> None:
     latest = metadata(4, 2, snapshot(4, [committable(4)], base=3))
     with pytest.raises(CheckpointCorrupted, match=r"checkpoint 3 .* can't be read"):
         restored_from(latest, {SUBTASK: CheckpointId(3)}, [])
+
+
+def test_a_loss_whose_input_is_gone_is_refused_and_says_what_is_gone() -> None:
+    latest = metadata(4, 2, snapshot(4, [committable(4)], base=3))
+    before = metadata(3, 1, snapshot(3))
+    gone = {position: f"{position.partition} from {position.position}" for position in before.positions}
+    found = plan(latest, {"t@4": Fate.ABORTED}, [before], gone)
+    assert isinstance(found, Refused)
+    assert found.input_is_gone
+    assert all(what in found.why for what in gone.values())
+    elsewhere = dict.fromkeys(latest.positions, "it")
+    assert isinstance(plan(latest, {"t@4": Fate.ABORTED}, [before], elsewhere), Healed), "only what must be read counts"

@@ -81,14 +81,16 @@ def prospects(
     verdicts: Mapping[str, recovery.Verdict],
     settled: frozenset[str],
     earlier: Sequence[CheckpointMetadata],
+    gone: Mapping[PartitionPosition, str],
 ) -> tuple[TransactionProspect, ...]:
     """Return what recovery would do about each committable of the latest checkpoint, given a verdict for each.
 
-    `settled` names those whose loss was decided about before. `earlier` are the other checkpoints that are kept.
+    `settled` names those whose loss was decided about before. `earlier` are the other checkpoints that are kept;
+    `gone` are those of their positions that can't be read from any more, and why.
     """
     due = [item for item in latest.committables if item.name not in settled]
     fates = dict.fromkeys(settled, Fate.UNKNOWN) | _fates(due, verdicts)
-    decided = plan(latest, fates, earlier) if any(_is_lost(verdicts[item.name]) for item in due) else None
+    decided = plan(latest, fates, earlier, gone) if any(_is_lost(verdicts[item.name]) for item in due) else None
     found = [
         TransactionProspect(
             item.name, item.checkpoint_id, item.subtask, Prospect.SETTLED, "see `twopc checkpoints show`"

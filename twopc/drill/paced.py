@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,9 @@ class PacedSource(Source):
         self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
     ) -> list[Split]:
         return self.source.plan(context, restored, bounded)
+
+    def unreadable(self, context: JobContext, positions: Iterable[PartitionPosition]) -> dict[PartitionPosition, str]:
+        return self.source.unreadable(context, positions)
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         return PacedReader(self.source.open(context, splits), self.rate, Path(self.finish))

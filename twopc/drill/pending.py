@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from twopc.checkpoints import JobCheckpoints
 from twopc.drill.broker import Cluster
 from twopc.drill.judging import TRANSACTIONS, judge_transactions, prospects
@@ -10,14 +12,18 @@ from twopc.errors import CheckpointCorrupted
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.patience import patiently
 from twopc.kafka.resume import gather
+from twopc.kafka.standing import unreadable
 from twopc.protocol import recovery
 from twopc.protocol.facts import Committable
 
 PATIENCE_SECONDS = 30.0
 
 
-def judge_pending(found: JobCheckpoints, cluster: Cluster) -> Check:
-    """Judge the transactions of the latest checkpoint: whatever is restored, those are what recovery settles."""
+def judge_pending(found: JobCheckpoints, source: Cluster, cluster: Cluster) -> Check:
+    """Judge the transactions of the latest checkpoint: whatever is restored, those are what recovery settles.
+
+    `cluster` is the one that was written to.
+    """
     latest = found.completed[-1]
     if latest.metadata is None:
         return Check.not_judged(TRANSACTIONS, f"the latest checkpoint can't be read: {latest.damage}")
@@ -28,7 +34,13 @@ def judge_pending(found: JobCheckpoints, cluster: Cluster) -> Check:
     except CheckpointCorrupted as error:
         return Check(TRANSACTIONS, Verdict.BROKEN, "a pending transaction can't be told", (str(error),))
     earlier = [entry.metadata for entry in found.completed[:-1] if entry.metadata is not None]
-    return judge_transactions(prospects(latest.metadata, verdicts, settled, earlier))
+    positions = [position for each in earlier for position in each.positions] if _any_lost(verdicts) else []
+    gone = patiently(lambda: unreadable(source.control, positions), PATIENCE_SECONDS)
+    return judge_transactions(prospects(latest.metadata, verdicts, settled, earlier, gone))
+
+
+def _any_lost(verdicts: Mapping[str, recovery.Verdict]) -> bool:
+    return any(isinstance(verdict, recovery.Lost) for verdict in verdicts.values())
 
 
 def _verdict(cluster: Cluster, item: Committable, confirmed: bool) -> recovery.Verdict:

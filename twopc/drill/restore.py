@@ -133,7 +133,7 @@ class _Drill:
         self._figures["checkpoint age (RPO), s"] = self._timeline.began - metadata.triggered_ms / 1000
         topics = patiently(lambda: self._input.control.topics(self._source.topics), PATIENCE_SECONDS)
         self._note(judge_positions(metadata.positions, topics, self._input.ranges(topics)))
-        self._note(judge_pending(found, self._output))
+        self._note(judge_pending(found, self._input, self._output))
         if all(check.verdict is Verdict.HELD for check in self._checks[:2]):
             self._replay(found, metadata)
         return self._result()

@@ -48,7 +48,7 @@ def _settle_and_abort(
     try:
         started = client.start_attempt(job, settings, LATEST, failed.attempt, restart=True, restart_of=failed.attempt)
         context = JobContext(job, started.attempt, settings.parallelism, settings)
-        recover(client, definition.sink, context, started)
+        recover(client, definition.source, definition.sink, context, started)
         client.end_attempt(job, started.attempt, f"nothing is open; attempt {failed.attempt} failed: {failed.error}")
     except TwoPhaseCommitError as error:
         log.info("what attempt %d left open is left to the next start: %s", failed.attempt, error)

@@ -174,7 +174,7 @@ class Attempt:
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
         if topics:
             refuse_left_behind(started.restored, lambda partition: partition.topic in topics, topics, dropped)
-        recovered = recover(self._client, self._definition.sink, context, started)
+        recovered = recover(self._client, self._definition.source, self._definition.sink, context, started)
         _log_recovery(started, recovered)
         self._watch.recovered(context.attempt, recovered)
         splits = self._planner.plan(self._client, context, started, recovered.restored)

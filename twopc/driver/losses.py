@@ -8,14 +8,16 @@ crash anywhere before the decision is stored finds the same evidence again, and 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from twopc.errors import TransactionLost
-from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.healing import Fate, Healed, Refused, plan, restored_from
+from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, SubtaskSnapshot
+from twopc.protocol.healing import Fate, Healed, Refused, missing_input, plan, restored_from
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import JobContext, Outcome, Settled, TwoPhaseCommitSink
+from twopc.source import Source
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +33,46 @@ def fate(settled: Settled) -> Fate:
             return Fate.ABORTED if settled.certain else Fate.UNKNOWN
 
 
+def accepted(context: JobContext) -> frozenset[str]:
+    """The names that a person gave with --accept-loss."""
+    return frozenset(name.strip() for name in context.settings.accept_loss.split(","))
+
+
+def rewritten(
+    client: JobClient, source: Source, context: JobContext, started: StartedAttempt
+) -> CheckpointMetadata | None:
+    """Return what to restore by what was decided before; TransactionLost if input that it needs has gone since.
+
+    A person may accept that by name: then those subtasks go on from the latest checkpoint.
+    """
+    latest, restored = started.latest, started.restored
+    if latest is None or restored is None or restored.checkpoint_id != latest.checkpoint_id:
+        return restored
+    healed = [each for each in restored.snapshots if each not in latest.snapshots]
+    gone = source.unreadable(context, _positions(healed)) if healed else {}
+    missed = [each for each in healed if missing_input([each], gone)]
+    if not missed:
+        return restored
+    own = {each.subtask: each for each in latest.snapshots}
+    concerned = [own[each.subtask] for each in missed]
+    names = [item.name for each in concerned for item in each.committables if item.name in started.lost]
+    lost = f"Lost: {', '.join(names)}. {_input_of(concerned)}"
+    # Whoever is fenced has lost nothing, and accepts nothing.
+    client.confirm(context.job, context.attempt, latest.checkpoint_id, [])
+    if not accepted(context).issuperset(names):
+        why = f"it was to be written again, but {missing_input(missed, gone)}"
+        raise TransactionLost(_missing_output(latest, names, why, lost) + _ways_on(names, from_earlier=False))
+    message = f"accepted, by --accept-loss, instead of writing it again. {lost}"
+    client.settle_loss(context.job, context.attempt, latest.checkpoint_id, names, {}, message)
+    log.warning("the loss of output of checkpoint %d is %s", latest.checkpoint_id, message)
+    subtasks = {each.subtask for each in missed}
+    kept = tuple(own[each.subtask] if each.subtask in subtasks else each for each in restored.snapshots)
+    return replace(restored, snapshots=kept)
+
+
 def heal(
     client: JobClient,
+    source: Source,
     sink: TwoPhaseCommitSink[Any],
     context: JobContext,
     started: StartedAttempt,
@@ -41,12 +81,15 @@ def heal(
     """Decide from where lost output is written again, store it, and return what to restore; else TransactionLost."""
     latest = started.latest
     assert latest is not None, "something of it was settled"
-    planned = _planned(started, settled)
+    losers = {item.committable.subtask for item in settled if item.outcome is Outcome.LOST}
+    candidates = [each for metadata in started.earlier for each in metadata.snapshots if each.subtask in losers]
+    gone = source.unreadable(context, _positions(candidates))
+    planned = _planned(started, settled, gone)
     held = [item.committable for item in settled if item.outcome is Outcome.HELD]
     if isinstance(planned, Healed) and held:
         given_up = {item.committable.name: item for item in sink.give_up(context, held)}
         settled = [given_up.get(item.committable.name, item) for item in settled]
-        planned = _planned(started, settled)
+        planned = _planned(started, settled, gone)
         if any(item.outcome is Outcome.HELD for item in settled):
             planned = Refused("what is open behind it could not be aborted")
     if isinstance(planned, Refused):
@@ -78,33 +121,51 @@ def accept(
     log.warning("the loss of output of checkpoint %d is %s", latest.checkpoint_id, message)
 
 
-def _planned(started: StartedAttempt, settled: Sequence[Settled]) -> Healed | Refused:
+def _positions(snapshots: Iterable[SubtaskSnapshot]) -> list[PartitionPosition]:
+    return list(dict.fromkeys(position for each in snapshots for position in each.positions))
+
+
+def _planned(
+    started: StartedAttempt, settled: Sequence[Settled], gone: Mapping[PartitionPosition, str]
+) -> Healed | Refused:
     assert started.latest is not None
     fates = dict.fromkeys(started.lost, Fate.UNKNOWN) | {item.committable.name: fate(item) for item in settled}
-    return plan(started.latest, fates, started.earlier)
+    return plan(started.latest, fates, started.earlier, gone)
 
 
 def _what(latest: CheckpointMetadata, settled: Sequence[Settled]) -> str:
     """Name what is lost, and which input made it."""
     lost = [item for item in settled if item.outcome is Outcome.LOST]
     subtasks = {item.committable.subtask for item in lost}
-    reach = ", ".join(
-        f"{position.partition} up to offset {position.position}"
-        for snapshot in latest.snapshots
-        if snapshot.subtask in subtasks
-        for position in snapshot.positions
-    )
     evidence = "; ".join(f"{item.committable.name}: {item.evidence}" for item in lost)
-    return f"Lost: {evidence}. The input concerned: {reach or 'unknown'}, from the position of the checkpoint before"
+    return f"Lost: {evidence}. {_input_of([each for each in latest.snapshots if each.subtask in subtasks])}"
+
+
+def _input_of(snapshots: Sequence[SubtaskSnapshot]) -> str:
+    reach = ", ".join(f"{each.partition} up to offset {each.position}" for each in _positions(snapshots))
+    return f"The input concerned: {reach or 'unknown'}, from the position of the checkpoint before"
 
 
 def _refusal(latest: CheckpointMetadata, settled: Sequence[Settled], refused: Refused) -> str:
-    lost = [item for item in settled if item.outcome is Outcome.LOST]
-    names = ",".join(item.committable.name for item in lost)
+    names = [item.committable.name for item in settled if item.outcome is Outcome.LOST]
+    why = f"can't be written again by itself: {refused.why}"
+    lost = f"{_what(latest, settled)}. No transactional id was initialised"
+    return _missing_output(latest, names, why, lost) + _ways_on(names, from_earlier=not refused.input_is_gone)
+
+
+def _missing_output(latest: CheckpointMetadata, names: Sequence[str], why: str, lost: str) -> str:
     return (
-        f"{len(lost)} pre-committed transaction(s) of completed checkpoint {latest.checkpoint_id} can't be committed "
-        f"any more, so the output of their input is missing, and can't be written again by itself: {refused.why}. "
-        f"{_what(latest, settled)}. No transactional id was initialised. To go on without that output: "
-        f"--accept-loss {names}. To write it again from an earlier checkpoint: --from ID (what was written since then, "
-        "by any subtask, comes twice)."
+        f"{len(names)} pre-committed transaction(s) of completed checkpoint {latest.checkpoint_id} can't be committed "
+        f"any more, so the output of their input is missing, and {why}. {lost}. "
+    )
+
+
+def _ways_on(names: Sequence[str], *, from_earlier: bool) -> str:
+    """What a person may do; an earlier checkpoint is no way on where the input after it is gone."""
+    accept = f"To go on without that output, from this checkpoint with all state: --accept-loss {','.join(names)}. "
+    if not from_earlier:
+        return accept.rstrip()
+    return (
+        f"{accept}To write it again from an earlier checkpoint: --from ID (what was written since then, by any "
+        "subtask, comes twice)."
     )

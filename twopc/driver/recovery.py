@@ -20,7 +20,7 @@ from typing import Any
 
 from twopc.crashpoints import CrashPoint, reached
 from twopc.driver.going_back import consequence
-from twopc.driver.losses import accept, heal
+from twopc.driver.losses import accept, accepted, heal, rewritten
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.protocol.planned_starts import StartsPlanned
@@ -41,7 +41,7 @@ class Recovered:
 
 
 def recover(
-    client: JobClient, sink: TwoPhaseCommitSink[Any], context: JobContext, started: StartedAttempt
+    client: JobClient, source: Source, sink: TwoPhaseCommitSink[Any], context: JobContext, started: StartedAttempt
 ) -> Recovered:
     """Settle, confirm, decide about losses, abort what lingers; raise TransactionLost if output is gone for good."""
     settled: list[Settled] = []
@@ -56,10 +56,11 @@ def recover(
         reached(CrashPoint.DRIVER_AFTER_SETTLE, checkpoint=latest.checkpoint_id)
         _confirm(client, context, started, latest, settled)
         reached(CrashPoint.DRIVER_AFTER_CONFIRM, checkpoint=latest.checkpoint_id)
+        restored = rewritten(client, source, context, started)
         if any(item.outcome is Outcome.LOST for item in settled):
             # A newer attempt settles for itself, and destroys this evidence then: whoever is fenced has lost nothing.
             client.confirm(context.job, context.attempt, latest.checkpoint_id, [])
-            restored = _decide(client, sink, context, started, settled)
+            restored = _decide(client, source, sink, context, replace(started, restored=restored), settled)
     lingering = sink.abort_lingering(context)
     reached(CrashPoint.DRIVER_AFTER_ABORT_LINGERING, checkpoint=0 if latest is None else latest.checkpoint_id)
     return Recovered(tuple(settled), tuple(lingering), restored)
@@ -80,6 +81,7 @@ def _confirm(
 
 def _decide(
     client: JobClient,
+    source: Source,
     sink: TwoPhaseCommitSink[Any],
     context: JobContext,
     started: StartedAttempt,
@@ -92,10 +94,10 @@ def _decide(
         log.warning("output of checkpoint %d is lost; another was named to be restored", latest.checkpoint_id)
         return restored
     lost = {item.committable.name for item in settled if item.outcome is Outcome.LOST}
-    if lost <= {name.strip() for name in context.settings.accept_loss.split(",")}:
+    if lost <= accepted(context):
         accept(client, sink, context, latest, settled)
         return restored
-    return heal(client, sink, context, started, settled)
+    return heal(client, source, sink, context, started, settled)
 
 
 class Planner:

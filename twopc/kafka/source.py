@@ -15,6 +15,7 @@ from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.patience import patiently
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics
 from twopc.kafka.reader import KafkaReader, check_config
+from twopc.kafka.standing import unreadable
 from twopc.kafka.start import GroupOffsets, StartupMode, checked_mode, resolve
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.facts import PartitionPosition
@@ -85,6 +86,12 @@ class KafkaSource(Source):
         with ControlClient(servers, self.properties) as client:
             # A broker that has just come back knows the coordinator of a group, or a leader, a little later.
             return patiently(lambda: self._splits(client, self.group(context), restored, bounded), PLAN_BUDGET_SECONDS)
+
+    def unreadable(self, context: JobContext, positions: Iterable[PartitionPosition]) -> dict[PartitionPosition, str]:
+        servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
+        read = [held for held in positions if held.partition.topic in self.topics]
+        with ControlClient(servers, self.properties) as client:
+            return patiently(lambda: unreadable(client, read), PLAN_BUDGET_SECONDS)
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         leave_to_driver()

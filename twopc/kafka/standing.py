@@ -49,6 +49,19 @@ def ask_standings(
         return standings(client, positions)
 
 
+def unreadable(client: Offsets, positions: Sequence[PartitionPosition]) -> dict[PartitionPosition, str]:
+    """Return those that can't be read from any more, each with what is gone, in words."""
+    told = zip(positions, standings(client, positions), strict=True)
+    return {held: _gone(held, standing) for held, standing in told if standing.verdict is not Verdict.READABLE}
+
+
+def _gone(held: PartitionPosition, standing: Standing) -> str:
+    said = f"{held.partition} from offset {held.position} on ({standing.verdict})"
+    if standing.verdict is Verdict.DELETED:
+        return f"{said[:-1]}: the first record is at {standing.first} now)"
+    return f"{said[:-1]}: it ends at {standing.end} now)" if standing.verdict is Verdict.BEYOND else said
+
+
 def standings(client: Offsets, positions: Sequence[PartitionPosition]) -> tuple[Standing, ...]:
     """Compare each position with what there is."""
     topics = client.topics(sorted({held.partition.topic for held in positions}))

@@ -44,12 +44,28 @@ class CompletedCheckpoint:
 
     @property
     def bases(self) -> dict[SubtaskIndex, CheckpointId]:
-        """The subtasks that are restored from an earlier checkpoint whenever this one is restored."""
-        return {subtask: base for loss in self.losses for subtask, base in loss.bases}
+        """The subtasks that are restored from an earlier checkpoint whenever this one is restored.
+
+        Not those that a later decision accepts the loss of: their input may have gone before it was read again.
+        """
+        bases: dict[SubtaskIndex, CheckpointId] = {}
+        for loss in self.losses:
+            for subtask in [each for each in bases if not self.record.names_of(each).isdisjoint(loss.names)]:
+                del bases[subtask]
+            bases |= dict(loss.bases)
+        return bases
+
+    def may_settle(self, loss: LossSettled) -> bool:
+        """Whether this is about what nothing is decided about, or accepts the loss of all that some were to rewrite."""
+        names = frozenset(loss.names)
+        if names <= self.outstanding:
+            return True
+        rewriting = [self.record.names_of(subtask) & self.lost for subtask in self.bases]
+        concerned = frozenset(name for each in rewriting if each & names for name in each)
+        return not loss.bases and names == concerned
 
     def outstanding_of(self, subtask: SubtaskIndex) -> frozenset[str]:
-        names = self.record.committables[subtask] if subtask < len(self.record.committables) else ()
-        return self.outstanding.intersection(names)
+        return self.outstanding & self.record.names_of(subtask)
 
     def confirm(self, names: AbstractSet[str], fact: CommittablesConfirmed) -> CompletedCheckpoint:
         """Enter what this fact says, its names as a set."""

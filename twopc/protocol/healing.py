@@ -10,17 +10,18 @@ Invariants, each of which makes the answer Refused:
 - after the first lost transaction of a subtask none is committed: it would be written twice;
 - m is completed and kept, everything that i wrote up to m is committed, and i wrote nothing between m and the first
   lost transaction;
-- i read the same partitions at m as at n: else state and positions would belong to several subtasks.
+- i read the same partitions at m as at n: else state and positions would belong to several subtasks;
+- the input of i from its positions at m on is still there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import CheckpointMetadata, Committable, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
 
 
@@ -43,22 +44,29 @@ class Healed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """It can't be made good exactly; `why` is for people."""
+    """It can't be made good exactly; `why` is for people. Where the `input_is_gone`, no earlier checkpoint helps."""
 
     why: str
+    input_is_gone: bool = False
 
 
 def plan(
-    latest: CheckpointMetadata, fates: Mapping[str, Fate], earlier: Sequence[CheckpointMetadata]
+    latest: CheckpointMetadata,
+    fates: Mapping[str, Fate],
+    earlier: Sequence[CheckpointMetadata],
+    gone: Mapping[PartitionPosition, str],
 ) -> Healed | Refused:
-    """Decide about all that is not committed in `latest`, given the earlier completed checkpoints that are kept."""
+    """Decide about all that is not committed in `latest`, given the earlier completed checkpoints that are kept.
+
+    `gone` are those of their positions that can't be read from any more, and why, for people.
+    """
     bases: dict[SubtaskIndex, CheckpointId] = {}
     names: list[str] = []
     for snapshot in latest.snapshots:
         lost = [item for item in snapshot.committables if fates[item.name] is not Fate.COMMITTED]
         if not lost:
             continue
-        found = _base(latest, snapshot, fates, earlier)
+        found = _base(latest, snapshot, fates, earlier, gone)
         if isinstance(found, Refused):
             return found
         bases[snapshot.subtask] = found
@@ -71,6 +79,7 @@ def _base(
     snapshot: SubtaskSnapshot,
     fates: Mapping[str, Fate],
     earlier: Sequence[CheckpointMetadata],
+    gone: Mapping[PartitionPosition, str],
 ) -> CheckpointId | Refused:
     ordered = sorted(snapshot.committables, key=lambda item: item.checkpoint_id)
     first = next(index for index, item in enumerate(ordered) if fates[item.name] is not Fate.COMMITTED)
@@ -93,7 +102,8 @@ def _base(
                 f"subtask {snapshot.subtask} read other partitions at checkpoint {candidate.checkpoint_id}, the last "
                 f"one before {ordered[first].name}"
             )
-        return candidate.checkpoint_id
+        missing = missing_input([own], gone)
+        return Refused(missing, input_is_gone=True) if missing else candidate.checkpoint_id
     return Refused(
         f"no checkpoint is kept at which the output of subtask {snapshot.subtask} before "
         f"{ordered[first].name} was complete"
@@ -134,6 +144,12 @@ def restored_from(
         return own
 
     return replace(latest, snapshots=tuple(chosen(snapshot) for snapshot in latest.snapshots))
+
+
+def missing_input(snapshots: Iterable[SubtaskSnapshot], gone: Mapping[PartitionPosition, str]) -> str:
+    """Name the input that these can't be replayed from any more; empty where they can."""
+    why = [gone[position] for snapshot in snapshots for position in snapshot.positions if position in gone]
+    return f"the input that it was made from is gone: {'; '.join(why)}" if why else ""
 
 
 def _own(metadata: CheckpointMetadata, subtask: SubtaskIndex) -> SubtaskSnapshot | None:

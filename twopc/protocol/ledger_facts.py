@@ -63,6 +63,10 @@ class CheckpointCompleted:
     acknowledged_ms: int = 0
     size_bytes: int = 0
 
+    def names_of(self, subtask: SubtaskIndex) -> frozenset[str]:
+        """Names of the committables of one subtask."""
+        return frozenset(self.committables[subtask] if subtask < len(self.committables) else ())
+
     def to_json(self) -> dict[str, Any]:
         return {
             "checkpoint_id": self.checkpoint_id,
@@ -129,7 +133,8 @@ class LossSettled:
     """What was decided about output of a completed checkpoint that is lost. Durable before the evidence is destroyed.
 
     The subtasks in `bases` are restored from those earlier checkpoints, whenever this one is restored, and write it
-    again. Without any, a person has accepted the loss. `message` is the audit: what is lost, and why.
+    again. Without any, a person has accepted the loss: also of what an earlier fact had them write again. `message` is
+    the audit: what is lost, and why.
     """
 
     KIND: ClassVar[str] = "loss-settled"

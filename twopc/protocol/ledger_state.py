@@ -153,7 +153,7 @@ class LedgerState:
         found = self.find(fact.checkpoint_id)
         _require(fact.attempt == self.current, f"a loss is settled by attempt {fact.attempt}")
         _require(
-            found is not None and found.outstanding.issuperset(fact.names),
+            found is not None and found.may_settle(fact),
             f"a loss of checkpoint {fact.checkpoint_id} is settled, while nothing of it is outstanding",
         )
 

@@ -119,9 +119,9 @@ def _abort_at_close(abort_open: Any, subtask: Any) -> None:
     abort_open(subtask)
 
 
-def _sweep_first(client: Any, sink: Any, context: Any, started: Any) -> Any:
+def _sweep_first(client: Any, source: Any, sink: Any, context: Any, started: Any) -> Any:
     sink.abort_lingering(context)
-    return twopc.driver.recovery.recover(client, sink, context, started)
+    return twopc.driver.recovery.recover(client, source, sink, context, started)
 
 
 def _free_at_pre_commit(pre_committed: Any, pool: Any, slot: Any, checkpoint: CheckpointId) -> None:
@@ -284,13 +284,13 @@ def _healed_from_the_latest() -> Iterator[None]:
 def _healed_blindly() -> Iterator[None]:
     """Commit what is open behind a lost one, and write all of it again."""
 
-    def plan_all(latest: Any, fates: Any, earlier: Any) -> Any:
+    def plan_all(latest: Any, fates: Any, earlier: Any, gone: Any) -> Any:
         losers, blind = set(), {}
         for item in latest.committables:
             if fates[item.name] is not Fate.COMMITTED:
                 losers.add(item.subtask)
             blind[item.name] = Fate.ABORTED if item.subtask in losers else Fate.COMMITTED
-        return plan(latest, blind, earlier)
+        return plan(latest, blind, earlier, gone)
 
     def settle_each(client: Any, items: Any, confirmed: Any, seconds: float) -> Any:
         return [settle(client, item, confirmed=item.name in confirmed, budget_seconds=seconds) for item in items]
@@ -385,7 +385,7 @@ MUTANTS = (
     ),
     Mutant(
         "losses are passed over",
-        instead(twopc.driver.recovery, "heal", lambda client, sink, context, started, settled: started.restored),
+        instead(twopc.driver.recovery, "heal", lambda *given: given[4].restored),
         timeouts=True,
     ),
     Mutant(

@@ -7,13 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import twopc.driver.recovery
 import twopc.kafka.resume
 import twopc.protocol.recovery
 import twopc.testing.simulation.kafka_clients
-from tests.testing.simulation.mutants import Mutant, instead
+from tests.testing.simulation.mutants import EXPIRING, Mutant, instead
 from twopc.kafka.identity import Identity
 from twopc.protocol.recovery import Witness
 from twopc.sink import Outcome, Settled
+from twopc.testing.simulation.source import SimSource
 from twopc.testing.simulation.transaction_tables import BUMPING_END_TXN
 
 ANSWERED = {"broker_refuses": 0.0, "broker_reply_lost": 0.0, "broker_away_every_ms": 0, "prepare_ms": 0}
@@ -31,6 +33,8 @@ def _resumed_blindly() -> Iterator[None]:
     with patch.object(twopc.kafka.resume, "_turn", turn), patch.object(clients, "END_TXN_VERSION", BUMPING_END_TXN):
         yield
 
+
+DELETING = {**EXPIRING, "input_deleted_every_ms": 200}
 
 MUTANTS_OF_BROKER = (
     Mutant("resumed by the other version of EndTxn whose error code decides", _resumed_blindly, ANSWERED),
@@ -50,6 +54,20 @@ MUTANTS_OF_BROKER = (
         instead(Identity, "check", lambda identity, checkpoint_id: None),
         {"input_recreated_every_ms": 500, "fault_phase_ms": 5_000},
         1_000,
+        timeouts=True,
+    ),
+    Mutant(
+        "a loss is healed though its input is gone",
+        instead(SimSource, "unreadable", lambda source, context, positions: {}),
+        DELETING,
+        1_000,
+        timeouts=True,
+    ),
+    Mutant(
+        "what was decided to be written again is not asked for again",
+        instead(twopc.driver.recovery, "rewritten", lambda client, source, context, started: started.restored),
+        DELETING,
+        3_000,
         timeouts=True,
     ),
 )

@@ -110,7 +110,7 @@ def test_the_seeds_have_savepoints_taken_and_jobs_drained() -> None:
     assert [each for each in wanted if not coverage[each]] == []
 
 
-@pytest.mark.parametrize("what", ["forgot ids", "topic recreated", "input recreated"])
+@pytest.mark.parametrize("what", ["forgot ids", "topic recreated", "input recreated", "input deleted"])
 def test_the_broker_forgets_where_something_may_be_lost(what: str) -> None:
     assert played(LOSSES).coverage[f"broker {what}"] > 0
 

@@ -47,6 +47,7 @@ class SimBroker:
         self.recreated = 0
         self.input_recreated = 0
         self.input_is_read = False
+        self.input_begins_at = [0] * partitions
         self.forgotten: set[str] = set()
         self._model = BrokerModel(
             partitions,

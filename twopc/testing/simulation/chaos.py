@@ -32,6 +32,7 @@ class Chaos:
             ("wall clock jumps", faults.clock_jumps_every_ms, self._wall_clock_jumps),
             ("ask", faults.asked_every_ms, self._run.people.act),
             ("bit rot", faults.bit_rot_every_ms, self._rot),
+            ("input deleted", faults.input_deleted_every_ms, self._delete_input),
         ):
             for at, strike in planned(kind, every_ms, faults.fault_phase_ms):
                 self._world.after(at, partial(self._strike, do, strike))
@@ -83,3 +84,12 @@ class Chaos:
 
     def _rot(self, strike: int) -> None:
         self._run.folder.rot(strike)
+
+    def _delete_input(self, strike: int) -> None:
+        """Retention takes what the newest checkpoint has read: nobody but a heal still needs it."""
+        begins_at = self._run.broker.input_begins_at
+        for partition, position in self._run.folder.lasting_positions().items():
+            if position > begins_at[partition]:
+                begins_at[partition] = position
+                self._world.coverage["broker input deleted"] += 1
+                self._world.note("broker", "INPUT DELETED", f"{partition} before {position}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from typing import Any
 
+import orjson
+
 from coordinator.storage import FolderStorage
 from twopc.crashpoints import CrashPoint, reached
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
@@ -17,6 +19,12 @@ from twopc.testing.simulation.world import World
 
 _IN_LEDGER = f"{LEDGER}/"
 _BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDINATOR_METADATA_UNNAMED)
+
+
+def positions_of(metadata: bytes) -> dict[int, int]:
+    """Return the positions that the metadata of a checkpoint hold, by partition."""
+    snapshots = orjson.loads(metadata)["body"]["snapshots"]
+    return {number: position for each in snapshots for _, number, _, position in each["positions"]}
 
 
 class CheckpointFolder(FolderStorage):
@@ -190,6 +198,13 @@ class CheckpointFolder(FolderStorage):
     def newest(self) -> CheckpointId:
         """The newest checkpoint that was ever completed."""
         return max(self._outstanding)
+
+    def lasting_positions(self) -> dict[int, int]:
+        """Where each partition of the input stands in the newest checkpoint, once that is there to stay."""
+        newest = max(self._outstanding, default=NO_CHECKPOINT)
+        if newest in (NO_CHECKPOINT, self._doubtful, self._stored_last) or self.rotten:
+            return {}
+        return positions_of(self.read(metadata_path(newest)))
 
     def missing(self) -> tuple[CheckpointId, ...]:
         """Completed checkpoints that may be needed, and are gone.

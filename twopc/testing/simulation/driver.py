@@ -79,6 +79,7 @@ class SimDriver:
         self._client = client
         self._job_client: Any = client
         self._sink = sink
+        self._source = source
         self._planner = Planner(source, bounded=True)
         self._checkpoints = settings_of(world.faults)
         self._spawn = spawn
@@ -89,6 +90,7 @@ class SimDriver:
         self._context: JobContext | None = None
         self._restarts = False
         self._restored = 0
+        self._deleted = 0
         self._sweep_at = 0
         self.finished_ms = 0
         self._supervise_at: int | None = None
@@ -102,6 +104,7 @@ class SimDriver:
         settings = _settings(parallelism, checkpoints.interval_ms, checkpoints.timeout_ms, inline_bytes)
         restart_of, self._context = self.attempt, None
         self.recovering = True
+        self._deleted = self._world.coverage["broker input deleted"]
         if self._recoveries_died() >= 2:
             reached(CrashPoint.RECOVERY_AGAIN)
         try:
@@ -111,7 +114,7 @@ class SimDriver:
             context = self._context = JobContext(JOB, started.attempt, parallelism, settings)
             self._sweep_at = 0
             self._restored = 0 if started.restored is None else started.restored.checkpoint_id
-            found = recover(self._job_client, self._sink, context, started)
+            found = recover(self._job_client, self._source, self._sink, context, started)
             for item in found.settled:
                 self._world.note(self.process.name, item.committable.name, item.outcome.value, item.evidence)
             if found.restored is not started.restored:
@@ -228,6 +231,9 @@ class SimDriver:
             self.lost = str(error)
             self._world.over = True
             return
+        if self._world.coverage["broker input deleted"] > self._deleted:
+            # It went between the question and the plan: true, and the next start asks again.
+            error = Unavailable(str(error))
         if isinstance(error, ProtocolViolation | CheckpointCorrupted | ConfigurationError):
             self._world.violated(f"the driver met {type(error).__name__}", error)
             return

@@ -101,6 +101,7 @@ class Faults:
     inline_bytes: int
     input_recreated_every_ms: int
     stored_elsewhere: float
+    input_deleted_every_ms: int
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -176,6 +177,7 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         inline_bytes=pick((0, 0, 0, INLINE_BYTES_MAX)),
         input_recreated_every_ms=every(500, 1_500) if timeouts and chance() < 0.2 else 0,
         stored_elsewhere=rate(0.05, 0.3) if chance() < 0.3 else 0.0,
+        input_deleted_every_ms=every(200, 500) if timeouts and chance() < 0.3 else 0,
     )
     brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
     return replace(faults, **brought_about) if brought_about else faults

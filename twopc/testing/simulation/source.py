@@ -6,7 +6,7 @@ Where the topic is made again, it holds as many records at the same offsets, of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,6 +27,7 @@ GROUP = "group"
 STATE = "count"
 FIRST_ID = "input-id-0"
 KEYS = 3
+DELETED = "deleted by retention"
 ARRIVE_MS = (40, 400)
 """How long until the next records are there: so that the input lasts for several checkpoints."""
 
@@ -158,8 +159,15 @@ class SimSource(Source):
             partition = TopicPartition(INPUT, number)
             latest = Position(min(size, 1) if self._broker.input_is_read else 0)
             start = restored[partition].position if partition in restored else latest
+            if start < self._broker.input_begins_at[number]:
+                raise ConfigurationError(f"{partition} should be read from {start}: {DELETED}")
             splits.append(Split(partition, now, start, Position(size)))
         return splits
+
+    def unreadable(self, context: JobContext, positions: Iterable[PartitionPosition]) -> dict[PartitionPosition, str]:
+        begins_at = self._broker.input_begins_at
+        gone = [held for held in positions if held.position < begins_at[held.partition.partition]]
+        return {held: f"{held.partition}: {DELETED}" for held in gone}
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SimReader:
         self._broker.input_is_read = True

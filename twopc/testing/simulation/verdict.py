@@ -13,6 +13,7 @@ from twopc.kafka.naming import parse_transactional_id
 from twopc.protocol.layout import MANIFEST, metadata_path
 from twopc.state.layout import parse_keyed_key
 from twopc.testing.simulation.coordinator import JOB
+from twopc.testing.simulation.disk import positions_of
 from twopc.testing.simulation.source import KEYS, expected_output
 from twopc.testing.simulation.world import EPOCH_MS
 
@@ -87,7 +88,7 @@ def _judge_last_checkpoint(run: Simulation) -> None:
     number = run.folder.newest
     path = metadata_path(number)
     snapshots = orjson.loads(run.folder.read(path))["body"]["snapshots"]
-    positions = {number: position for each in snapshots for _, number, _, position in each["positions"]}
+    positions = positions_of(run.folder.read(path))
     sizes = dict(enumerate(run.source.sizes))
     if positions != sizes:
         run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
