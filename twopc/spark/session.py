@@ -24,7 +24,7 @@ from twopc.driver.host import StoppedEarly
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.java import find_java
 from twopc.spark.jvm import JvmStart
-from twopc.spark.master import is_local, master_of
+from twopc.spark.master import SUBMITTED, is_local, master_of
 from twopc.spark.reason import reason_of
 
 log = logging.getLogger(__name__)
@@ -211,7 +211,9 @@ def _session(master: str, jvm: JvmStart) -> SparkSession:
         known = SparkConf()
         wanted = UNLESS_SET | (LOCAL_UNLESS_SET if is_local(master) else {})
         settings = ALWAYS | {name: value for name, value in wanted.items() if not known.contains(name)}
-        builder = SparkSession.builder.appName("twopc").master(master)
+        builder = SparkSession.builder.master(master)
+        if SUBMITTED not in os.environ:
+            builder = builder.appName("twopc")
         for name, value in settings.items():
             builder = builder.config(name, value)
         return builder.getOrCreate()
