@@ -42,7 +42,7 @@ def run_subtask(definition: JobDefinition, spec: SubtaskSpec) -> None:
         link = _link(spec)
         closing.callback(link.close)
         try:
-            subtask = _assemble(definition, spec, link, closing)
+            subtask = _assemble(definition.with_access(spec.settings.kafka_properties), spec, link, closing)
             closing.enter_context(collected_seldom())
             subtask.run()
         except (Fenced, *TERMINATION):

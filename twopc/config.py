@@ -50,6 +50,8 @@ class RunSettings:
     """How to run a job. Durations are milliseconds.
 
     bootstrap_servers: host:port, comma-separated, of the Kafka brokers; a source or sink may name its own.
+    kafka_config: a file of lines NAME=VALUE that say how to get at the brokers, in the names of librdkafka; the driver
+        reads it. kafka_properties: the same as values. Job, source and sink may set their own, which go before.
     checkpoint_dir: the folder that holds the checkpoints of all jobs, each under its name.
     parallelism: the number of subtasks.
     checkpoint_interval_ms, checkpoint_timeout_ms, checkpoint_min_pause_ms: as in Flink's execution.checkpointing.*.
@@ -84,6 +86,8 @@ class RunSettings:
     """
 
     bootstrap_servers: str = ""
+    kafka_config: str = ""
+    kafka_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     checkpoint_dir: str = "checkpoints"
     parallelism: int = 1
     checkpoint_interval_ms: int = 1_000
@@ -185,7 +189,7 @@ class RunSettings:
 
 _OTHER_NAMES = {"from": "restore_from"}
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_EXPECTED = {"int": "a whole number", "bool": "true or false", "str": "text"}
+_EXPECTED = {"int": "a whole number", "bool": "true or false", "str": "text", "Mapping[str, str]": "values by name"}
 
 
 def _listed(names: str) -> frozenset[str]:
@@ -235,11 +239,13 @@ def _value(called: str, value: Any, kind: str) -> Any:
     try:
         if wanted == "duration":
             return duration_ms(value)
-        if isinstance(value, str) and wanted != "str":
+        if isinstance(value, str) and wanted in ("int", "bool"):
             return int(value) if wanted == "int" else _SWITCH[value.strip().lower()]
     except (ValueError, KeyError) as error:
         reason = error if wanted == "duration" else f"{value!r} is not {_EXPECTED[wanted]}"
         raise ConfigurationError(f"{called}: {reason}") from error
+    if wanted.startswith("Mapping") and isinstance(value, Mapping):
+        return dict(value)
     if type(value).__name__ != wanted:
         raise ConfigurationError(f"{called}: {value!r} is not {_EXPECTED[wanted]}")
     return value

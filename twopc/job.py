@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -82,6 +82,11 @@ class JobDefinition:
         """How each state by key is encoded, by name."""
         return {step.name: step.state for step in self.steps if isinstance(step, StatefulMap)}
 
+    def with_access(self, properties: Mapping[str, Any]) -> JobDefinition:
+        """Return the job with Kafka properties that its source and sink have where they set none of their own."""
+        source, sink = self.source.with_access(properties), self.sink.with_access(properties)
+        return JobDefinition(self.name, source, self.steps, sink)
+
     def describe(self) -> str:
         """Return the job as text, a line for each of its parts."""
         parts = [_described(self.source.describe()), *map(str, self.steps), _described(self.sink.describe())]
@@ -92,11 +97,13 @@ class Job:
     """A named job: `job.source(...)`, operators, `.sink(...)`; then `twopc run` or `job.run(...)`.
 
     The name is the job's identity: checkpoints are found again by it, and it is the consumer group and the prefix of
-    the transactional ids unless source and sink are told otherwise.
+    the transactional ids unless source and sink are told otherwise. `properties` say how source and sink get at their
+    brokers (security.protocol, sasl.username, ssl.ca.location, ... of librdkafka), where these say nothing.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, properties: Mapping[str, Any] | None = None) -> None:
         self.name = checked_name("job name", name)
+        self._properties = dict(properties or {})
         self._source: Source | None = None
         self._end: tuple[tuple[Step, ...], TwoPhaseCommitSink[Any]] | None = None
 
@@ -126,7 +133,7 @@ class Job:
         if self._end is None:
             raise ConfigurationError(f"job {self.name!r} has no sink: end the chain with .sink(KafkaSink('topic'))")
         steps, sink = self._end
-        return JobDefinition(self.name, self._source, steps, sink)
+        return JobDefinition(self.name, self._source, steps, sink).with_access(self._properties)
 
     def describe(self) -> str:
         return self.definition().describe()

@@ -173,6 +173,10 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
         """
         return []
 
+    def with_access(self, properties: Mapping[str, Any]) -> TwoPhaseCommitSink[Txn]:
+        """Return this sink with Kafka properties that the whole job has, where it sets none of its own."""
+        return self
+
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         """On the driver, while a run lasts: say once when the output can't be reached, and once when it can again."""
         return nullcontext()

@@ -122,6 +122,10 @@ class Source(ABC):
         """On the driver: which Kafka cluster keeps the offsets of `group`, by an id; None where no cluster does."""
         return None
 
+    def with_access(self, properties: Mapping[str, Any]) -> Source:
+        """Return this source with Kafka properties that the whole job has, where it sets none of its own."""
+        return self
+
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         """On the driver, while a run lasts: say once when the input can't be reached, and once when it can again."""
         return nullcontext()

@@ -18,7 +18,6 @@ OTHERS = frozenset(
         "TWOPC_CRASH_POINT",
         "TWOPC_CRASH_POINTS_REACHED",
         "TWOPC_DEBUG",
-        "TWOPC_KAFKA_CONFIG",
         "TWOPC_PORTS",
         "TWOPC_STATE_DIR",
     }

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from twopc.cli.kafka_config import read_kafka_config
 from twopc.errors import ConfigurationError
+from twopc.kafka.config_file import read_kafka_config
 
 
 def written(folder: Path, text: str) -> Path:
@@ -63,3 +63,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigurationError, match=r"binary can't be read: it is not text"):
         read_kafka_config(tmp_path / "binary")
+
+
+def test_a_certificate_in_a_line_gets_its_lines_back(tmp_path: Path) -> None:
+    assert read_kafka_config(written(tmp_path, "ssl.ca.pem=BEGIN\\nABC\\nEND\\n")) == {
+        "ssl.ca.pem": "BEGIN\nABC\nEND\n"
+    }

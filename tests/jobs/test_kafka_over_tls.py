@@ -27,6 +27,13 @@ job = Job("sealed")
 job.source(KafkaSource("in", properties=access)).map(bytes.upper).sink(KafkaSink("out", properties=access))
 """
 
+BARE = """
+from twopc import Job, KafkaSink, KafkaSource
+
+job = Job("bare")
+job.source(KafkaSource("in")).map(bytes.upper).sink(KafkaSink("bare-out"))
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
@@ -58,7 +65,7 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sealed]:
     job.write_text(JOB.format(access=access))
     tls = TlsPort(free_port(), identity, authority.file)
     with LocalBroker(folder / "kafka", tls=tls, light=True) as running:
-        for topic in ("in", "out"):
+        for topic in ("in", "out", "bare-out"):
             create_topic(running.bootstrap_servers, topic, 2)
         yield Sealed(f"127.0.0.1:{tls.port}", config, job, folder)
 
@@ -76,3 +83,41 @@ def test_load_job_verdict_and_drill_get_at_brokers_that_want_tls(
     ):
         done = sealed.twopc(*step)
         assert done.exit_code == 0, f"{step[0]}: {done.output}"
+
+
+def test_a_job_that_knows_nothing_of_tls_is_let_in_by_the_settings_of_its_run(
+    sealed: Sealed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("twopc.loading._folders", set())
+    job, pem = tmp_path / "bare_job.py", tmp_path / "pem.properties"
+    job.write_text(BARE)
+    pem.write_text(_in_lines(sealed.config.read_text()))
+    checkpoints = ("--checkpoint-dir", str(tmp_path / "chk"))
+    for step in (
+        ("produce", "--topic", "in", "--records", "100", "--keys", "10", "--kafka-config", str(pem)),
+        ("run", str(job), "--host", "process", "--until-end", *checkpoints, "--kafka-config", str(pem)),
+        ("verify", "--map", str(job), "--kafka-config", str(pem)),
+        *(
+            ("drill", str(job), "--host", "process", "--scratch-dir", str(tmp_path), *more, "--kafka-config", str(pem))
+            for more in (checkpoints, ("--faults", "1", "--records", "1000"))
+        ),
+    ):
+        done = sealed.twopc(*step)
+        assert done.exit_code == 0, f"{step[0]}: {done.output}"
+    kept = b"".join(file.read_bytes() for file in (tmp_path / "chk").rglob("*") if file.is_file())
+    assert b"PRIVATE KEY" not in kept
+
+
+def _in_lines(properties: str) -> str:
+    """Return the same settings with the PEM that they name in them, in place of files."""
+    lines = dict(line.split("=", 1) for line in properties.splitlines())
+    return "".join(
+        f"{name.replace('.location', '.pem')}={_escaped(Path(value).read_text())}\n"
+        if name.endswith(".location")
+        else f"{name}={value}\n"
+        for name, value in lines.items()
+    )
+
+
+def _escaped(pem: str) -> str:
+    return pem.replace("\n", "\\n")

@@ -29,7 +29,8 @@ from twopc.testing.topics import create_topic, produce
 pytestmark = pytest.mark.broker
 
 PASSWORD, KEY_PASSWORD, TOKEN = "canary-password-7f3a", "canary-key-password-91bc", "canary-token-55de"
-CANARIES = (PASSWORD, KEY_PASSWORD, TOKEN)
+RUN_SECRET = "canary-client-secret-2e8d"
+CANARIES = (PASSWORD, KEY_PASSWORD, TOKEN, RUN_SECRET)
 
 JOB = """
 import os
@@ -43,8 +44,8 @@ def work(value):
     return value.upper()
 
 name = os.environ["JOB_NAME"]
-job = Job(name)
-job.source(KafkaSource(name + "-in", properties=secret)).map(work).sink(KafkaSink(name + "-out", properties=secret))
+job = Job(name, properties=secret)
+job.source(KafkaSource(name + "-in")).map(work).sink(KafkaSink(name + "-out", properties=secret))
 """
 
 
@@ -70,6 +71,8 @@ class Site:
             "CANARY_1": PASSWORD,
             "CANARY_2": KEY_PASSWORD,
             "TWOPC_DEBUG": "1",
+            "TWOPC_LOG_LEVEL": "debug",
+            "TWOPC_KAFKA_CONFIG": str(self.folder / "run.properties"),
         }
 
     @contextmanager
@@ -95,6 +98,7 @@ class Site:
     def run(self, *more: str) -> tuple[str, ...]:
         job_file = self.folder / "job.py"
         job_file.write_text(JOB)
+        (self.folder / "run.properties").write_text(f"sasl.oauthbearer.client.secret={RUN_SECRET}\n")
         return (
             *("run", str(job_file), "--bootstrap-servers", self.servers, "--host", "process"),
             *("--checkpoint-dir", str(self.checkpoints), "--checkpoint-interval", "100ms", *more),

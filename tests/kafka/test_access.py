@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.rpc.certificates import LOOPBACK, Authority
+from twopc import Job
+from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka import KafkaSink, KafkaSource
 from twopc.kafka.access import check_files, principal
@@ -116,3 +118,41 @@ def test_the_name_in_a_certificate_counts_unless_that_is_switched_off() -> None:
 def test_who_lacks_an_acl_is_named_by_the_setting_that_says_who_it_is(properties: dict[str, Any], who: str) -> None:
     assert who in principal(properties)
     assert "hidden" not in principal(properties)
+
+
+def properties_of(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+    source, sink = job.definition().source, job.definition().sink
+    assert isinstance(source, KafkaSource)
+    assert isinstance(sink, KafkaSink)
+    return source.properties, sink.properties
+
+
+def test_a_jobs_properties_are_those_of_source_and_sink_where_they_set_none_of_their_own() -> None:
+    job = Job("orders", properties={"security.protocol": "SSL", "ssl.ca.location": "ours.pem"})
+    source = KafkaSource("in", properties={"fetch.min.bytes": 1})
+    job.source(source).sink(KafkaSink("out", properties={"ssl.ca.pem": "THEIRS", "linger.ms": 7}))
+    assert properties_of(job) == (
+        {"security.protocol": "SSL", "ssl.ca.location": "ours.pem", "fetch.min.bytes": 1},
+        {"security.protocol": "SSL", "ssl.ca.pem": "THEIRS", "linger.ms": 7},
+    )
+    assert source.properties == {"fetch.min.bytes": 1}
+
+
+def test_what_is_of_a_source_or_of_a_sink_is_no_property_of_a_job() -> None:
+    job = Job("orders", properties={"linger.ms": 7})
+    with pytest.raises(ConfigurationError, match=r"'linger\.ms' can't be a property of a whole job"):
+        job.source(KafkaSource("in")).sink(KafkaSink("out"))
+
+
+def test_a_login_stays_out_of_what_is_shown_of_settings_and_job() -> None:
+    secret = {"sasl.password": "hidden"}
+    job = Job("orders", properties=secret)
+    job.source(KafkaSource("in")).sink(KafkaSink("out"))
+    assert "hidden" not in repr(RunSettings(kafka_properties=secret)) + job.describe() + repr(job.definition())
+
+
+def test_settings_of_the_run_travel_to_workers_with_its_kafka_properties() -> None:
+    settings = RunSettings.resolve(kafka_properties={"sasl.password": "hidden"})
+    assert RunSettings.from_json(settings.to_json()) == settings
+    with pytest.raises(ConfigurationError, match="kafka_properties: 'x' is not values by name"):
+        RunSettings.resolve(kafka_properties="x")

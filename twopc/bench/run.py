@@ -75,7 +75,9 @@ def bench(
             create_topic(servers, topic, plan.partitions, settings={"message.timestamp.type": stamp})
             made.append(topic)
         with scratch_folder("bench") as folder:
-            inner = replace(settings, checkpoint_dir=str(folder / CHECKPOINTS), until_end=plan.rate is None)
+            inner = replace(
+                settings, kafka_config="", checkpoint_dir=str(folder / CHECKPOINTS), until_end=plan.rate is None
+            )
             run = _Run(plan, inner, name, folder, values, on_event, excluded)
             return run.throughput(say) if plan.rate is None else run.latency(say)
     except KafkaException as error:

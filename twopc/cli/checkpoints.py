@@ -24,12 +24,13 @@ from twopc.cli.checkpoint_report import (
 from twopc.cli.completion import job_names
 from twopc.cli.counting import count_states
 from twopc.cli.disposing import dispose
-from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
+from twopc.cli.kafka_config import KafkaConfig
 from twopc.cli.keeping import copy, verify
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.kafka.config_file import read_kafka_config
 
 app = typer.Typer(
     help="List, show, verify, copy and dispose of completed checkpoints.", no_args_is_help=True, add_completion=False

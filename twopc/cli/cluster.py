@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
+from twopc.cli.kafka_config import KafkaConfig
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.config_file import read_kafka_config
 
 BootstrapServers = Annotated[
     str | None,

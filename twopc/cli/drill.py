@@ -16,7 +16,7 @@ import typer
 
 from twopc.cli.completion import HOSTS, checkpoint_names, one_of
 from twopc.cli.interruption import interruptible
-from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
+from twopc.cli.kafka_config import KafkaConfig
 from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
@@ -27,6 +27,7 @@ from twopc.drill.load import Load
 from twopc.drill.restore import RestorePlan, restore_drill
 from twopc.drill.verdict import DrillResult, Exit
 from twopc.errors import TwoPhaseCommitError
+from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.job_events import JobEvent
 
 
@@ -114,6 +115,7 @@ def drill(
         check_target("--html", html)
         settings = RunSettings.resolve(
             bootstrap_servers=bootstrap_servers,
+            kafka_config=None if kafka_config is None else str(kafka_config),
             checkpoint_interval=checkpoint_interval or ("200ms" if faults else None),
             master=master,
             host=host,

@@ -13,11 +13,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
+from twopc.cli.kafka_config import KafkaConfig
 from twopc.cli.output import Output, OutputOption
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.config_file import read_kafka_config
 from twopc.verify.load import LoadPlan
 from twopc.verify.producing import Produced, check
 from twopc.verify.producing import produce as write_load

@@ -12,6 +12,7 @@ import typer
 
 from twopc.cli.completion import HOSTS, MASTERS, one_of, restore_names
 from twopc.cli.dial import CoordinatorCa, CoordinatorCert, CoordinatorKey, TokenFile, read_token
+from twopc.cli.kafka_config import KafkaConfig
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
 from twopc.cli.view import EventSink, PlainLines, live_view
 from twopc.config import RESTART_STRATEGIES, RunSettings
@@ -29,6 +30,7 @@ def run(
         str | None,
         typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
     ] = None,
+    kafka_config: KafkaConfig = None,
     checkpoint_dir: Annotated[
         str | None,
         typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="Where checkpoints are kept.", show_default="checkpoints"),
@@ -188,6 +190,7 @@ def run(
     configure_logging(log_level, log_format)
     settings = RunSettings.resolve(
         bootstrap_servers=bootstrap_servers,
+        kafka_config=None if kafka_config is None else str(kafka_config),
         checkpoint_dir=checkpoint_dir,
         parallelism=parallelism,
         checkpoint_interval=checkpoint_interval,

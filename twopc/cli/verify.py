@@ -13,11 +13,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from twopc.cli.kafka_config import KafkaConfig, read_kafka_config
+from twopc.cli.kafka_config import KafkaConfig
 from twopc.cli.output import Output
 from twopc.cli.tables import print_tables, table
 from twopc.config import RunSettings
 from twopc.errors import NotJudged, TwoPhaseCommitError
+from twopc.kafka.config_file import read_kafka_config
 from twopc.loading import load_job
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.junit import junit as junit_text

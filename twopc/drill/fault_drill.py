@@ -69,6 +69,8 @@ def fault_drill(
             broker = closing.enter_context(OwnBroker(folder / KAFKA))
         servers = settings.bootstrap_servers if broker is None else broker.bootstrap_servers
         made = replace(settings, bootstrap_servers=servers, parallelism=plan.parallelism, host="process")
+        if broker is not None:
+            made = replace(made, kafka_config="", kafka_properties={})
         return _Drill(plan, made, folder, say, on_event, broker).run()
 
 
@@ -89,7 +91,7 @@ class _Drill:
         self._on_event = on_event
         self._broker = broker
         definition = load_job(plan.job_file)
-        self._definition = definition if broker is None else without_access(definition)
+        self._definition = definition.with_access(plan.access) if broker is None else without_access(definition)
         self._source, sink = parts_of(self._definition)
         self._cluster = Cluster(settings.bootstrap_servers, {**sink.properties, **plan.access})
         self._names = Names.fresh()

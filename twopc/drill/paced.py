@@ -87,6 +87,9 @@ class PacedSource(Source):
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         return PacedReader(self.source.open(context, splits), self.rate, Path(self.finish))
 
+    def with_access(self, properties: Mapping[str, Any]) -> PacedSource:
+        return PacedSource(self.source.with_access(properties), self.rate, self.finish)
+
     def group(self, context: JobContext) -> str | None:
         return self.source.group(context)
 

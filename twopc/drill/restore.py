@@ -106,7 +106,7 @@ class _Drill:
         self._folder = folder
         self._say = say
         self._on_event = on_event
-        self._definition = load_job(plan.job_file)
+        self._definition = load_job(plan.job_file).with_access(plan.access)
         self._source, self._sink = parts_of(self._definition)
         self._timeline = Timeline()
         self._checks: list[Check] = []

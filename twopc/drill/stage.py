@@ -131,6 +131,7 @@ class Stage:
         environment |= {
             "TMPDIR": str(self.folder / "tmp"),
             "TWOPC_BOOTSTRAP_SERVERS": self._servers,
+            "TWOPC_KAFKA_CONFIG": self._settings.kafka_config,
             "TWOPC_CHECKPOINT_DIR": str(self.checkpoint_dir),
             "TWOPC_PARALLELISM": str(self._settings.parallelism),
             "TWOPC_CHECKPOINT_INTERVAL": f"{self._settings.checkpoint_interval_ms}ms",

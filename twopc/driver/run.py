@@ -25,6 +25,7 @@ from twopc.driver.start import checkpoint_to_restore
 from twopc.driver.stopping import NOTHING_LOST
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.job import JobDefinition
+from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient
@@ -67,6 +68,10 @@ def run(
     started = time.monotonic()
     # Workers don't share the driver's working directory.
     settings = replace(settings, checkpoint_dir=str(Path(settings.checkpoint_dir).resolve()))
+    if settings.kafka_config:
+        own = read_kafka_config(Path(settings.kafka_config))
+        settings = replace(settings, kafka_properties={**own, **settings.kafka_properties})
+    definition = definition.with_access(settings.kafka_properties)
     restore_from = checkpoint_to_restore(settings, definition.name)
     with ExitStack() as closing:
         coordinator = closing.enter_context(coordinator_for(settings, _bind_host(settings), definition.name))

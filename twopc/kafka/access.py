@@ -62,6 +62,30 @@ def check_access(properties: Mapping[str, Any]) -> None:
         _check_oauth(properties)
 
 
+def checked_shared(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return properties that source and sink of a job share; raise ConfigurationError for one that is of either."""
+    for name in properties:
+        if name not in CONNECTION_SETTINGS:
+            raise ConfigurationError(
+                f"{name!r} can't be a property of a whole job, which are those that say how to get at brokers "
+                f"({', '.join(sorted(CONNECTION_SETTINGS))}): give it to KafkaSource or to KafkaSink"
+            )
+    return dict(properties)
+
+
+def with_shared(own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of a source or sink, and of those that it shares each that it does not set itself."""
+    kinds = {_kind(name) for name in own}
+    return {name: value for name, value in shared.items() if _kind(name) not in kinds} | dict(own)
+
+
+def _kind(name: str) -> str:
+    """Return one name for all settings that say the same thing in different ways."""
+    if name in CLIENT_ID or name in CLIENT_SECRET:
+        return name.replace("client.credentials.", "")
+    return "sasl.mechanism" if name == "sasl.mechanisms" else name.removesuffix(".location").removesuffix(".pem")
+
+
 def check_files(properties: Mapping[str, Any]) -> None:
     """Raise ConfigurationError if a file that a setting names is not on this machine."""
     for name in _FILES:

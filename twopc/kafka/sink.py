@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -9,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from twopc.errors import ConfigurationError
+from twopc.kafka.access import check_access, checked_shared, with_shared
 from twopc.kafka.channel import Channel
 from twopc.kafka.client_config import checked_producer_properties
 from twopc.kafka.direct import SubtaskClient
@@ -153,6 +155,12 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
             client.close()
 
     # On the driver.
+
+    def with_access(self, properties: Mapping[str, Any]) -> KafkaSink:
+        shared = copy.copy(self)
+        shared.properties = with_shared(self.properties, checked_shared(properties))
+        check_access(shared.properties)
+        return shared
 
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         return watched(bootstrap_servers_of(self.bootstrap_servers, context.settings), self.properties)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from twopc.errors import ConfigurationError
+from twopc.kafka.access import check_access, checked_shared, with_shared
 from twopc.kafka.client_config import checked_consumer_properties, consumer_config
 from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
@@ -74,6 +76,12 @@ class KafkaSource(Source):
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         with ControlClient(servers, self.properties) as client:
             return client.cluster_id()
+
+    def with_access(self, properties: Mapping[str, Any]) -> KafkaSource:
+        shared = copy.copy(self)
+        shared.properties = with_shared(self.properties, checked_shared(properties))
+        check_access(shared.properties)
+        return shared
 
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         return watched(bootstrap_servers_of(self.bootstrap_servers, context.settings), self.properties)
