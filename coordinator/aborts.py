@@ -6,6 +6,8 @@ attempt is told, and after it nothing is in flight or waiting.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from coordinator.checkpoint import PendingCheckpoint
 from coordinator.failures import ConsecutiveFailures
 from coordinator.history import History
@@ -117,7 +119,7 @@ class Aborts:
         for pending in self._in_flight.all:
             if now >= self._schedule.expires(pending.triggered.monotonic_ms):
                 missing = ", ".join(str(subtask) for subtask in pending.missing)
-                message = f"timed out: no acknowledgement from subtask {missing}"
+                message = f"timed out: no acknowledgement from subtask {missing}{self._slow(pending.missing)}"
                 self.abort(pending, FailureReason.CHECKPOINT_EXPIRED, message, out)
         if all_attached:
             return
@@ -126,6 +128,17 @@ class Aborts:
                 self._requests.remove(wanted)
                 message = f"{self._membership.attached} of {self._membership.parallelism} subtasks are attached"
                 self._tell(wanted, NO_CHECKPOINT, FailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING, message, out)
+
+    def _slow(self, subtasks: Sequence[SubtaskIndex]) -> str:
+        """Return what keeps these from acknowledging, if it is a function that they are in."""
+        said = [self._membership.progress[subtask] for subtask in subtasks if subtask in self._membership.progress]
+        slow = next((progress.slow for progress in said if progress.slow), "")
+        return (
+            f", which is in {slow}: the function is slow, and a checkpoint waits for the record in hand. Make the "
+            "function faster, or --checkpoint-timeout longer"
+            if slow
+            else ""
+        )
 
     def next_expiry(self) -> int | None:
         """When `expire` has something to do."""

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import importlib
+import pickle
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +11,9 @@ import pytest
 
 from twopc import loading
 from twopc.errors import ConfigurationError
-from twopc.loading import by_value_modules, load_job
+from twopc.job import JobDefinition
+from twopc.loading import JobText, load_job
+from twopc.operators.steps import Map
 
 SINK_AND_SOURCE = """
 from twopc.job import Job
@@ -32,7 +37,7 @@ Write = Callable[[str, str], str]
 @pytest.fixture
 def write(tmp_path: Path) -> Iterator[Write]:
     """Write files into a folder of job files; forget its modules afterwards."""
-    before = set(sys.modules), list(sys.path), set(loading._folders)
+    before = set(sys.modules), list(sys.path), set(loading._folders), list(sys.meta_path)
     loading._folders.clear()
 
     def write_file(name: str, content: str) -> str:
@@ -45,6 +50,7 @@ def write(tmp_path: Path) -> Iterator[Write]:
     for name in set(sys.modules) - before[0]:
         del sys.modules[name]
     sys.path[:] = before[1]
+    sys.meta_path[:] = before[3]
     loading._folders.clear()
     loading._folders.update(before[2])
 
@@ -116,13 +122,89 @@ def test_a_job_file_does_not_replace_a_module_of_the_same_name(write: Write) -> 
 
     load_job(write("json.py", JOB))
     assert sys.modules["json"] is json
-    assert "job_json" in [module.__name__ for module in by_value_modules()]
 
 
-def test_everything_from_the_folder_of_the_job_travels_by_value(write: Write) -> None:
-    write("words_table/__init__.py", "from words_table import rows\n")
-    write("words_table/rows.py", "ROWS = [1]\n")
-    installed = Path(write("venv/lib/site-packages/words_installed.py", "")).parent
-    imports = f"import sys\nsys.path.append({str(installed)!r})\nimport words_table, words_installed\n"
-    load_job(write("words_job.py", imports + JOB))
-    assert sorted(module.__name__ for module in by_value_modules()) == ["words_job", "words_table", "words_table.rows"]
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Callable[[JobDefinition], JobDefinition]]:
+    """Load a job as a worker does that has none of its files and variables, only what travels."""
+
+    def load(definition: JobDefinition) -> JobDefinition:
+        text = JobText.of(definition)
+        assert text is not None
+        shutil.rmtree(tmp_path)
+        for name in [name for name in sys.modules if name.startswith("words_")]:
+            del sys.modules[name]
+        monkeypatch.delenv("WORDS_SUFFIX", raising=False)
+        importlib.invalidate_caches()
+        sent: JobText = pickle.loads(pickle.dumps(text))
+        return sent.load()
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield load
+
+
+def applied(definition: JobDefinition, value: str) -> object:
+    (step,) = definition.steps
+    assert isinstance(step, Map)
+    return step.function(value)
+
+
+def test_a_job_travels_with_the_modules_of_its_folder_those_too_that_it_imports_late(
+    write: Write, elsewhere: Callable[[JobDefinition], JobDefinition]
+) -> None:
+    write("words_deep/__init__.py", "")
+    write("words_deep/inner/__init__.py", "")
+    write("words_deep/inner/late.py", "def end(value):\n    return value + '?'\n")
+    write("words_table.py", "ROWS = ['!']\n")
+    function = """
+import words_table
+
+def shout(value):
+    from words_deep.inner.late import end
+    return end(value) + words_table.ROWS[0]
+"""
+    definition = load_job(write("words_job.py", function + JOB.replace("len", "shout")))
+    assert applied(elsewhere(definition), "a") == "a?!"
+
+
+def test_what_a_module_makes_when_it_is_imported_is_made_where_the_job_runs(
+    write: Write, elsewhere: Callable[[JobDefinition], JobDefinition]
+) -> None:
+    function = """
+import threading
+LOCK = threading.Lock()
+
+def guarded(value):
+    with LOCK:
+        return value
+"""
+    definition = load_job(write("words_job.py", function + JOB.replace("len", "guarded")))
+    assert applied(elsewhere(definition), "a") == "a"
+
+
+def test_the_environment_that_a_job_file_was_loaded_with_travels_too(
+    write: Write, elsewhere: Callable[[JobDefinition], JobDefinition], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORDS_SUFFIX", "!")
+    function = "import os\nSUFFIX = os.environ['WORDS_SUFFIX']\ndef end(value):\n    return value + SUFFIX\n"
+    definition = load_job(write("words_job.py", function + JOB.replace("len", "end")))
+    assert applied(elsewhere(definition), "a") == "a!"
+
+
+def test_a_module_that_does_not_travel_is_named_with_the_line_that_imports_it(
+    write: Write, elsewhere: Callable[[JobDefinition], JobDefinition], tmp_path: Path
+) -> None:
+    outside = Path(write("site-packages/words_outside.py", "")).parent
+    imports = f"import sys\nsys.path.append({str(outside)!r})\nimport words_outside\n"
+    definition = load_job(write("words_job.py", imports + JOB))
+    with pytest.raises(ConfigurationError, match=r"words_job\.py:3: ModuleNotFoundError: No module named 'words_outs"):
+        elsewhere(definition)
+
+
+def test_a_job_that_has_another_name_where_it_runs_is_refused(
+    write: Write, elsewhere: Callable[[JobDefinition], JobDefinition]
+) -> None:
+    named = JOB.replace("'words'", "'words' if Path(__file__).exists() else 'others'")
+    definition = load_job(write("words_job.py", "from pathlib import Path\n" + named))
+    with pytest.raises(ConfigurationError, match="does not define job 'words' where its subtasks run"):
+        elsewhere(definition)

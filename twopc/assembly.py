@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import worker_tls
+from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.garbage import collected_seldom
 from twopc.runtime.parts import Parts
 from twopc.runtime.spec import SubtaskSpec
@@ -36,13 +38,13 @@ log = logging.getLogger(__name__)
 SILENCE_MIN_SECONDS = 120.0
 
 
-def run_subtask(definition: JobDefinition, spec: SubtaskSpec) -> None:
-    """Run one subtask to its end; what makes it fail is told to the coordinator and raised."""
+def run_subtask(load: Callable[[], JobDefinition], spec: SubtaskSpec) -> None:
+    """Load the job and run one subtask of it to its end; what makes it fail is told to the coordinator and raised."""
     with ExitStack() as closing:
         link = _link(spec)
         closing.callback(link.close)
         try:
-            subtask = _assemble(definition.with_access(spec.settings.kafka_properties), spec, link, closing)
+            subtask = _assemble(load().with_access(spec.settings.kafka_properties), spec, link, closing)
             closing.enter_context(collected_seldom())
             subtask.run()
         except (Fenced, *TERMINATION):
@@ -110,7 +112,14 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
         store_executor=store_executor,
         commit_executor=commit_executor,
     )
-    return Subtask(spec.subtask, parts, group=spec.group, silence_limit_seconds=patience, base=spec.base)
+    return Subtask(
+        spec.subtask,
+        parts,
+        group=spec.group,
+        silence_limit_seconds=patience,
+        base=spec.base,
+        batch_size=BatchSize(settings.batch_records_min, settings.batch_records_max),
+    )
 
 
 def _restored(spec: SubtaskSpec) -> CheckpointId:

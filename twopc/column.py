@@ -7,7 +7,6 @@ Whatever it raises is an error of that record, a SystemExit too; only the end of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from operator import length_hint
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
@@ -30,20 +29,64 @@ class ColumnError(Exception):
         self.cause = cause
 
 
-def last_taken(column: Sequence[Any], rest: Iterator[Any]) -> int:
-    """Return the index of the element that a loop over `rest`, an iterator of the column, has taken last."""
-    return len(column) - length_hint(rest) - 1
+Over = Callable[[list[Any]], Iterator[Any]]
+"""How a function goes over a column: `iter`, or a loop that can be watched or cut short."""
 
 
-def map_column(function: Callable[[Any], Any], column: list[Any]) -> list[Any]:
+class ColumnLoop:
+    """The loop of a user function over a column, as another thread sees it: where it is, and how to end it early.
+
+    A loop that may be cut goes over a copy, and ends where that is cut off: nothing is asked between two elements.
+    """
+
+    def __init__(self) -> None:
+        self._rest: Iterator[Any] | None = None
+        self._copy: list[Any] = []
+
+    def whole(self, column: list[Any]) -> Iterator[Any]:
+        """Go over all of the column."""
+        self._rest = rest = iter(column)
+        return rest
+
+    def until_cut(self, column: list[Any]) -> Iterator[Any]:
+        """Go over the column until `cut` is called; over its first element in any case."""
+        copy = column.copy()
+        self._rest = rest = iter(copy)
+        self._copy = copy
+        return rest
+
+    def cut(self) -> None:
+        """End the loop that may be cut, if one runs, after the element that it has in hand. For another thread."""
+        del self._copy[1:]
+
+    def index(self) -> int:
+        """Return the index of the element in hand; -1 between two loops."""
+        return -1 if self._rest is None else last_taken(self._rest)
+
+    def done(self) -> None:
+        """The loop is over."""
+        self._rest, self._copy = None, []
+
+
+def last_taken(rest: Iterator[Any]) -> int:
+    """Return the index of the element that a loop over `rest`, an iterator of a list, has taken last.
+
+    That is the iterator's own account of itself: the list may have been cut off since. -1 if it is exhausted.
+    """
+    account: Any = rest
+    _, _, *index = account.__reduce__()
+    return int(index[0]) - 1 if index else -1
+
+
+def map_column(function: Callable[[Any], Any], column: list[Any], over: Over = iter) -> list[Any]:
     """Return the function's result for each element; raise ColumnError for the first element on which it raises."""
-    rest = iter(column)
+    rest = over(column)
     try:
         return [function(element) for element in rest]
     except TERMINATION:
         raise
     except BaseException as error:
-        raise ColumnError(last_taken(column, rest), error) from error
+        raise ColumnError(last_taken(rest), error) from error
 
 
 def coded(method: Callable[[list[Any]], list[Any]], column: list[Any], rows: Sequence[Row], doing: str) -> list[Any]:

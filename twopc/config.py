@@ -32,7 +32,10 @@ _AT_LEAST_ONE = (
     "checkpoint_interval_ms",
     "checkpoint_timeout_ms",
     "restart_delay_ms",
+    "batch_records_min",
 )
+
+_BOUNDS = (("restart_delay_ms", "restart_delay_max_ms"), ("batch_records_min", "batch_records_max"))
 
 RESTART_STRATEGIES = ("exponential-delay", "fixed-delay", "none")
 """After a failure: see `twopc.driver.restart`."""
@@ -69,6 +72,9 @@ class RunSettings:
         are deleted. Without it such a checkpoint is refused, because a renamed state would begin empty.
     drop_inputs: names of topics, comma-separated, that the restored checkpoint stands in and the job no longer reads:
         their positions and their state are given up. Without it such a checkpoint is refused.
+    batch_records_min, batch_records_max: how many records go through the functions at once: few while they are slow, so
+        that a checkpoint need not wait, unless smaller batches take as long. A greater minimum for functions that want
+        many at once.
     until_end: read to the ends found at the start, take a last checkpoint, commit, exit.
     host: "spark", or "process" (each subtask a plain process on this machine, no JVM).
     master: Spark's master URL. Unset, it is spark-submit's, else local[*]. A session that this process has already is
@@ -101,6 +107,8 @@ class RunSettings:
     accept_loss: str = ""
     drop_states: str = ""
     drop_inputs: str = ""
+    batch_records_min: int = 1
+    batch_records_max: int = 1_000
     until_end: bool = False
     host: str = "spark"
     master: str = ""
@@ -135,10 +143,14 @@ class RunSettings:
         for name, values in _ONE_OF.items():
             if (value := getattr(self, name)) not in values:
                 raise ConfigurationError(f"{name} must be one of {', '.join(values)}, but is {value!r}")
-        if self.restart_delay_max_ms < self.restart_delay_ms:
-            raise ConfigurationError("restart_delay_max_ms can't be smaller than restart_delay_ms")
+        self._check_bounds()
         if not self.checkpoint_dir:
             raise ConfigurationError("checkpoint_dir is empty: name a folder for the checkpoints (--checkpoint-dir)")
+
+    def _check_bounds(self) -> None:
+        for least, most in _BOUNDS:
+            if getattr(self, most) < getattr(self, least):
+                raise ConfigurationError(f"{most} can't be smaller than {least}, which is {getattr(self, least)}")
 
     def inline_bytes(self, parallelism: int) -> int:
         """How large the state of each of so many subtasks may be, to stand in the metadata."""

@@ -1,8 +1,8 @@
 """Loads a job from a Python file, and knows which modules came from the user's folder.
 
 The file runs once, as a module, with its folder first on the path, as if Python had been started on it; except that
-`__name__` is the file's, not `__main__`. Spark's workers may not have that folder: `by_value_modules` lists what must
-travel to them by value.
+`__name__` is the file's, not `__main__`. A worker may not have that folder: a `JobText` takes the file, and the modules
+that it may import, there as text, and is loaded there in the same way.
 """
 
 from __future__ import annotations
@@ -11,16 +11,22 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from sysconfig import get_path
 from traceback import extract_tb
 from types import ModuleType
 
+from twopc.environment_reads import noted_reads
 from twopc.errors import ConfigurationError
 from twopc.job import Job, JobDefinition, being_loaded
+from twopc.shipment import Shipment, shipment_of
 
 _folders: set[Path] = set()
+_environment: dict[str, str | None] = {}
+_loaded: list[tuple[JobDefinition, str, Path]] = []
 _PACKAGE = Path(__file__).resolve().parent
 _INSTALLED = {
     _PACKAGE,
@@ -33,16 +39,61 @@ def load_job(spec: str) -> JobDefinition:
     """Return the job that `FILE.py` defines, or the one called NAME in it for `FILE.py:NAME`."""
     path, name = _split(spec)
     module = _execute(path)
-    jobs = {key: value for key, value in vars(module).items() if isinstance(value, Job)}
     try:
-        return _choose(path, name, jobs).definition()
+        definition = _choose(path, name, _jobs_in(module)).definition()
     except ConfigurationError as error:
         raise ConfigurationError(f"{path.name}: {error}") from error
+    _loaded.append((definition, module.__name__, path))
+    return definition
 
 
-def by_value_modules() -> list[ModuleType]:
-    """Return the modules that were loaded from the folders of loaded job files, installed packages left out."""
-    return [module for module in list(sys.modules.values()) if _is_users(module)]
+@dataclass(frozen=True, slots=True)
+class JobText:
+    """A job that was loaded from a file, as text: its module's name, that file, and all modules of its folder."""
+
+    job: str
+    module: str
+    path: Path
+    shipment: Shipment
+
+    @classmethod
+    def of(cls, definition: JobDefinition) -> JobText | None:
+        """Return the text that this job was loaded from; None if it was made otherwise."""
+        for loaded, module, path in _loaded:
+            if loaded is definition:
+                return cls(definition.name, module, path, users_modules())
+        return None
+
+    def load(self) -> JobDefinition:
+        """Return the job, loaded in this process from the text, whatever is in its folders."""
+        self.shipment.unpack()
+        _look_first_in(self.path.parent)
+        sys.modules.pop(self.module, None)
+        with _loading(self.path):
+            module = import_module(self.module)
+        job = next((job for job in _jobs_in(module).values() if job.name == self.job), None)
+        if job is None:
+            raise ConfigurationError(
+                f"{self.path.name} does not define job {self.job!r} where its subtasks run: a job's name must not "
+                "depend on the machine"
+            )
+        return job.definition()
+
+
+def users_modules(*more: Path) -> Shipment:
+    """Return all modules in the folders of loaded job files, and those imported from more folders, as text."""
+    folders = _folders | set(more)
+    imported = [module for module in list(sys.modules.values()) if _is_users(module, folders)]
+    return shipment_of(_folders, imported, _environment)
+
+
+def _jobs_in(module: ModuleType) -> dict[str, Job]:
+    return {key: value for key, value in vars(module).items() if isinstance(value, Job)}
+
+
+def _look_first_in(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
 
 
 def _split(spec: str) -> tuple[Path, str | None]:
@@ -78,12 +129,10 @@ def _execute(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ConfigurationError(f"{path} can't be loaded as Python")
     module = module_from_spec(spec)
-    folder = str(path.parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    _look_first_in(path.parent)
     sys.modules[module_name] = module
     try:
-        with _loading(path):
+        with _loading(path), noted_reads(path.parent, _environment):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[module_name]
@@ -122,11 +171,11 @@ def _line(path: Path, error: BaseException) -> str:
     return f"{path.name}" if not frames else f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
 
 
-def _is_users(module: ModuleType) -> bool:
+def _is_users(module: ModuleType, folders: set[Path]) -> bool:
     file = getattr(module, "__file__", None)
     if not file or not file.endswith(".py") or module.__name__ == "__main__":
         return False
     path = Path(file).resolve()
     # Of any environment, not only this one: a project's folder often holds its virtual environment.
     installed = {"site-packages", "dist-packages"} & set(path.parts) or any(base in path.parents for base in _INSTALLED)
-    return not installed and any(folder in path.parents for folder in _folders)
+    return not installed and any(folder in path.parents for folder in folders)

@@ -107,7 +107,7 @@ class Batch:
             try:
                 self._headers = [row.headers() for row in rest]
             except (SystemError, ValueError) as error:
-                row = self.rows[last_taken(self.rows, rest)]
+                row = self.rows[last_taken(rest)]
                 # confluent-kafka fails within a failure, and a second question to the same row would crash.
                 cause = error.__cause__ or error
                 raise user_code_error(row, "reading the headers, whose names must be UTF-8,", cause) from error
@@ -116,6 +116,14 @@ class Batch:
     def with_values(self, values: list[Any]) -> Batch:
         """Return the same records with other values."""
         return Batch(self.rows, values, self._keys, self._timestamps, self._headers)
+
+    def first(self, count: int) -> Batch:
+        """Return the first so many rows."""
+        return self if count == len(self) else self.take(range(count))
+
+    def behind(self, count: int) -> Batch:
+        """Return the rows behind the first so many."""
+        return self.take(range(count, len(self)))
 
     def take(self, indices: Sequence[int]) -> Batch:
         """Return these rows, in this order; an index may occur more than once."""

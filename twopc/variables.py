@@ -19,6 +19,7 @@ OTHERS = frozenset(
         "TWOPC_CRASH_POINTS_REACHED",
         "TWOPC_DEBUG",
         "TWOPC_PORTS",
+        "TWOPC_SIMULATION_FIRST",
         "TWOPC_STATE_DIR",
     }
 )

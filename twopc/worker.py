@@ -29,7 +29,7 @@ def main() -> int:
     spec = SubtaskSpec.from_json(json.load(sys.stdin))
     try:
         with output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format):
-            run_subtask(load_job(sys.argv[1]), spec)
+            run_subtask(lambda: load_job(sys.argv[1]), spec)
     except TwoPhaseCommitError as error:
         logging.getLogger(__name__).debug("subtask %d failed: %s", spec.subtask, error)
         return SAID_WHY

@@ -71,7 +71,7 @@ class ThreadHost:
         return None
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ThreadStage:
-        return ThreadStage([self._pool.submit(run_subtask, definition, spec) for spec in specs])
+        return ThreadStage([self._pool.submit(run_subtask, lambda: definition, spec) for spec in specs])
 
     def close(self) -> None:
         self._pool.shutdown()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.runtime.kit import FakeStorage, Inline, RecordingSink, ScriptedReader, Stage
 from twopc.clock import Clock, SystemClock
-from twopc.operators import Chain
+from twopc.operators import Chain, Step
 from twopc.protocol.ids import SubtaskIndex
+from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.link import MemoryLink
 from twopc.runtime.parts import Parts
 from twopc.runtime.state import SubtaskStore
@@ -29,6 +30,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         clock: Clock | None = None,
         group: str | None = None,
         inline_bytes: int = 0,
+        steps: Sequence[Step] = (),
     ) -> Stage:
         reader = ScriptedReader(batches, endless)
         sink = sink or RecordingSink()
@@ -36,7 +38,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         link, backend = MemoryLink(), MemoryBackend()
         parts = Parts(
             reader=reader,
-            chain=Chain((), KeyedState(backend)),
+            chain=Chain(steps, KeyedState(backend)),
             sink=sink,
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),
             link=link,
@@ -45,8 +47,8 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
             store_executor=Inline(),
             commit_executor=Inline(),
         )
-        subtask = Subtask(SubtaskIndex(0), parts, group=group, silence_limit_seconds=60)
+        subtask = Subtask(SubtaskIndex(0), parts, group=group, silence_limit_seconds=60, batch_size=BatchSize(1, 1_000))
         subtask.begin()
-        return Stage(reader, sink, storage, link, subtask)
+        return Stage(reader, sink, storage, link, subtask, parts.chain)
 
     return build

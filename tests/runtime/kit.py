@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from twopc.errors import CheckpointDeclined
+from twopc.operators import Chain
 from twopc.protocol.facts import Committable, PartitionPosition, StateHandle
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import (
@@ -20,6 +21,7 @@ from twopc.runtime.link import MemoryLink
 from twopc.runtime.subtask import Subtask
 from twopc.sink import JobContext, PreCommit, Settled, TwoPhaseCommitSink
 from twopc.source import SourceReader
+from twopc.testing.rows import InputRow
 
 PARTITION = TopicPartition("in", 0)
 
@@ -48,8 +50,9 @@ class ScriptedReader(SourceReader):
         if not self.batches:
             return None
         values = self.batches.pop(0)
+        rows = [InputRow(value, value, offset_=self.read + index) for index, value in enumerate(values)]
         self.read += len(values)
-        return Batch([], list(values), keys=list(values))
+        return Batch(rows, list(values))
 
     def positions(self) -> tuple[PartitionPosition, ...]:
         return (PartitionPosition(PARTITION, "topic-id", Position(self.read)),)
@@ -134,6 +137,7 @@ class Stage:
     storage: FakeStorage
     link: MemoryLink
     subtask: Subtask
+    chain: Chain
 
     def steps(self, count: int) -> None:
         for _ in range(count):

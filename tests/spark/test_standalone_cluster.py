@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 
 from tests.jobs.cli import twopc
 from twopc.testing.broker import Broker
@@ -41,6 +42,43 @@ job.source(KafkaSource({name!r} + "-in")).map(slowly).sink(KafkaSink({name!r} + 
 if __name__ == "__main__":
     job.run(parallelism=2, until_end=True)
 """
+
+
+MADE_WHERE_IT_RUNS = """
+import os
+import threading
+from twopc import Job, KafkaSink, KafkaSource
+from voices_pb2 import Voice
+
+LOCK = threading.Lock()
+END = os.environ["VOICE_END"].encode()
+
+def shout(value):
+    from shouting.loud import upper
+    with LOCK:
+        return upper(Voice.FromString(Voice(said=value).SerializeToString()).said) + END
+
+job = Job({name!r})
+job.source(KafkaSource({name!r} + "-in")).map(shout).sink(KafkaSink({name!r} + "-out"))
+"""
+
+AS_PROTOC_WRITES = """
+from google.protobuf import descriptor_pool
+from google.protobuf.internal import builder
+DESCRIPTOR = descriptor_pool.Default().AddSerializedFile({file!r})
+builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
+builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'voices_pb2', globals())
+"""
+
+
+def voices_pb2() -> str:
+    """The module that protoc makes of a message with one field."""
+    optional, text = FieldDescriptorProto.LABEL_OPTIONAL, FieldDescriptorProto.TYPE_BYTES
+    message = DescriptorProto(name="Voice")
+    field = FieldDescriptorProto(name="said", number=1, label=optional, type=text)
+    message.field.append(field)
+    file = FileDescriptorProto(name="voices.proto", package="voices", syntax="proto3", message_type=[message])
+    return AS_PROTOC_WRITES.format(file=file.SerializeToString())
 
 
 class Run:
@@ -145,6 +183,22 @@ def test_a_job_is_exact_on_two_workers_though_an_executor_is_killed(site: Site, 
         report = json.loads(run.said.splitlines()[-1])
     assert "Spark says: executor" in run.said
     assert report["attempts"] == 2
+    assert site.output() == EXACT
+
+
+def test_what_a_job_makes_when_it_is_loaded_is_made_where_it_runs_and_its_files_need_not_be_there(
+    site: Site, cluster: SparkCluster
+) -> None:
+    site.job.write_text(MADE_WHERE_IT_RUNS.format(name=site.name))
+    (site.folder / "voices_pb2.py").write_text(voices_pb2())
+    (site.folder / "shouting").mkdir()
+    (site.folder / "shouting" / "__init__.py").touch()
+    (site.folder / "shouting" / "loud.py").write_text("def upper(value):\n    return value.upper()\n")
+    with site.started(*site.twopc_run("--until-end"), VOICE_END="!") as run:
+        run.await_true(lambda: bool(cluster.executors()), "no executor started")
+        for path in (site.job, site.folder / "voices_pb2.py", site.folder / "shouting" / "loud.py"):
+            path.unlink()
+        assert run.code() == 0, run.said
     assert site.output() == EXACT
 
 

@@ -91,6 +91,22 @@ def run(
             show_default="3",
         ),
     ] = None,
+    batch_records_min: Annotated[
+        int | None,
+        typer.Option(
+            envvar="TWOPC_BATCH_RECORDS_MIN",
+            help="Least records to give to the functions at once, however slow they are.",
+            show_default="1",
+        ),
+    ] = None,
+    batch_records_max: Annotated[
+        int | None,
+        typer.Option(
+            envvar="TWOPC_BATCH_RECORDS_MAX",
+            help="Most records to give to the functions at once, however fast they are.",
+            show_default="1000",
+        ),
+    ] = None,
     master: Annotated[
         str | None,
         typer.Option(
@@ -200,6 +216,8 @@ def run(
         checkpoint_tolerable_failures=checkpoint_tolerable_failures,
         checkpoint_inline_bytes=checkpoint_inline_bytes,
         checkpoints_retained=checkpoints_retained,
+        batch_records_min=batch_records_min,
+        batch_records_max=batch_records_max,
         master=master,
         host=host,
         coordinator=coordinator,

@@ -89,9 +89,9 @@ class Output:
         except KafkaException as error:
             # A transaction that failed says so itself; the report of the record that spoilt it is on its way.
             channel.poll(REPORT_SECONDS if error_of(error).code() == KafkaError._STATE else 0)
-            raise _named(batch, last_taken(values, rest), failure(f"producing to {topic}", error_of(error))) from error
+            raise _named(batch, last_taken(rest), failure(f"producing to {topic}", error_of(error))) from error
         except (TypeError, ValueError, OverflowError, SystemError) as error:
-            row = batch.rows[last_taken(values, rest)]
+            row = batch.rows[last_taken(rest)]
             sink = f"KafkaSink(key={self._key}, value={self._value})"
             raise user_code_error(row, f"producing to topic {topic} with {sink}", error) from error
 

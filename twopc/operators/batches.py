@@ -15,18 +15,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from twopc.column import failure_at, span
+from twopc.column import Over, failure_at, span
 from twopc.operators.steps import MapBatches
+from twopc.operators.values import Result
 from twopc.record import Batch
 from twopc.termination import TERMINATION
 
 COLUMNS = ("key", "value", "timestamp", "row")
 
 
-def map_batches(step: MapBatches, batch: Batch) -> Batch:
+def map_batches(step: MapBatches, batch: Batch, _over: Over) -> Result:
     try:
         produced = step.function(_as_arrow(step, batch))
-        return _as_batch(batch, _checked(produced, len(batch)))
+        return len(batch), _as_batch(batch, _checked(produced, len(batch)))
     except TERMINATION:
         raise
     except BaseException as error:

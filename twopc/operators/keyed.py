@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from twopc.column import ColumnError, last_taken, locate, map_column
+from twopc.column import ColumnError, Over, last_taken, locate, map_column
 from twopc.errors import UserCodeError
 from twopc.operators.held import HeldStates
 from twopc.operators.steps import StatefulMap
+from twopc.operators.values import Result
 from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Row
 from twopc.serde import Json, Serde
@@ -40,13 +41,13 @@ class KeyedOperator:
         self._partitions: dict[tuple[Any, Any], TopicPartition] = {}
         self._failed = False
 
-    def process(self, batch: Batch) -> Batch:
+    def process(self, batch: Batch, over: Over) -> Result:
         """Return the batch with the function's outputs as its values."""
         runs = list(self._runs(batch.rows, self._keys(batch)))
         for partition, keys in runs:
             self._states.fetch(partition, keys)
         outputs: list[Any] = []
-        rest = iter(batch.values)
+        rest = over(batch.values)
         self._failed = True
         try:
             for run in runs:
@@ -54,10 +55,10 @@ class KeyedOperator:
         except TERMINATION:
             raise
         except BaseException as error:
-            raise ColumnError(last_taken(batch.values, rest), error) from error
+            raise ColumnError(last_taken(rest), error) from error
         self._failed = False
         self._states.settle()
-        return batch.with_values(outputs)
+        return len(outputs), batch.first(len(outputs)).with_values(outputs)
 
     def write_back(self) -> None:
         """Bring the store up to every batch so far."""

@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from twopc.column import map_column
-from twopc.operators.values import collected, keep
+from twopc.column import Over, map_column
+from twopc.operators.values import Result, collected, keep
 from twopc.record import Batch, Record, Row
 
 
-def map_records(function: Callable[[Record], Record], batch: Batch) -> Batch:
-    return _as_batch(list(batch.rows), map_column(lambda record: _checked(function(record)), _as_records(batch)))
+def map_records(function: Callable[[Record], Record], batch: Batch, over: Over) -> Result:
+    records = map_column(lambda record: _checked(function(record)), _as_records(batch), over)
+    return len(records), _as_batch(list(batch.rows[: len(records)]), records)
 
 
-def filter_records(predicate: Callable[[Record], Any], batch: Batch) -> Batch:
-    return keep(batch, predicate, _as_records(batch))
+def filter_records(predicate: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
+    return keep(batch, predicate, _as_records(batch), over)
 
 
-def flat_map_records(function: Callable[[Record], Iterable[Record]], batch: Batch) -> Batch:
+def flat_map_records(function: Callable[[Record], Iterable[Record]], batch: Batch, over: Over) -> Result:
     def produce(record: Record) -> list[Record]:
         return [_checked(produced) for produced in collected(function(record))]
 
-    groups = map_column(produce, _as_records(batch))
-    rows = [row for row, group in zip(batch.rows, groups, strict=True) for _ in group]
-    return _as_batch(rows, [record for group in groups for record in group])
+    groups = map_column(produce, _as_records(batch), over)
+    rows = [row for row, group in zip(batch.rows, groups, strict=False) for _ in group]
+    return len(groups), _as_batch(rows, [record for group in groups for record in group])
 
 
 def _as_records(batch: Batch) -> list[Record]:

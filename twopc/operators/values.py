@@ -6,36 +6,41 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
-from twopc.column import ColumnError, last_taken, map_column
+from twopc.column import ColumnError, Over, last_taken, map_column
 from twopc.record import Batch
 from twopc.termination import TERMINATION
 
-
-def map_values(function: Callable[[Any], Any], batch: Batch) -> Batch:
-    return batch.with_values(map_column(function, batch.values))
-
-
-def filter_values(predicate: Callable[[Any], Any], batch: Batch) -> Batch:
-    return keep(batch, predicate, batch.values)
+Result = tuple[int, Batch]
+"""How many rows of a batch an operator has worked on, from the first on, and what it made of them."""
 
 
-def flat_map_values(function: Callable[[Any], Iterable[Any]], batch: Batch) -> Batch:
-    groups = map_column(lambda value: collected(function(value)), batch.values)
+def map_values(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
+    values = map_column(function, batch.values, over)
+    return len(values), batch.first(len(values)).with_values(values)
+
+
+def filter_values(predicate: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
+    return keep(batch, predicate, batch.values, over)
+
+
+def flat_map_values(function: Callable[[Any], Iterable[Any]], batch: Batch, over: Over) -> Result:
+    groups = map_column(lambda value: collected(function(value)), batch.values, over)
     repeated = batch.take([index for index, group in enumerate(groups) for _ in group])
-    return repeated.with_values([value for group in groups for value in group])
+    return len(groups), repeated.with_values([value for group in groups for value in group])
 
 
-def keep(batch: Batch, predicate: Callable[[Any], Any], column: list[Any]) -> Batch:
+def keep(batch: Batch, predicate: Callable[[Any], Any], column: list[Any], over: Over) -> Result:
     """Return the rows of the batch for whose element of `column` the predicate holds."""
-    rest = iter(column)
+    rest, counter = over(column), count()
     try:
         # The truth of the answer is asked inside as well: an array's, for one, raises.
-        kept = [index for index, element in zip(count(), rest, strict=False) if predicate(element)]
+        kept = [index for index, element in zip(counter, rest, strict=False) if predicate(element)]
     except TERMINATION:
         raise
     except BaseException as error:
-        raise ColumnError(last_taken(column, rest), error) from error
-    return batch if len(kept) == len(batch) else batch.take(kept)
+        raise ColumnError(last_taken(rest), error) from error
+    # zip has taken one number more, for an element that was not there.
+    return next(counter) - 1, batch if len(kept) == len(batch) else batch.take(kept)
 
 
 def collected(produced: Any) -> list[Any]:

@@ -112,13 +112,17 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a subtask is: for people and monitoring only, never for a decision. Counts are of this attempt."""
+    """How far a subtask is: for people and monitoring only, never for a decision. Counts are of this attempt.
+
+    `slow` names a user function that doesn't return, and its record; empty if there is none.
+    """
 
     records_in: int
     records_out: int
     lag: int | None
     open_transaction: str | None
     pending_transactions: tuple[str, ...] = ()
+    slow: str = ""
 
 
 ToCoordinator = Ack | Decline | Committed | EndOfInput | Failed | Progress

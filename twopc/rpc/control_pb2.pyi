@@ -69,18 +69,20 @@ class Failed(_message.Message):
     def __init__(self, error_type: _Optional[str] = ..., message: _Optional[str] = ..., restartable: _Optional[bool] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("records_in", "records_out", "lag", "open_transaction", "pending_transactions")
+    __slots__ = ("records_in", "records_out", "lag", "open_transaction", "pending_transactions", "slow")
     RECORDS_IN_FIELD_NUMBER: _ClassVar[int]
     RECORDS_OUT_FIELD_NUMBER: _ClassVar[int]
     LAG_FIELD_NUMBER: _ClassVar[int]
     OPEN_TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     PENDING_TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
+    SLOW_FIELD_NUMBER: _ClassVar[int]
     records_in: int
     records_out: int
     lag: int
     open_transaction: str
     pending_transactions: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ...) -> None: ...
+    slow: str
+    def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ..., slow: _Optional[str] = ...) -> None: ...
 
 class FromSubtask(_message.Message):
     __slots__ = ("attach", "ack", "decline", "committed", "end_of_input", "failed", "progress")

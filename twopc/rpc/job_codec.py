@@ -125,6 +125,7 @@ def encode_progress(progress: Progress) -> pb.Progress:
         lag=progress.lag,
         open_transaction=progress.open_transaction or "",
         pending_transactions=progress.pending_transactions,
+        slow=progress.slow,
     )
 
 
@@ -135,4 +136,5 @@ def decode_progress(wire: pb.Progress) -> Progress:
         lag=wire.lag if wire.HasField("lag") else None,
         open_transaction=wire.open_transaction or None,
         pending_transactions=tuple(wire.pending_transactions),
+        slow=wire.slow,
     )

@@ -10,6 +10,7 @@ Invariants:
 - Nothing is acknowledged before the flush of the transaction and the storing of the snapshot both succeeded, nor
   before the input was seen to be the one that the positions are of, after they were taken.
 - The next transaction is begun only after the pre-commit of the one before has returned.
+- A checkpoint may find a batch cut short: its positions are those of the first records that wait in the chain.
 - Ending for whatever reason aborts the open transaction only; pre-committed ones stay as they are.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any, assert_never
 
@@ -37,6 +39,8 @@ from twopc.protocol.subtask_state import (
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.committing import Committing
 from twopc.runtime.parts import Parts
+from twopc.runtime.positions import held_back
+from twopc.runtime.slow_function import SlowFunctionWatch
 from twopc.runtime.storing import SnapshotOf, Storing
 from twopc.sink import PreCommit
 
@@ -62,13 +66,15 @@ class Subtask:
         group: str | None,
         silence_limit_seconds: float,
         base: CheckpointId = NO_CHECKPOINT,
+        batch_size: BatchSize,
     ) -> None:
         self._index = index
         self._parts = parts
         self._group = group
         self._silence_limit = silence_limit_seconds
         self._state = SubtaskState(base)
-        self._batch_size = BatchSize()
+        self._batch_size = batch_size
+        self._watch = SlowFunctionWatch(parts.chain, parts.clock, self._send_slow)
         self._found: SimpleQueue[CommitPending | BaseException] = SimpleQueue()
         self._storing = Storing(
             index, parts.store, parts.link, parts.clock, parts.snapshot_executor, parts.store_executor, self._guarded
@@ -82,13 +88,15 @@ class Subtask:
         self._records_out = 0
         self._heard_at = parts.clock.monotonic()
         self._progress_at = 0.0
+        self._progress = Progress(0, 0, None, None, ())
 
     def run(self) -> None:
         """Run to the end. Raises what made it fail; the open transaction is aborted either way."""
         self.begin()
         try:
-            while not self._ended:
-                self.step()
+            with self._watch.watching():
+                while not self._ended:
+                    self.step()
         finally:
             self._abort_open()
 
@@ -115,20 +123,31 @@ class Subtask:
         return self._state.reading and not self._at_end()
 
     def _at_end(self) -> bool:
-        return self._reads_no_more or self._parts.reader.finished()
+        return not self._parts.chain.waits and (self._reads_no_more or self._parts.reader.finished())
 
     def _move_batch(self) -> None:
-        wait = COMPLETION_POLL_SECONDS if self._state.awaits_completion else POLL_SECONDS
-        batch = self._parts.reader.poll(wait, self._batch_size.records)
-        if batch is None or not len(batch):
+        chain = self._parts.chain
+        read_seconds = 0.0 if chain.waits else self._read()
+        if not chain.waits:
             return
         started = self._parts.clock.monotonic()
-        self._records_in += len(batch)
-        self._records_out += self._parts.sink.write(self._txn, self._parts.chain.process(batch))
-        self._batch_size.took(len(batch), self._parts.clock.monotonic() - started)
+        with self._watch.batch():
+            count, output = chain.advance()
+        self._records_out += self._parts.sink.write(self._txn, output)
+        self._batch_size.took(count, read_seconds + self._parts.clock.monotonic() - started)
         if self._storing.acknowledged:
             reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._storing.acknowledged, subtask=self._index)
             self._storing.acknowledged = NO_CHECKPOINT
+
+    def _read(self) -> float:
+        """Put the next batch into the chain, if there is one; return how long reading took, waiting left out."""
+        wait = COMPLETION_POLL_SECONDS if self._state.awaits_completion else POLL_SECONDS
+        started = self._parts.clock.monotonic()
+        batch = self._parts.reader.poll(wait, self._batch_size.records)
+        if batch is not None and len(batch):
+            self._records_in += len(batch)
+            self._parts.chain.put(batch)
+        return max(0.0, self._parts.clock.monotonic() - started - wait)
 
     def _on(self, message: ToSubtask) -> None:
         if isinstance(message, Trigger):
@@ -158,7 +177,7 @@ class Subtask:
         started = self._parts.clock.monotonic()
         reached(CrashPoint.BEFORE_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         try:
-            positions = self._parts.reader.positions()
+            positions = held_back(self._parts.reader.positions(), self._parts.chain.waiting_rows())
             self._parts.reader.check_input(checkpoint_id)
             self._write_back()
             self._pre_commit(checkpoint_id, positions)
@@ -188,7 +207,7 @@ class Subtask:
     def _snapshot_maker(self, positions: tuple[PartitionPosition, ...]) -> SnapshotOf:
         """Fix everything but the state now, on the loop: what follows must not leak into this checkpoint."""
         committables, base = self._state.committables, self._state.base
-        finished = self._parts.reader.finished()
+        finished = self._parts.reader.finished() and not self._parts.chain.waits
         return lambda state: SubtaskSnapshot(self._index, positions, state, committables, finished, base)
 
     def _take_findings(self) -> None:
@@ -226,15 +245,18 @@ class Subtask:
 
     def _send_progress(self) -> None:
         self._progress_at = self._parts.clock.monotonic()
-        self._parts.link.send(
-            Progress(
-                records_in=self._records_in,
-                records_out=self._records_out,
-                lag=self._parts.reader.lag(),
-                open_transaction=None if self._txn is None else str(self._txn),
-                pending_transactions=tuple(committable.name for committable in self._state.committables),
-            )
+        self._progress = Progress(
+            records_in=self._records_in,
+            records_out=self._records_out,
+            lag=self._parts.reader.lag(),
+            open_transaction=None if self._txn is None else str(self._txn),
+            pending_transactions=tuple(committable.name for committable in self._state.committables),
         )
+        self._parts.link.send(self._progress)
+
+    def _send_slow(self, slow: str) -> None:
+        """Say it for the loop, which can't."""
+        self._parts.link.send(replace(self._progress, slow=slow))
 
     def _abort_open(self) -> None:
         if self._txn is None:

@@ -11,15 +11,15 @@ import time
 from collections.abc import Callable, Sequence
 
 from py4j.protocol import Py4JError
-from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
-from twopc.loading import by_value_modules
+from twopc.loading import JobText
 from twopc.runtime.spec import SubtaskSpec
 from twopc.spark.master import is_local
+from twopc.spark.pickled_job import PickledJob
 from twopc.spark.reason import reason_of
 from twopc.spark.session import SessionHolder
 from twopc.spark.slots import SlotWatch
@@ -36,7 +36,7 @@ class SparkStage:
     """One barrier stage, running on a thread that waits for its result."""
 
     def __init__(
-        self, session: SparkSession, slots: SlotWatch, definition: JobDefinition, specs: Sequence[SubtaskSpec]
+        self, session: SparkSession, slots: SlotWatch, job: JobText | PickledJob, specs: Sequence[SubtaskSpec]
     ) -> None:
         self._session = session
         self._slots = slots
@@ -44,9 +44,7 @@ class SparkStage:
         self._error: str | None = None
         self._ended = threading.Event()
         self._count = count = len(specs)
-        for module in by_value_modules():
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-        host = host_function(definition, [spec.to_json() for spec in specs])
+        host = host_function(job, [spec.to_json() for spec in specs])
         self._frame = session.range(0, count, 1, count).mapInArrow(host, RESULT_SCHEMA, barrier=True)
         self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
         self._thread.start()
@@ -114,11 +112,15 @@ class SparkHost:
         self._stage: SparkStage | None = None
         self._session: SparkSession | None = None
         self._slots: SlotWatch | None = None
+        self._job: JobText | PickledJob | None = None
 
     def notice(self) -> str | None:
         return None if self._holder.started else f"starting Spark (master {self._holder.master})"
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> SparkStage:
+        if self._job is None:
+            # Once: a file that is changed meanwhile counts from the next run on, for all subtasks.
+            self._job = JobText.of(definition) or PickledJob.of(definition)
         if self._slots is not None and self._slots.lost:
             self._holder.lose()
         session = self._holder.get()
@@ -130,7 +132,7 @@ class SparkHost:
                 f"parallelism {len(specs)} needs as many task slots, but master {master!r} has {slots}: "
                 f"use --master 'local[{len(specs)}]' or a smaller --parallelism"
             )
-        self._stage = SparkStage(session, self._slots, definition, specs)
+        self._stage = SparkStage(session, self._slots, self._job, specs)
         return self._stage
 
     def close(self) -> None:

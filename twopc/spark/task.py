@@ -9,18 +9,19 @@ import pyarrow as pa
 from pyspark import BarrierTaskContext
 
 from twopc.assembly import run_subtask
-from twopc.job import JobDefinition
+from twopc.loading import JobText
 from twopc.logs import output_of_subtask
 from twopc.orphan import end_with_parent
 from twopc.runtime.spec import SubtaskSpec
+from twopc.spark.pickled_job import PickledJob
 
 RESULT_SCHEMA = "subtask long"
 
 
 def host_function(
-    definition: JobDefinition, specs: list[dict[str, Any]]
+    job: JobText | PickledJob, specs: list[dict[str, Any]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what `mapInArrow` runs in every task; Spark carries the definition its own way."""
+    """Return what `mapInArrow` runs in every task; the job is loaded there."""
 
     def host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -29,7 +30,7 @@ def host_function(
         index = BarrierTaskContext.get().partitionId()
         spec = SubtaskSpec.from_json(specs[index])
         with output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format):
-            run_subtask(definition, spec)
+            run_subtask(job.load, spec)
         yield pa.RecordBatch.from_pydict({"subtask": [index]})
 
     return host

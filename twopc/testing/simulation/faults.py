@@ -47,9 +47,9 @@ class Faults:
 
     Besides what happens by chance, one process is killed (or paused) where it comes to `aimed_at` for the
     `aimed_occasion`-th time: so that few seeds reach every place. `pause_at_start` stops a subtask that was welcomed
-    before it opens its sink; it may wake when its attempt is long over. What is drawn last are no faults: the settings
-    of checkpoints, and how often people ask for one; but for `stored_elsewhere`, where a subtask's checkpoint folder is
-    for once another than the coordinator's, and takes what is stored.
+    before it opens its sink; it may wake when its attempt is long over. `batch_cut` is how often a batch is cut behind
+    a record; `stored_elsewhere`, how often a subtask's checkpoint folder is for once another than the
+    coordinator's, and takes what is stored. The settings of checkpoints, and how often people ask for one, are none.
     """
 
     aimed_at: CrashPoint
@@ -102,6 +102,7 @@ class Faults:
     input_recreated_every_ms: int
     stored_elsewhere: float
     input_deleted_every_ms: int
+    batch_cut: float
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -178,6 +179,7 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         input_recreated_every_ms=every(500, 1_500) if timeouts and chance() < 0.2 else 0,
         stored_elsewhere=rate(0.05, 0.3) if chance() < 0.3 else 0.0,
         input_deleted_every_ms=every(200, 500) if timeouts and chance() < 0.3 else 0,
+        batch_cut=rate(0.1, 0.5),
     )
     brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
     return replace(faults, **brought_about) if brought_about else faults

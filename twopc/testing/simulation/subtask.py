@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,8 +18,9 @@ from twopc.errors import (
     TwoPhaseCommitError,
     Unavailable,
 )
-from twopc.operators.chain import Chain
+from twopc.operators import Chain, KeyedStateStore, Map
 from twopc.protocol.messages import Failed
+from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.parts import Parts
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
@@ -31,7 +33,7 @@ from twopc.testing.simulation.network import Peer, SimLink
 from twopc.testing.simulation.process import Lane
 from twopc.testing.simulation.sink import SimSink
 from twopc.testing.simulation.snapshots import SimSnapshots, local_disk
-from twopc.testing.simulation.source import GROUP, STEP, SimReader, SimSource
+from twopc.testing.simulation.source import ARRIVE_MS, AT_ONCE, GROUP, STEP, SimReader, SimSource
 from twopc.testing.simulation.world import World
 
 STEP_MS = (1, 40)
@@ -152,7 +154,7 @@ class SimSubtask:
         self._reader = self._source.open(context, spec.splits)
         parts = Parts(
             reader=self._reader,
-            chain=Chain((STEP,), KeyedState(backend)),
+            chain=self._chain(KeyedState(backend)),
             sink=self._sink,
             store=SubtaskStore(
                 spec.subtask,
@@ -167,9 +169,32 @@ class SimSubtask:
             store_executor=SimExecutor(world, Lane(self.process, "store"), self._woken),
             commit_executor=SimExecutor(world, Lane(self.process, "commit"), self._woken),
         )
-        self._subtask = Subtask(spec.subtask, parts, group=GROUP, silence_limit_seconds=SILENCE_SECONDS, base=spec.base)
+        self._subtask = Subtask(
+            spec.subtask,
+            parts,
+            group=GROUP,
+            silence_limit_seconds=SILENCE_SECONDS,
+            base=spec.base,
+            batch_size=BatchSize(1, AT_ONCE),
+        )
         self._subtask.begin()
         self._step_in(self._world.between(*STEP_MS))
+
+    def _chain(self, state: KeyedStateStore) -> Chain:
+        """Return the steps of the job, in each of which a batch may be cut behind a record."""
+        world = self._world
+
+        def cutting(function: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*arguments: Any) -> Any:
+                if world.strikes("batch cut", world.faults.batch_cut):
+                    world.coverage["batch cut"] += 1
+                    chain.cut()
+                return function(*arguments)
+
+            return call
+
+        chain = Chain((Map(cutting(lambda value: value)), replace(STEP, function=cutting(STEP.function))), state)
+        return chain
 
     def _woken(self) -> None:
         """Something is there for the loop."""
@@ -183,6 +208,8 @@ class SimSubtask:
         assert self._subtask is not None
         assert self._reader is not None
         arrives = self._reader.arrives_in if self._subtask._state.reading else None
+        if self._subtask._state.reading and self._subtask._parts.chain.waits:
+            arrives = 0 if self._world.calm else self._world.between(*ARRIVE_MS)
         end_to_say = arrives is None and not self._subtask._end_reported
         soon = self._world.between(*STEP_MS)
         self._step_in(soon if end_to_say else IDLE_MS if arrives is None else soon + arrives)
