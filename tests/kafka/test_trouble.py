@@ -23,6 +23,7 @@ from twopc.kafka.wire import ControlClient
 from twopc.testing.broker_settings import LoginPort, TlsPort
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.ports import free_port
+from twopc.testing.token_endpoint import TokenEndpoint
 from twopc.testing.topics import create_topic, produce, read_topic
 
 pytestmark = pytest.mark.broker
@@ -227,3 +228,55 @@ def test_with_all_acls_a_job_runs_and_a_topic_that_it_may_not_write_to_later_end
     assert "Needed is Read on the topic if it is the input, Write if it is the output" in done.err
     assert "trying again" not in done.err
     assert "Purged" not in done.err
+
+
+def by_token(endpoint: str, client: str, secret: str = "right") -> dict[str, Any]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": client,
+        "sasl.oauthbearer.client.secret": secret,
+        "sasl.oauthbearer.token.endpoint.url": endpoint,
+    }
+
+
+def test_with_a_token_both_clients_get_in_and_acls_are_those_of_its_subject(guarded: Guarded, tmp_path: Path) -> None:
+    guarded.allow("robot", "by-token")
+    with TokenEndpoint({"robot": "right", "stranger": "right"}) as endpoint:
+        done = guarded.run(tmp_path, "by-token", by_token(endpoint.url, "robot"))
+        assert done.code == 0, done.err
+        assert set(endpoint.given) == {"robot"}
+        denied = guarded.run(tmp_path, "by-token", by_token(endpoint.url, "stranger"))
+    assert denied.code == 2, denied.err
+    assert "for sasl.oauthbearer.client.id 'stranger'" in denied.err
+
+
+def test_a_client_that_gets_no_token_is_named_with_the_settings_to_look_at(guarded: Guarded) -> None:
+    with (
+        TokenEndpoint({"robot": "right"}) as endpoint,
+        ControlClient(guarded.login, by_token(endpoint.url, "robot", "canary-pw")) as client,
+        pytest.raises(ConfigurationError) as refused,
+    ):
+        client.cluster_id()
+    assert "gives no token to 'robot' (HTTP 401): check sasl.oauthbearer.client.id" in str(refused.value)
+    assert "canary-pw" not in str(refused.value)
+
+
+def test_an_endpoint_that_does_not_answer_is_asked_again(guarded: Guarded) -> None:
+    nobody = f"http://127.0.0.1:{free_port()}/token"
+    with (
+        ControlClient(guarded.login, by_token(nobody, "robot")) as client,
+        pytest.raises(Unavailable, match=r"check sasl\.oauthbearer\.token\.endpoint\.url"),
+    ):
+        client.cluster_id()
+
+
+def test_a_token_is_used_for_all_connections_of_a_process(guarded: Guarded) -> None:
+    with TokenEndpoint({"robot": "right"}) as endpoint:
+        access = by_token(endpoint.url, "robot")
+        for _ in range(3):
+            with ControlClient(guarded.login, access) as client:
+                client.cluster_id()
+        # One for librdkafka, which looked at first what is wrong, and one for all others.
+        assert endpoint.given == ["robot", "robot"]

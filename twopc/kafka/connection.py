@@ -107,13 +107,14 @@ class Connection:
     def _connect(self) -> KafkaAdminClient:
         check_files(self._properties)
         await_reachable(self.servers)
+        config = control_config(self._properties)
         settings = (self.servers, frozenset((name, str(value)) for name, value in self._properties.items()))
         said = f"the Kafka brokers at {self.servers} can't be talked to over {security_protocol(self._properties)}"
         if settings not in _worked and (reason := trouble(self.servers, self._properties)):
             raise ConfigurationError(f"{said}: {reason} (properties of source and sink, or --kafka-config)")
         try:
             client = KafkaAdminClient(
-                **control_config(self._properties),
+                **config,
                 bootstrap_servers=self.servers.split(","),
                 bootstrap_timeout_ms=REQUEST_TIMEOUT_MS,
                 request_timeout_ms=REQUEST_TIMEOUT_MS,

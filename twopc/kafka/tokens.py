@@ -66,6 +66,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
                 body = json.load(answer)
             token, seconds = str(body["access_token"]), float(body.get("expires_in", 0))
         except urllib.error.HTTPError as error:
+            error.close()
             raise self._refusal(url, error.code) from error
         except (OSError, ValueError, KeyError, TypeError) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else type(error).__name__
