@@ -229,7 +229,8 @@ class Stream:
         with: several topics, and an operator before it that may set the key, are refused. The state is None at first,
         kept in checkpoints under `name`, encoded by the serde `state` (JSON unless said otherwise), whose form of it
         the function sees: a tuple comes back from JSON as a list. A new state of None forgets the key. A key is bytes,
-        text, or anything that JSON can encode; keys that encode to the same bytes are the same key.
+        text, or anything that JSON can encode: 1, "1" and true are three keys, and two objects with the same fields are
+        one.
         """
         return self._then(StatefulMap(function, name, Json() if state is None else state))
 

@@ -56,7 +56,7 @@ def error(expected: type[Exception], root: Path, *arguments: str | Path) -> str:
 def test_list_tells_the_states_their_serdes_and_sizes(root: Path) -> None:
     assert answer(root, "list", "1") == [
         {"state": "count", "serde": "Json()", "keys": 4, "size_bytes": 3 * 4 + 6},
-        {"state": "other", "serde": None, "keys": 1, "size_bytes": 2},
+        {"state": "other", "serde": None, "keys": 1, "size_bytes": 3},
     ]
     shown = run(root, "list").stdout
     assert "count" in shown
@@ -70,6 +70,25 @@ def test_get_shows_a_key_in_every_partition_that_has_it(root: Path) -> None:
     shown = run(root, "get", "1", "count", "LGA").stdout
     assert "in[0]" in shown
     assert "LGA" in shown
+
+
+@pytest.mark.parametrize(
+    ("key", "key_as", "value"),
+    [("1", "text", 10), ("1", "json", 11), ('"1"', "json", 10), ('{"a":1}', "text", 12), ('{ "a": 1 }', "json", 13)],
+)
+def test_get_tells_text_from_what_else_is_json(tmp_path: Path, key: str, key_as: str, value: int) -> None:
+    job = JobWithState(tmp_path / "checkpoints")
+    for each, state in (("1", b"10"), (1, b"11"), ('{"a":1}', b"12"), ({"a": 1}, b"13")):
+        job.put(RIGHT, each, state)
+    job.checkpoint()
+    (found,) = answer(job.root, "get", "1", "count", key, "--key-as", key_as)
+    assert found["value"] == value
+
+
+def test_get_says_how_a_number_is_named(root: Path) -> None:
+    result = run(root, "get", "1", "count", "7")
+    assert result.exit_code == 1
+    assert "--key-as json" in str(result.exception)
 
 
 @pytest.mark.parametrize("key", [("ff", "hex"), ("/w==", "base64")])

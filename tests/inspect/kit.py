@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.stored_job import StoredJob, name_of
 from twopc.protocol.facts import Committable, PartitionPosition, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.serde import Json, Serde
+from twopc.state.key_form import key_bytes
 from twopc.state.keyed import KeyedState, OperatorState
 from twopc.state.positions import write_positions
 from twopc.state.rocksdb import RocksDBBackend
@@ -30,8 +32,8 @@ class JobWithState(StoredJob):
         self.serdes: Mapping[str, Serde] = {"count": Json()} if serdes is None else serdes
         super().__init__(root)
 
-    def put(self, partition: TopicPartition, key: bytes, value: bytes, name: str = "count") -> None:
-        self.values[partition, name, key] = value
+    def put(self, partition: TopicPartition, key: Any, value: bytes, name: str = "count") -> None:
+        self.values[partition, name, key_bytes(key)] = value
 
     def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
         index, mine = SubtaskIndex(subtask), self.owners[subtask]

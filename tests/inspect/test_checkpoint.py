@@ -83,7 +83,7 @@ def test_a_scan_yields_the_keys_that_begin_so_over_all_partitions(shared: JobWit
         assert [(each.partition, each.key) for each in counts.scan("L")] == [(LEFT, b"LGA"), (RIGHT, b"LGA")]
         assert [each.key for each in counts.scan(b"\xff")] == [b"\xff\x00"]
         assert [each.key for each in counts.items()] == [b"EWR", b"LGA", b"LGA", b"\xff\x00"]
-        assert counts.size() == StateSize(keys=4, size_bytes=3 * 4 + 2 + len('{"n":[1,null]}'))
+        assert counts.size() == StateSize(keys=4, size_bytes=3 * 4 + 3 + len('{"n":[1,null]}'))
 
 
 def test_states_do_not_mix_and_a_declared_one_without_keys_is_there(tmp_path: Path) -> None:

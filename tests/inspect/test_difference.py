@@ -17,7 +17,7 @@ ADDED, REMOVED, CHANGED = ChangeKind
 
 def shown(change: Change) -> tuple[ChangeKind, bytes, bytes | None, bytes | None]:
     old, new = (None if entry is None else entry.raw for entry in (change.old, change.new))
-    return change.kind, change.entry.key, old, new
+    return change.kind, change.entry.stored_key, old, new
 
 
 def test_added_removed_and_changed_keys_are_found_with_both_values(job: JobWithState) -> None:
@@ -77,7 +77,7 @@ def test_the_changes_are_what_makes_the_one_into_the_other(old: dict[bytes, byte
     difference = Difference(iter(scan(old)), iter(scan(new)))
     result = dict(old)
     for change in difference:
-        key = change.entry.key
+        key = change.entry.stored_key
         assert result.pop(key, None) == (None if change.old is None else change.old.raw)
         if change.new is not None:
             result[key] = change.new.raw

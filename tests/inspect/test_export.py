@@ -16,6 +16,7 @@ from twopc.inspect import StateEntry, export
 from twopc.inspect.export import export_to
 from twopc.protocol.ids import SubtaskIndex
 from twopc.serde import Json
+from twopc.state.key_form import key_bytes
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def entries(count: int) -> Iterator[StateEntry]:
         yield StateEntry("count", SubtaskIndex(0), LEFT, b"k%d" % number, b"%d" % number, Json())
 
 
-UNREADABLE = StateEntry("count", SubtaskIndex(0), LEFT, b"\xff", b"{", Json())
+UNREADABLE = StateEntry("count", SubtaskIndex(0), LEFT, key_bytes(b"\xff"), b"{", Json())
 
 
 def test_json_lines_hold_a_row_for_each_entry(tmp_path: Path) -> None:
@@ -50,6 +51,7 @@ def test_parquet_holds_a_row_for_each_entry_with_the_bytes(tmp_path: Path) -> No
         "topic": "in",
         "partition": 0,
         "key": "k7",
+        "key_json": None,
         "value": "7",
         "key_bytes": b"k7",
         "value_bytes": b"7",

@@ -14,10 +14,11 @@ from twopc.inspect import StateEntry
 from twopc.inspect.rows import plain, row_of
 from twopc.protocol.ids import SubtaskIndex
 from twopc.serde import Bytes, Json, Serde, String
+from twopc.state.key_form import key_bytes
 
 
-def entry(key: bytes, raw: bytes, serde: Serde | None) -> StateEntry:
-    return StateEntry("count", SubtaskIndex(3), LEFT, key, raw, serde)
+def entry(key: Any, raw: bytes, serde: Serde | None) -> StateEntry:
+    return StateEntry("count", SubtaskIndex(3), LEFT, key_bytes(key), raw, serde)
 
 
 def test_a_row_says_where_the_value_is() -> None:
@@ -50,6 +51,15 @@ def test_a_key_that_is_not_text_is_in_base64() -> None:
     row = row_of(entry(b"\xff", b"7", Json()))
     assert row["key_base64"] == "/w=="
     assert "key" not in row
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [("1", {"key": "1"}), (1, {"key_json": 1}), (True, {"key_json": True}), ({"a": [1]}, {"key_json": {"a": [1]}})],
+)
+def test_a_key_of_json_can_not_be_taken_for_text(key: Any, shown: dict[str, Any]) -> None:
+    row = row_of(entry(key, b"7", Json()))
+    assert {name: row[name] for name in row if name.startswith("key")} == shown
 
 
 def test_a_value_that_its_serde_refuses_is_given_as_bytes_with_the_reason() -> None:

@@ -98,12 +98,30 @@ def test_a_key_that_comes_again_is_not_read_again() -> None:
 
 @pytest.mark.parametrize(
     ("key", "address"),
-    [(b"\xff", b"\xff"), ("\u00e9", b"\xc3\xa9"), (7, b"7"), ({"b": 1, "a": [None]}, b'{"a":[null],"b":1}')],
+    [
+        (b"\xfe", b"\xfe"),
+        (b"\xff", b"\xff\xff"),
+        ("\u00e9", b"\xc3\xa9"),
+        (7, b"\xff7"),
+        ({"b": 1, "a": [None]}, b'\xff{"a":[null],"b":1}'),
+    ],
 )
 def test_a_key_addresses_its_state_in_one_form(key: Any, address: bytes) -> None:
     store = DictStore()
     processed(store, batch_of(rows((key, 1, 0))))
     assert list(store.states) == [("total", P0, address)]
+
+
+def test_keys_of_other_types_have_states_of_their_own() -> None:
+    store = DictStore()
+    keys = (1, "1", True, "true", {"a": 1}, '{"a":1}')
+    assert processed(store, batch_of(rows(*((key, 1, 0) for key in keys * 2)))) == [1] * 6 + [2] * 6
+    assert len(store.states) == 6
+
+
+def test_keys_of_bytes_and_of_text_are_refused_together() -> None:
+    with pytest.raises(UserCodeError, match="keys of bytes and of text"):
+        processed(DictStore(), batch_of(rows((b"a", 1, 0), ("a", 1, 0))))
 
 
 def test_the_key_is_the_one_that_the_record_has_by_then() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +22,7 @@ from twopc.cli.state_options import (
     Place,
     Source,
     StateName,
+    is_json,
     parse_key,
     parse_partition,
     place_of,
@@ -101,6 +102,8 @@ def get(
     _show(found, output)
     if not found:
         where = f" in {partition}" if partition else ""
+        if key_as is KeyForm.TEXT and is_json(key):
+            where += " as text; for the JSON that this is say --key-as json"
         raise TwoPhaseCommitError(f"state {state!r} of checkpoint {opened.checkpoint_id} has no key {key!r}{where}")
 
 
@@ -124,7 +127,7 @@ def scan(
     """
     with source.open(checkpoint) as opened:
         source.refuse_unknown(opened)
-        entries = _chosen(opened, state, parse_key(prefix, key_as) if prefix else b"")
+        entries = _chosen(opened, state, parse_key(prefix, key_as) if prefix else None)
         _show(islice(entries, limit or None), output)
         if limit and next(entries, None) is not None:
             typer.echo(f"there are more than {limit}: --limit 0 shows all, twopc state export writes them", err=True)
@@ -155,7 +158,7 @@ def export(
     """
     with source.open(checkpoint) as opened:
         source.refuse_unknown(opened)
-        entries = _chosen(opened, state, parse_key(prefix, key_as) if prefix else b"")
+        entries = _chosen(opened, state, parse_key(prefix, key_as) if prefix else None)
         if str(to) == "-":
             write_lines(sys.stdout.buffer, entries)
             return
@@ -219,11 +222,11 @@ def _show(entries: Iterator[StateEntry] | list[StateEntry], output: Output) -> N
         print_tables([entry_table(rows)])
 
 
-def _chosen(checkpoint: Checkpoint, state: str | None, prefix: bytes) -> Iterator[StateEntry]:
+def _chosen(checkpoint: Checkpoint, state: str | None, prefix: Any) -> Iterator[StateEntry]:
     if state is not None:
         found = checkpoint.state(state)
-        return found.scan(prefix) if prefix else found.items()
-    if prefix:
+        return found.items() if prefix is None else found.scan(prefix)
+    if prefix is not None:
         raise ConfigurationError("--prefix needs a state: name it after the checkpoint; `twopc state list` lists them")
     return checkpoint.entries()
 

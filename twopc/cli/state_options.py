@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +16,6 @@ from twopc.cli.completion import checkpoint_names, job_names
 from twopc.errors import ConfigurationError
 from twopc.inspect import Checkpoint, open_checkpoint
 from twopc.loading import load_job
-from twopc.operators.keyed import key_bytes
 from twopc.protocol.ids import TopicPartition
 from twopc.serde import Serde
 from twopc.state.serdes import serde_named
@@ -123,20 +122,28 @@ def _parse_serdes(options: Iterable[str]) -> Iterable[tuple[str, Serde]]:
         yield name, serde
 
 
-def parse_key(text: str, form: KeyForm) -> bytes:
-    """Return the bytes by which state is addressed of a key that is written so."""
+def parse_key(text: str, form: KeyForm) -> Any:
+    """Return the key that is written so, as the job has it."""
     try:
         return _FORMS[form](text)
     except ValueError as error:
         raise ConfigurationError(f"the key {text!r} is not {form}, as --key-as says: {error}") from error
 
 
-_FORMS: dict[KeyForm, Callable[[str], bytes]] = {
-    KeyForm.TEXT: key_bytes,
-    KeyForm.JSON: lambda text: key_bytes(json.loads(text)),
+_FORMS: dict[KeyForm, Callable[[str], Any]] = {
+    KeyForm.TEXT: str,
+    KeyForm.JSON: json.loads,
     KeyForm.HEX: bytes.fromhex,
     KeyForm.BASE64: lambda text: base64.b64decode(text, validate=True),
 }
+
+
+def is_json(text: str) -> bool:
+    """Whether this could name another key than the text."""
+    try:
+        return json.loads(text) is not None
+    except ValueError:
+        return False
 
 
 def parse_partition(text: str | None) -> TopicPartition | None:

@@ -100,8 +100,10 @@ def _place(entry: StateEntry) -> str:
 
 
 def _key(entry: StateEntry) -> str:
-    text = entry.key_text
-    return repr(entry.key) if text is None or not text.isprintable() else text
+    text, key = entry.key_text, entry.key
+    if text is None and not isinstance(key, bytes):
+        return f"{_shown(json.dumps(key, ensure_ascii=False))} (json)"
+    return repr(key) if text is None or not text.isprintable() else text
 
 
 def _value(entry: StateEntry) -> str:

@@ -8,28 +8,35 @@ from typing import Any
 from twopc.errors import UserCodeError
 from twopc.protocol.ids import SubtaskIndex, TopicPartition
 from twopc.serde import Serde
+from twopc.state.key_form import key_of
 
 
 @dataclass(frozen=True, slots=True)
 class StateEntry:
     """The state of one key, in the input partition that the key was read from, as one subtask stored it.
 
-    An operator's own state, of which a subtask has one, has no partition and an empty key. `serde` is None where
-    neither the checkpoint nor the caller said how the state is encoded.
+    An operator's own state, of which a subtask has one, has no partition and an empty key. `stored_key` is the form of
+    the key in the state (`twopc.state.key_form`). `serde` is None where neither the checkpoint nor the caller said how
+    the state is encoded.
     """
 
     state: str
     subtask: SubtaskIndex
     partition: TopicPartition | None
-    key: bytes
+    stored_key: bytes
     raw: bytes
     serde: Serde | None = None
 
     @property
+    def key(self) -> Any:
+        """The key as the job has it: bytes, as which text comes back too, or else a value of JSON."""
+        return key_of(self.stored_key)
+
+    @property
     def key_text(self) -> str | None:
-        """The key as text; None if it is not UTF-8."""
+        """The key as text; None if it is neither text nor bytes that are UTF-8."""
         try:
-            return self.key.decode()
+            return self.stored_key.decode()
         except UnicodeDecodeError:
             return None
 

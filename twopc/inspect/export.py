@@ -18,6 +18,7 @@ from twopc.errors import ConfigurationError
 from twopc.files import TEMPORARY
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.rows import row_of
+from twopc.state.key_form import MARK
 
 ROWS_PER_BATCH = 10_000
 BYTES_PER_BATCH = 16 * 1024 * 1024
@@ -80,7 +81,8 @@ def write_parquet(file: IO[bytes], entries: Iterable[StateEntry]) -> int:
     schema = pa.schema(
         [
             *(pa.field(name, kind, nullable=False) for name, kind in (("state", pa.string()), ("subtask", pa.int32()))),
-            *(("topic", pa.string()), ("partition", pa.int32()), ("key", pa.string()), ("value", pa.string())),
+            *(("topic", pa.string()), ("partition", pa.int32()), ("key", pa.string())),
+            *(("key_json", pa.string()), ("value", pa.string())),
             *(pa.field(name, pa.binary(), nullable=False) for name in ("key_bytes", "value_bytes")),
         ]
     )
@@ -98,8 +100,9 @@ def _parquet_row(entry: StateEntry) -> dict[str, Any]:
     return {
         **{name: row[name] for name in ("state", "subtask", "topic", "partition")},
         "key": row.get("key"),
+        "key_json": json.dumps(row["key_json"], ensure_ascii=False) if "key_json" in row else None,
         "value": value,
-        "key_bytes": entry.key,
+        "key_bytes": entry.key if isinstance(entry.key, bytes) else entry.stored_key[len(MARK) :],
         "value_bytes": entry.raw,
     }
 
@@ -109,7 +112,7 @@ def _batches(entries: Iterable[StateEntry]) -> Iterator[list[StateEntry]]:
     size = 0
     for entry in entries:
         batch.append(entry)
-        size += len(entry.key) + len(entry.raw)
+        size += len(entry.stored_key) + len(entry.raw)
         if len(batch) >= ROWS_PER_BATCH or size >= BYTES_PER_BATCH:
             yield batch
             batch, size = [], 0

@@ -1,7 +1,8 @@
 """An entry as plain values: what is exported, and printed as JSON.
 
-A key that is UTF-8 is `key`, any other `key_base64`; a value that could be decoded is `value`, any other
-`value_base64`: of each pair a row has exactly one, so that no value can be taken for the other.
+A key that is text, or bytes that are UTF-8, is `key`, other bytes are `key_base64`, and what else is JSON `key_json`.
+A value that could be decoded is `value`, any other `value_base64`. Of each a row has exactly one, so that none can be
+taken for another.
 """
 
 from __future__ import annotations
@@ -58,8 +59,10 @@ def plain(value: Any) -> Any:
 def _key(entry: StateEntry) -> Row:
     if entry.partition is None:
         return {"key": None}
-    text = entry.key_text
-    return {"key_base64": _base64(entry.key)} if text is None else {"key": text}
+    text, key = entry.key_text, entry.key
+    if text is not None:
+        return {"key": text}
+    return {"key_base64": _base64(key)} if isinstance(key, bytes) else {"key_json": key}
 
 
 def _base64(data: bytes) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 from twopc.errors import ConfigurationError
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.snapshots import OpenSnapshot, OpenSnapshots
-from twopc.operators.keyed import key_bytes
 from twopc.protocol.ids import SubtaskIndex, TopicPartition
 from twopc.state.backend import Family
+from twopc.state.key_form import key_bytes
 from twopc.state.layout import after_prefix, parse_keyed_key, state_prefix
 from twopc.state.serdes import KEY as SERDES_KEY
 
@@ -67,8 +67,8 @@ class State:
         """Yield every entry; what operators keep for themselves comes after state by key."""
         return (entry for _, entry in addressed_entries(self._snapshots, self.name))
 
-    def scan(self, prefix: str | bytes) -> Iterator[StateEntry]:
-        """Yield the entries whose key begins so."""
+    def scan(self, prefix: Any) -> Iterator[StateEntry]:
+        """Yield the entries whose key, in the form in which it is stored, begins so."""
         return (entry for _, entry in _keyed(self._snapshots, self.name, key_bytes(prefix)))
 
     def size(self) -> StateSize:
@@ -76,7 +76,7 @@ class State:
         keys = size_bytes = 0
         for entry in self.items():
             keys += 1
-            size_bytes += len(entry.key) + len(entry.raw)
+            size_bytes += len(entry.stored_key) + len(entry.raw)
         return StateSize(keys, size_bytes)
 
 

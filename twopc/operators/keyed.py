@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from twopc.column import ColumnError, Over, last_taken, locate, map_column
+from twopc.column import ColumnError, Over, last_taken, locate, map_column, span
 from twopc.errors import UserCodeError
 from twopc.operators.held import HeldStates
 from twopc.operators.steps import StatefulMap
@@ -23,6 +23,7 @@ from twopc.operators.values import Result
 from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Row
 from twopc.serde import Json, Serde
+from twopc.state.key_form import key_bytes, need_no_mark
 from twopc.termination import TERMINATION
 
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
@@ -67,12 +68,18 @@ class KeyedOperator:
 
     def _keys(self, batch: Batch) -> list[bytes]:
         keys = batch.keys
-        if set(map(type, keys)) == {bytes}:
+        kinds = set(map(type, keys))
+        if kinds == {bytes} and need_no_mark(keys):
             return keys
         if None in keys:
             raise UserCodeError(
                 f"record {locate(batch.rows[keys.index(None)])} has no key, and {self._step} keeps its state by key: "
                 "drop those without, with filter_records, or let whoever writes the input give each record one"
+            )
+        if {bytes, str} <= kinds:
+            raise UserCodeError(
+                f"records {span(batch.rows)} have keys of bytes and of text, and {self._step} would take b'a' and 'a' "
+                "for one key: use a serde whose keys are of one kind"
             )
         return map_column(key_bytes, keys)
 
@@ -116,13 +123,6 @@ class KeyedOperator:
                 unwritten[key] = new
             outputs.append(output)
         self._states.grew(weight)
-
-
-def key_bytes(key: Any) -> bytes:
-    """Return the form in which a key addresses its state: bytes as they are, text in UTF-8, the rest canonical JSON."""
-    if isinstance(key, bytes):
-        return key
-    return key.encode() if isinstance(key, str) else Json.canonical(key)
 
 
 def _decoded(serde: Serde, data: bytes) -> Any:

@@ -1,0 +1,46 @@
+"""The form in which a key addresses its state: no two keys of one stream have the same. Pure.
+
+    bytes, text                  as they are, text in UTF-8; a stream has one of the two
+    anything else                MARK | canonical JSON
+    bytes that begin with MARK   MARK | the bytes
+
+MARK is in no UTF-8 and begins no JSON, so what follows it says which of the two it is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from twopc.serde import Json
+
+MARK = b"\xff"
+
+
+def key_bytes(key: Any) -> bytes:
+    """Return the form of a key; raise TypeError or ValueError for one that JSON has no text of its own for."""
+    if isinstance(key, bytes):
+        return MARK + key if key.startswith(MARK) else key
+    if isinstance(key, str):
+        return key.encode()
+    text = Json.canonical(key)
+    if text == b"null":
+        raise ValueError(f"{key!r} can't be a key: JSON writes it as null, as others too")
+    return MARK + text
+
+
+def need_no_mark(keys: list[bytes]) -> bool:
+    """Whether these keys, of which there is one, are their own forms."""
+    return max(keys) < MARK
+
+
+def key_of(form: bytes) -> Any:
+    """Return the key: bytes, as which text comes back too, or else a value of JSON; what is no form is bytes."""
+    if not form.startswith(MARK):
+        return form
+    if form.startswith(MARK * 2):
+        return form[1:]
+    try:
+        return json.loads(form[1:])
+    except ValueError:
+        return form
