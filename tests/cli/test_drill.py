@@ -119,3 +119,32 @@ def test_a_remote_master_is_refused_before_anything_is_touched(tmp_path: Path) -
     answer = invoke("-b", "127.0.0.1:1", "--master", "spark://host:7077", "--checkpoint-dir", str(tmp_path))
     assert answer.exit_code == 2
     assert "--host process" in answer.stderr
+
+
+def test_a_drill_that_could_not_run_leaves_no_report_of_an_earlier_one(drill_finds: Outcome, tmp_path: Path) -> None:
+    html, junit = tmp_path / "drill.html", tmp_path / "drill.xml"
+    for file in (html, junit):
+        file.write_text("all held, in June")
+    drill_finds(Unavailable("no broker"))
+    assert invoke("--html", str(html), "--junit", str(junit)).exit_code == 2
+    assert not html.exists()
+    assert 'errors="1"' in junit.read_text()
+    assert "no broker" in junit.read_text()
+
+
+def test_a_drill_that_could_not_run_answers_a_script_as_well(drill_finds: Outcome) -> None:
+    drill_finds(Unavailable("no broker"))
+    answer = invoke("-o", "json")
+    assert json.loads(answer.stdout) == {"drill": "restore", "held": False, "exit_code": 2, "error": "no broker"}
+
+
+def test_states_and_inputs_can_be_left_behind_as_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[RunSettings] = []
+
+    def drilled(plan: RestorePlan, settings: RunSettings, **_: Any) -> DrillResult:
+        asked.append(settings)
+        return DrillResult("restore", "orders", 0, 1.0, "", (HELD,))
+
+    monkeypatch.setattr("twopc.cli.drill.restore_drill", drilled)
+    invoke("--drop-states", "seen,last", "--drop-inputs", "old")
+    assert (sorted(asked[0].dropped_states()), sorted(asked[0].dropped_inputs())) == (["last", "seen"], ["old"])

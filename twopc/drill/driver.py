@@ -15,12 +15,15 @@ from typing import Any
 
 from twopc.config import RunSettings
 from twopc.driver.run import run
-from twopc.errors import TwoPhaseCommitError
+from twopc.errors import ProtocolViolation, TwoPhaseCommitError, UserCodeError
 from twopc.loading import load_job
 from twopc.orphan import end_with_parent
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Progress
+
+NO_FAULT_DOES_THIS = 70
+"""What it exits with where the job itself can't go on: other codes may be the doing of a fault."""
 
 
 def encode(event: JobEvent) -> str:
@@ -51,7 +54,7 @@ def decode(line: str) -> JobEvent:
 
 
 def main() -> int:
-    """Run the job; return the exit code that `twopc run` would."""
+    """Run the job; return the exit code that `twopc run` would, or that no fault explains how it ended."""
     end_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("kafka").setLevel(logging.WARNING)
@@ -68,7 +71,7 @@ def main() -> int:
         )
     except TwoPhaseCommitError as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        return error.exit_code
+        return NO_FAULT_DOES_THIS if isinstance(error, UserCodeError | ProtocolViolation) else error.exit_code
     return 130 if report.stopped else 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from twopc.checkpoints import read_job
@@ -21,6 +21,7 @@ from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.fault_judging import (
     STATE,
     TRANSACTIONS,
+    KeyedStates,
     judge_end,
     judge_faults,
     judge_output,
@@ -38,10 +39,11 @@ from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict
-from twopc.errors import ConfigurationError, Unavailable
+from twopc.errors import ConfigurationError, Unavailable, UserCodeError
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.loading import load_job
 from twopc.protocol.job_events import JobEvent
+from twopc.verify.history import Expected
 
 SECONDS_A_CHECKPOINT = 1.5
 """More than one takes on a busy machine: once all faults have happened, the rest is read as fast as it goes."""
@@ -72,6 +74,15 @@ def fault_drill(
         if broker is not None:
             made = replace(made, kafka_config="", kafka_properties={})
         return _Drill(plan, made, folder, say, on_event, broker).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What the whole input makes, and where it ends."""
+
+    expected: list[Expected]
+    ends: Ends
+    keyed: KeyedStates
 
 
 class _Drill:
@@ -113,8 +124,8 @@ class _Drill:
             servers = self._settings.bootstrap_servers
             self._tell("filling the scratch input")
             self._records = self._plan.load.fill(self._cluster, servers, self._input, self._plan.job_file, self._source)
-            partitions = len(self._cluster.ranges(self._cluster.control.topics([self._input])))
-            self._cluster.create_topic(self._names.output, partitions)
+            made = self._reckon()
+            self._cluster.create_topic(self._names.output, len(made.ends))
             job_file = write_paced_file(
                 self._folder,
                 self._plan.job_file,
@@ -130,7 +141,7 @@ class _Drill:
             with stage:
                 finished = self._play(stage)
             if finished:
-                self._judge(stage, load_job(job_file).name)
+                self._judge(stage, load_job(job_file).name, made)
         return self._result()
 
     @contextmanager
@@ -177,26 +188,31 @@ class _Drill:
             if self._on_event is not None:
                 self._on_event(event)
 
-    def _judge(self, stage: Stage, job: str) -> None:
-        self._tell("judging what the job has left")
-        self._note(judge_transactions(self._cluster.control, job))
-        control = self._cluster.control
-        read = self._cluster.ranges(control.topics([self._input]))
+    def _reckon(self) -> _Made:
+        """Work out what the input makes; raise ConfigurationError where the job can't take it, before it tries."""
+        self._tell("working out what the output must be")
+        read = self._cluster.ranges(self._cluster.control.topics([self._input]))
         starts: Ends = {each: first for each, (first, _) in read.items()}
         ends: Ends = {each: end for each, (_, end) in read.items()}
-        written = self._cluster.ranges(control.topics([self._names.output]))
-        with Reckoner(self._definition, None, stage.checkpoint_dir / job, self._folder / "reckoner") as reckoner:
-            made = reckoner.reckon(self._settings.bootstrap_servers, starts, ends)
-            expected = [each for _, each in made]
-            seen = self._cluster.see(written, self._cluster.whose(written))
-            self._note(judge_output(judged(self._names.output, expected, seen), self._guarantee))
-            metadata = read_job(stage.checkpoint_dir, job).completed[-1].metadata
-            if metadata is None:
-                self._note(Check(STATE, Verdict.BROKEN, "the last checkpoint can't be read", ("damaged",)))
-                return
-            restored = Reckoner(self._definition, metadata, stage.checkpoint_dir / job, self._folder / "restored")
-            with restored:
-                self._note(judge_state(metadata, ends, reckoner.keyed(), restored.keyed()))
+        with Reckoner(self._definition, None, self._folder, self._folder / "reckoner") as reckoner:
+            try:
+                made = list(reckoner.reckon(self._settings.bootstrap_servers, starts, ends))
+            except UserCodeError as error:
+                raise ConfigurationError(f"{self._plan.load.refused}: {error}") from error
+            return _Made([each for _, each in made], ends, reckoner.keyed())
+
+    def _judge(self, stage: Stage, job: str, made: _Made) -> None:
+        self._tell("judging what the job has left")
+        self._note(judge_transactions(self._cluster.control, job))
+        written = self._cluster.ranges(self._cluster.control.topics([self._names.output]))
+        seen = self._cluster.see(written, self._cluster.whose(written))
+        self._note(judge_output(judged(self._names.output, made.expected, seen), self._guarantee))
+        metadata = read_job(stage.checkpoint_dir, job).completed[-1].metadata
+        if metadata is None:
+            self._note(Check(STATE, Verdict.BROKEN, "the last checkpoint can't be read", ("damaged",)))
+            return
+        with Reckoner(self._definition, metadata, stage.checkpoint_dir / job, self._folder / "restored") as restored:
+            self._note(judge_state(metadata, made.ends, made.keyed, restored.keyed()))
 
     def _note(self, check: Check) -> None:
         self._checks.append(check)

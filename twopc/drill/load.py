@@ -30,6 +30,18 @@ class Load:
         if self.copy and self.sample is not None:
             raise ConfigurationError("--copy and --sample say the same thing: give one of them")
 
+    @property
+    def refused(self) -> str:
+        """What is to be said where the job can't take a record of it."""
+        if self.copy:
+            return "the job fails on a record of the real input (--copy), so that it can't be drilled with it"
+        if self.sample is not None:
+            return f"the job fails on a value of --sample {self.sample}, so that it can't be drilled with it"
+        return (
+            "the job fails on a record that the drill has made up, so that it can't be drilled with it: give it values "
+            "of its own, a line each, with --sample FILE, or records of its real input with --copy"
+        )
+
     def fill(self, cluster: Cluster, servers: str, topic: str, job_file: str, source: KafkaSource) -> int:
         """Create the scratch input and fill it; return how many records it has."""
         if self.copy:

@@ -148,6 +148,9 @@ class Replay:
         else:
             figures["restored after the kill, s"] = interruption.clock.restored
             figures["caught up after (RTO), s"] = interruption.caught_up(clock.began)
+            if clock.first_record is None and interruption.stood_at is not None:
+                # The kill came before the next report.
+                figures["first record after, s"] = interruption.stood_at - clock.began
         return interruption
 
     def _judge_replay(self, names: Names, replayed: _Replayed) -> Check:

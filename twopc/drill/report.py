@@ -66,6 +66,14 @@ def junit(result: DrillResult) -> str:
     return Xml.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
+def junit_of_failure(drill: str, error: str) -> str:
+    """Return the report of a drill that could not run: one test case, with an error."""
+    suite = Xml.Element("testsuite", name=f"twopc drill: {drill}", tests="1", failures="0", errors="1", skipped="0")
+    case = Xml.SubElement(suite, "testcase", classname=drill, name="the drill runs")
+    Xml.SubElement(case, "error", message=_plain(error)).text = _plain(error)
+    return Xml.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
 def html(result: DrillResult) -> str:
     """Return the report as one page, with the timeline in it."""
     rows = [(check.name, Toned(check.verdict.value, _TONES[check.verdict]), check.said) for check in result.checks]

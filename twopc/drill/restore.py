@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from twopc.checkpoint_reference import locate
+from twopc.checkpoint_archive import opened
 from twopc.checkpoints import JobCheckpoints, find_checkpoint, restorable
 from twopc.config import RunSettings
 from twopc.drill.broker import Cluster
@@ -132,7 +132,9 @@ class _Drill:
         self._settings = replace(self._settings, parallelism=self._plan.parallelism or metadata.parallelism)
         self._figures["checkpoint age (RPO), s"] = self._timeline.began - metadata.triggered_ms / 1000
         topics = patiently(lambda: self._input.control.topics(self._source.topics), PATIENCE_SECONDS)
-        self._note(judge_positions(metadata.positions, topics, self._input.ranges(topics)))
+        dropped = self._settings.dropped_inputs()
+        read = [each for each in metadata.positions if each.partition.topic not in dropped]
+        self._note(judge_positions(read, topics, self._input.ranges(topics)))
         self._note(judge_pending(found, self._input, self._output))
         if all(check.verdict is Verdict.HELD for check in self._checks[:2]):
             self._replay(found, metadata)
@@ -141,12 +143,12 @@ class _Drill:
     def _copied(self) -> tuple[JobCheckpoints, CheckpointMetadata, list[str]]:
         """Copy the checkpoint that is named; return all that are kept, what it restores, and what is damaged of it."""
         job = self._definition.name
-        located = locate(self._plan.restore_from, self._plan.checkpoint_dir, job)
-        self._subject = f"checkpoint {located.checkpoint_id}"
-        copies = Path(self._settings.checkpoint_dir)
-        found = copy_ledger(located.checkpoint_dir, job, copies)
-        metadata = restorable(found, find_checkpoint(found, located.checkpoint_id))
-        return found, metadata, copy_state(located.checkpoint_dir, metadata, located.checkpoint_id, copies)
+        with opened(self._plan.restore_from, self._plan.checkpoint_dir, job) as located:
+            self._subject = f"checkpoint {located.checkpoint_id}"
+            copies = Path(self._settings.checkpoint_dir)
+            found = copy_ledger(located.checkpoint_dir, job, copies)
+            metadata = restorable(found, find_checkpoint(found, located.checkpoint_id))
+            return found, metadata, copy_state(located.checkpoint_dir, metadata, located.checkpoint_id, copies)
 
     def _replay(self, found: JobCheckpoints, metadata: CheckpointMetadata) -> None:
         reach = Reach.fix(metadata, found, self._input, self._source.topics, self._output, self._sink.topic)
