@@ -16,17 +16,18 @@ import pytest
 from kafka.protocol.metadata import CoordinatorType
 
 from tests.kafka.kit import DrivenSink
-from twopc.errors import Unavailable
+from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka import direct
 from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.direct import SubtaskClient
+from twopc.kafka.direct import DirectConnection, SubtaskClient
 from twopc.kafka.patience import patiently
 from twopc.kafka.wire import ControlClient
+from twopc.protocol.ids import CheckpointId
 from twopc.protocol.recovery import BrokerState
 from twopc.testing.kafka_proxy import Api, Fate, KafkaProxy, Rule
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.proxy import Direction
-from twopc.testing.topics import create_topic
+from twopc.testing.topics import create_topic, delete_topic
 
 # kafka-python leaves the socket of every connection that failed to the garbage collector.
 pytestmark = [pytest.mark.broker, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -159,6 +160,25 @@ def test_a_broker_that_does_not_answer_keeps_nobody_from_asking_another(tmp_path
             os.kill(stuck, signal.SIGCONT)
         # Whether it still coordinates is the cluster's affair.
         waiting.exception(SECONDS)
+
+
+@pytest.mark.timeout(720)
+def test_every_leader_of_an_input_topic_is_asked_whether_it_is_still_the_same(tmp_path: Path) -> None:
+    with (
+        LocalBroker(tmp_path, brokers=3, light=True) as brokers,
+        SubtaskClient(brokers.bootstrap_servers, {}) as client,
+    ):
+        create_topic(brokers.bootstrap_servers, "in", 3)
+        before = patiently(lambda: client.topics(["in"]), SECONDS)["in"]
+        client.identity.note_input("in", before.topic_id, range(3))
+        client.identity.check(CheckpointId(1))
+        assert isinstance(client._brokers, DirectConnection)
+        assert len(set(before.leaders)) == 3
+        assert client._brokers._lines.keys() >= set(before.leaders)
+        delete_topic(brokers.bootstrap_servers, "in")
+        create_topic(brokers.bootstrap_servers, "in", 3)
+        with pytest.raises(ConfigurationError, match=f"its id was {before.topic_id}, and is "):
+            client.identity.check(CheckpointId(2))
 
 
 def unanswered(ask: Callable[[], Future[Any]]) -> Future[Any]:
