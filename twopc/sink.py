@@ -173,6 +173,11 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
         """
         return []
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What is written to, where that is known before a record is."""
+        return ()
+
     def with_access(self, properties: Mapping[str, Any]) -> TwoPhaseCommitSink[Txn]:
         """Return this sink with Kafka properties that the whole job has, where it sets none of its own."""
         return self

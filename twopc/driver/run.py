@@ -15,6 +15,7 @@ from twopc.checkpoint_reference import LATEST
 from twopc.config import RunSettings
 from twopc.driver.aftermath import leave_nothing_open
 from twopc.driver.attempt import Attempt, AttemptFailed
+from twopc.driver.doubtful_topics import doubts
 from twopc.driver.embedded import coordinator_for
 from twopc.driver.events import EventWatch
 from twopc.driver.host import Host, StoppedEarly
@@ -23,7 +24,7 @@ from twopc.driver.restart import RestartStrategy
 from twopc.driver.signals import StopSignals
 from twopc.driver.start import checkpoint_to_restore
 from twopc.driver.stopping import NOTHING_LOST
-from twopc.errors import ConfigurationError, Unavailable
+from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
 from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.ids import NO_ATTEMPT
@@ -88,6 +89,10 @@ def run(
         context = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
         for end in (definition.source, definition.sink):
             closing.enter_context(end.watched(context))
+        for doubt in doubts(
+            definition.source.topics, definition.sink.topics, partial(_is_one_cluster, definition, context)
+        ):
+            log.warning(doubt)
         _run_attempts(
             lambda: Attempt(definition, settings, client, coordinator, host, planner, watch, signals),
             restore_from,
@@ -106,6 +111,14 @@ def run(
             stopped=signals.requested,
             seconds=time.monotonic() - started,
         )
+
+
+def _is_one_cluster(definition: JobDefinition, context: JobContext) -> bool:
+    """Whether source and sink are on one cluster, as far as can be told: a sink without transactions names none."""
+    try:
+        return definition.sink.cluster(context) in (None, definition.source.cluster(context))
+    except TwoPhaseCommitError:
+        return True
 
 
 def _run_attempts(

@@ -89,6 +89,10 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
         """Copy the description only."""
         return {**self.__dict__, "_client": None, "_writer": None, "_swept": AttemptId(0)}
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return (self.topic,) if isinstance(self.topic, str) else ()
+
     def describe(self) -> Mapping[str, Any]:
         return {
             "type": "KafkaSink",
