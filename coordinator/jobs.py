@@ -38,7 +38,7 @@ from coordinator.events import (
 from coordinator.ledger import Ledger, SnapshotUnseen
 from coordinator.phase import Phase
 from coordinator.reading_back import earlier_checkpoints, read_back
-from coordinator.requests import LATEST, Outrun, refuse_outrun
+from coordinator.requests import LATEST, Outrun, refuse_outrun, refuse_unknown_past
 from coordinator.schedule import earliest
 from coordinator.storage import Storage
 from coordinator.tidying import prune, tidy
@@ -155,6 +155,7 @@ class Jobs:
     def _claim(self, name: str, request: AttemptRequested) -> StartedAttempt:
         ledger = self._read(name)
         refuse_outrun(ledger.state, request)
+        refuse_unknown_past(ledger.state, request)
         job = self._jobs.get(name)
         if job is None or job.core.phase is Phase.FENCED or job.core.state != ledger.state:
             if job is not None and job.core.serves:

@@ -83,10 +83,23 @@ class Outrun(Fenced):
 
 def refuse_outrun(state: LedgerState, request: AttemptRequested) -> None:
     """Raise Outrun if the job has had a later attempt than the one that the driver starts again."""
-    if request.restart_of and state.current > request.restart_of:
+    newest = max(state.current, request.after)
+    if request.restart_of and newest > request.restart_of:
         raise Outrun(
             f"attempt {request.restart_of} ended and is not started again: another run has taken the job over since, "
-            f"as attempt {state.current}"
+            f"as attempt {newest}"
+        )
+
+
+def refuse_unknown_past(state: LedgerState, request: AttemptRequested) -> None:
+    """Raise ConfigurationError if there were attempts that this ledger knows nothing of; who names a start knows it."""
+    if request.restore_from == LATEST and request.after > state.current:
+        known = f"no later one than attempt {state.current}" if state.current else "none of its attempts"
+        raise ConfigurationError(
+            f"the brokers know attempt {request.after} of this job, but the checkpoint folder has {known}: the job ran "
+            "with another checkpoint folder (a relative --checkpoint-dir depends on where a run is started), or this "
+            "one was deleted, or another job uses the prefix of its transactional ids. To go on, name the "
+            "--checkpoint-dir that it had, or start anew (--from none): readers then see some output again"
         )
 
 
@@ -150,7 +163,7 @@ def plan_to_store(state: LedgerState, planned: StartsPlanned) -> StartsPlanned |
     """Where the attempt begins to read, as a fact; None if the same starts are stored already."""
     check_attempt(state, planned.attempt)
     known = state.planned
-    return None if known is not None and (known.mode, known.starts) == (planned.mode, planned.starts) else planned
+    return None if known is not None and replace(known, attempt=planned.attempt) == planned else planned
 
 
 def loss_settlement(state: LedgerState, request: LossDecided, now: Instant) -> LossSettled | None:

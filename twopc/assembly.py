@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twopc.clock import SystemClock
 from twopc.crashpoints import CrashPoint, reached
-from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError
+from twopc.errors import ConfigurationError, TwoPhaseCommitError
 from twopc.job import JobDefinition
 from twopc.operators import Chain
 from twopc.protocol.ids import CheckpointId
@@ -47,7 +47,7 @@ def run_subtask(load: Callable[[], JobDefinition], spec: SubtaskSpec) -> None:
             subtask = _assemble(load().with_access(spec.settings.kafka_properties), spec, link, closing)
             closing.enter_context(collected_seldom())
             subtask.run()
-        except (Fenced, *TERMINATION):
+        except TERMINATION:
             raise
         except BaseException as error:
             link.send(_failure(error))

@@ -81,13 +81,13 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
     The object in the job is a description: it is copied to every subtask, and nothing is opened before `open`. Three
     callers use it, each on a copy of its own:
 
-    - the driver, before an attempt reads its first record: `recover`, then `abort_lingering`;
+    - the driver, before an attempt reads its first record: `claim`, `recover`, then `abort_lingering`;
     - each subtask's data loop: `open`, then in turn `begin`, `write`..., `pre_commit`, and at the end `abort`, `close`;
     - each subtask's commit thread, beside the data loop: `commit`, `release`.
 
     What the framework guarantees: `pre_commit` before the snapshot is acknowledged; `commit` only after the completion
     record exists, for every pre-committed transaction, oldest first, and again after a crash (so it must be
-    idempotent); `recover` of everything before `abort_lingering`, and both before any `open` of the attempt.
+    idempotent); `claim`, then `recover` of everything, then `abort_lingering`, all before any `open` of the attempt.
     """
 
     def cluster(self, context: JobContext) -> str | None:
@@ -137,6 +137,17 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
         another checkpoint folder): otherwise it would take what they left for its own. 0 where there is none;
         `context.attempt` is 0.
         """
+        return AttemptId(0)
+
+    def claim(self, context: JobContext) -> None:
+        """On the driver, before `recover`: make this attempt known where the output goes.
+
+        Raise Fenced if another run, which may have a ledger of its own, has this attempt's number, or a later one.
+        """
+        return
+
+    def successor(self, context: JobContext) -> AttemptId:
+        """On the driver: the greatest attempt after `context.attempt` that has claimed the output; 0 for none."""
         return AttemptId(0)
 
     @abstractmethod

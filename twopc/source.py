@@ -10,6 +10,7 @@ from typing import Any
 
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position, TopicPartition
+from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.record import Batch
 from twopc.sink import JobContext, SubtaskContext
 
@@ -85,6 +86,17 @@ class SourceReader(ABC):
         """Let go of everything."""
 
 
+@dataclass(frozen=True, slots=True)
+class GroupStanding:
+    """How far the source's consumer group is, by what it holds.
+
+    `ahead` are positions, at which reading would begin with no checkpoint, that are behind the first record there is.
+    """
+
+    witnessed: Witnessed = NOTHING_WITNESSED
+    ahead: tuple[tuple[TopicPartition, Position], ...] = ()
+
+
 class Source(ABC):
     """A description of the input; copied to every subtask.
 
@@ -129,6 +141,10 @@ class Source(ABC):
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         """On the driver, while a run lasts: say once when the input can't be reached, and once when it can again."""
         return nullcontext()
+
+    def standing(self, context: JobContext) -> GroupStanding:
+        """On the driver, before and after what was left open has been aborted: how far the group is."""
+        return GroupStanding()
 
     def describe(self) -> Mapping[str, Any]:
         """What the job's description and logs show of this source. Holds nothing secret."""

@@ -207,8 +207,24 @@ def test_the_first_attempt_starts_afresh() -> None:
 
 def test_an_attempt_is_greater_than_what_left_traces_elsewhere_and_still_the_first_on_this_ledger() -> None:
     jobs = Scene().jobs
-    started = jobs.start_attempt(JOB, AttemptRequested(1, SETTINGS, "latest", after=AttemptId(6)))
+    started = jobs.start_attempt(JOB, AttemptRequested(1, SETTINGS, "none", after=AttemptId(6)))
     assert (started.attempt, started.earlier_attempts) == (7, False)
+
+
+def test_a_ledger_that_knows_less_than_left_traces_elsewhere_is_refused_and_unchanged() -> None:
+    scene = Scene()
+    scene.start()
+    with pytest.raises(ConfigurationError, match=r"know attempt 6 .* no later one than attempt 1: .*--checkpoint-dir"):
+        scene.jobs.start_attempt(JOB, AttemptRequested(1, SETTINGS, "latest", after=AttemptId(6)))
+    assert scene.jobs.start_attempt(JOB, AttemptRequested(1, SETTINGS, "latest")).attempt == 2
+
+
+def test_an_attempt_after_which_another_left_traces_elsewhere_is_not_started_again() -> None:
+    scene = Scene()
+    scene.start()
+    again = AttemptRequested(1, SETTINGS, "latest", after=AttemptId(6), restart=True, restart_of=AttemptId(1))
+    with pytest.raises(Fenced, match="as attempt 6"):
+        scene.jobs.start_attempt(JOB, again)
 
 
 def test_traces_of_smaller_attempts_change_nothing() -> None:

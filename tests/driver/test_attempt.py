@@ -25,7 +25,7 @@ from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.serde import Json
 from twopc.sink import JobContext, Settled
-from twopc.source import Split
+from twopc.source import GroupStanding, Split
 
 NEWEST = CheckpointMetadata("flights", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, ())
 STARTED = StartedAttempt(AttemptId(3), NEWEST, NEWEST, frozenset(), earlier_attempts=True)
@@ -64,8 +64,17 @@ class Watch:
         pass
 
 
+SOURCE: Any = SimpleNamespace(topics=(), group=lambda _: None, standing=lambda _: GroupStanding())
+
+
 class EmptySink:
     def last_attempt(self, context: JobContext) -> AttemptId:
+        return NO_ATTEMPT
+
+    def claim(self, context: JobContext) -> None:
+        pass
+
+    def successor(self, context: JobContext) -> AttemptId:
         return NO_ATTEMPT
 
     def recover(self, *_: object) -> list[Settled]:
@@ -82,9 +91,7 @@ class FailingPlanner(Planner):
     def __init__(self, error: TwoPhaseCommitError) -> None:
         self._error = error
 
-    def plan(
-        self, client: JobClient, context: JobContext, started: StartedAttempt, restored: CheckpointMetadata | None
-    ) -> list[Split]:
+    def plan(self, *_: object) -> list[Split]:
         raise self._error
 
 
@@ -92,7 +99,12 @@ def attempt_that_meets(error: TwoPhaseCommitError, client: Client) -> Attempt:
     """An attempt that meets this error before its subtasks start."""
     nothing: Any = None
     return Attempt(
-        JobDefinition("flights", cast(Any, SimpleNamespace(topics=())), (), cast(Any, EmptySink())),
+        JobDefinition(
+            "flights",
+            SOURCE,
+            (),
+            cast(Any, EmptySink()),
+        ),
         RunSettings(),
         cast(JobClient, client),
         CoordinatorAddress("127.0.0.1:1", "", None),
@@ -173,10 +185,9 @@ class NoHost:
 def test_states_that_begin_empty_in_the_middle_of_the_input_are_pointed_out_unless_that_was_asked(
     asked: str, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    source = SimpleNamespace(topics=(), group=lambda _: None)
     counting = StatefulMap(lambda state, value: (state, value), "count", Json())
     attempt = Attempt(
-        JobDefinition("flights", cast(Any, source), (counting,), cast(Any, EmptySink())),
+        JobDefinition("flights", SOURCE, (counting,), cast(Any, EmptySink())),
         RunSettings(restore_from=asked),
         cast(JobClient, FirstStart(newer_attempt=False)),
         CoordinatorAddress("127.0.0.1:1", "", None),
@@ -244,7 +255,10 @@ class LateWatch(Watch):
 def attempt_whose_stage_ends(stage: Ended, watch: LateWatch) -> Attempt:
     return Attempt(
         JobDefinition(
-            "flights", cast(Any, SimpleNamespace(topics=(), group=lambda _: None)), (), cast(Any, EmptySink())
+            "flights",
+            SOURCE,
+            (),
+            cast(Any, EmptySink()),
         ),
         RunSettings(),
         cast(JobClient, FirstStart(newer_attempt=False)),

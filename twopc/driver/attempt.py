@@ -13,7 +13,8 @@ from twopc.checkpoint_reference import LATEST
 from twopc.config import RunSettings
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
-from twopc.driver.fresh_start import emptied
+from twopc.driver.fencing import explained, refuse_successor
+from twopc.driver.fresh_start import emptied, refuse_emptied, refuse_moved_on
 from twopc.driver.host import Host, Stage, StoppedEarly
 from twopc.driver.left_behind import refuse_left_behind
 from twopc.driver.recovery import Planner, Recovered, assign, recover
@@ -26,10 +27,11 @@ from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unava
 from twopc.job import JobDefinition
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
+from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.runtime.spec import SubtaskSpec, concerning
 from twopc.sink import JobContext
-from twopc.source import Split
+from twopc.source import GroupStanding, Split
 from twopc.work_folder import remove_of_attempt
 
 log = logging.getLogger(__name__)
@@ -91,6 +93,8 @@ class Attempt:
         self._began = time.monotonic()
         self._submitted = False
         self._attempt = NO_ATTEMPT
+        self._restore_from = LATEST
+        self._is_restart = False
 
     def run(self, restore_from: str, failed: AttemptFailed | None) -> None:
         """Run to the end of the job.
@@ -99,6 +103,7 @@ class Attempt:
         stop came before a subtask.
         """
         job = self._definition.name
+        self._restore_from, self._is_restart = restore_from, failed is not None
         try:
             started = self._signals.unless_requested(partial(self._start, restore_from, failed))
         except TwoPhaseCommitError as error:
@@ -115,15 +120,18 @@ class Attempt:
             raise
 
     def _start(self, restore_from: str, failed: AttemptFailed | None) -> StartedAttempt:
-        job, settings = self._definition.name, self._settings
-        before = JobContext(job, NO_ATTEMPT, settings.parallelism, settings)
+        settings, sink = self._settings, self._definition.sink
+        before = NO_ATTEMPT if failed is None else failed.attempt
+        context = JobContext(self._definition.name, before, settings.parallelism, settings)
+        if before != NO_ATTEMPT:
+            refuse_successor(sink, context)
         return self._client.start_attempt(
-            job,
+            context.job,
             settings,
             restore_from,
-            self._definition.sink.last_attempt(before),
+            sink.last_attempt(context),
             restart=failed is not None,
-            restart_of=NO_ATTEMPT if failed is None else failed.attempt,
+            restart_of=before,
         )
 
     def _recover_and_run(self, context: JobContext, started: StartedAttempt) -> None:
@@ -145,14 +153,15 @@ class Attempt:
             lambda: self._definition.sink.abort_lingering(context), lambda: self._watch.completed_in_attempt
         )
         try:
-            self._supervise(context, stage)
+            self._supervise(context, stage, sweeper)
             reason = "finished"
         except StoppedEarly as early:
             reason = str(early)
             raise
         except TwoPhaseCommitError as error:
-            reason = str(error)
-            raise self._failed(error) from error
+            told = self._explained(error, context)
+            reason = str(told)
+            raise self._failed(told) from error
         finally:
             try:
                 self._end(context, reason)
@@ -174,10 +183,13 @@ class Attempt:
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
         if topics:
             refuse_left_behind(started.restored, lambda partition: partition.topic in topics, topics, dropped)
+        # Before anything is taken over from whoever knows more, and when nothing can change any more.
+        self._checked_standing(context, started)
         recovered = recover(self._client, self._definition.source, self._definition.sink, context, started)
+        standing = self._checked_standing(context, started)
         _log_recovery(started, recovered)
         self._watch.recovered(context.attempt, recovered)
-        splits = self._planner.plan(self._client, context, started, recovered.restored)
+        splits = self._planner.plan(self._client, context, started, recovered.restored, standing.witnessed)
         read = {split.partition for split in splits}
         refuse_left_behind(recovered.restored, read.__contains__, (each.topic for each in read), dropped)
         self._watch.restored(context.attempt, recovered.restored, splits)
@@ -203,7 +215,21 @@ class Attempt:
             for index, mine in enumerate(assigned)
         ]
 
-    def _supervise(self, context: JobContext, stage: Stage) -> None:
+    def _checked_standing(self, context: JobContext, started: StartedAttempt) -> GroupStanding:
+        """Refuse to start where the brokers know more than the ledger; who names a start, or goes on, knows it."""
+        standing = self._definition.source.standing(context)
+        if self._restore_from != LATEST or self._is_restart:
+            return standing
+        group, folder = self._definition.source.group(context) or "", self._settings.checkpoint_dir
+        newest = started.latest
+        latest = NOTHING_WITNESSED if newest is None else Witnessed(newest.checkpoint_id, newest.attempt)
+        accepted = None if started.planned is None else started.planned.witnessed
+        refuse_moved_on(group, standing.witnessed, latest, folder, accepted)
+        if started.restored is None and started.planned is None:
+            refuse_emptied(self._definition.state_serdes, standing, folder)
+        return standing
+
+    def _supervise(self, context: JobContext, stage: Stage, sweeper: Sweeper) -> None:
         shortage = Shortage(stage, lambda said: self._watch.tell(context.attempt, "waiting", said))
         stop: Stop | None = None
         while True:
@@ -212,6 +238,8 @@ class Attempt:
                 break
             if self._watch.failure is not None:
                 raise _error_of(self._watch.failure)
+            if sweeper.fenced is not None:
+                raise sweeper.fenced
             if ended:
                 self._take_end(stage)
                 break
@@ -236,6 +264,12 @@ class Attempt:
         raise seen or Unavailable(
             "a subtask has ended, and the coordinator has not said that the job has finished: is it running?"
         )
+
+    def _explained(self, error: TwoPhaseCommitError, context: JobContext) -> TwoPhaseCommitError:
+        """Say what it means that the brokers fenced a subtask; other errors as they are."""
+        if not isinstance(error, Fenced) or self._watch.failure is None or self._watch.failure.kind == "fenced":
+            return error
+        return self._signals.unless_requested(partial(explained, error, self._definition.sink, context))
 
     def _failed(self, error: TwoPhaseCommitError) -> AttemptFailed:
         return AttemptFailed(

@@ -1,10 +1,53 @@
-"""What it means to start with no checkpoint where input was read before, in words. Pure."""
+"""What a start from the latest checkpoint is refused for: the brokers know more of the job than its ledger. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from twopc.source import Split
+from twopc.errors import ConfigurationError
+from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
+from twopc.source import GroupStanding, Split
+
+_WAYS_ON = "name the --checkpoint-dir that the job had, or start anew (--from none): readers then see some output again"
+
+
+def refuse_moved_on(
+    group: str,
+    witnessed: Witnessed,
+    latest: Witnessed,
+    checkpoint_dir: str,
+    accepted: Witnessed | None = None,
+) -> None:
+    """Raise ConfigurationError if the group has positions that are not of the ledger's latest checkpoint, or before.
+
+    An attempt that wrote them, and is later than that of the ledger's latest checkpoint, is not of this ledger.
+    `accepted` is what the group had when the job was last let in with nothing to restore, if it was.
+    """
+    if witnessed == accepted or (witnessed.checkpoint <= latest.checkpoint and witnessed.attempt <= latest.attempt):
+        return
+    known = "no completed checkpoint"
+    if latest != NOTHING_WITNESSED:
+        known = f"nothing later than checkpoint {latest.checkpoint} of attempt {latest.attempt}"
+    by = f" of attempt {witnessed.attempt}" if witnessed.attempt else ""
+    raise ConfigurationError(
+        f"the consumer group {group!r} has the positions of checkpoint {witnessed.checkpoint}{by}, but "
+        f"{checkpoint_dir} has {known} of this job: it ran with another checkpoint folder (a relative --checkpoint-dir "
+        "depends on where a run is started), or this one was deleted, or another job uses the group. To go on, "
+        f"{_WAYS_ON}"
+    )
+
+
+def refuse_emptied(states: Collection[str], standing: GroupStanding, checkpoint_dir: str) -> None:
+    """Raise ConfigurationError if states would begin empty where the group is in the middle of the input."""
+    if not states or not standing.ahead:
+        return
+    partition, position = standing.ahead[0]
+    more = f" (and in {len(standing.ahead) - 1} more)" if len(standing.ahead) > 1 else ""
+    raise ConfigurationError(
+        f"there is no checkpoint in {checkpoint_dir}, so the states ({', '.join(sorted(states))}) would begin empty, "
+        f"but the consumer group would have reading begin in the middle of the input, at {partition}@{position}{more}. "
+        "If the job ran before, name the --checkpoint-dir that it had; to begin there with empty states: --from none"
+    )
 
 
 def emptied(states: Collection[str], splits: Sequence[Split], checkpoint_dir: str) -> str | None:

@@ -1,5 +1,6 @@
 """What a driver does before the first record of an attempt, in an order that must not change.
 
+0. The attempt is claimed where the output goes: another run, with a ledger of its own, may start at this moment.
 1. Every committable of the latest completed checkpoint is settled by asking the broker: a completed checkpoint is a
    promise, whatever is restored afterwards.
 2. The confirmations are stored.
@@ -23,7 +24,7 @@ from twopc.driver.going_back import consequence
 from twopc.driver.losses import accept, accepted, heal, rewritten
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.planned_starts import NOTHING_WITNESSED, StartsPlanned, Witnessed
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import JobContext, Outcome, Settled, TwoPhaseCommitSink
 from twopc.source import Source, Split
@@ -43,7 +44,8 @@ class Recovered:
 def recover(
     client: JobClient, source: Source, sink: TwoPhaseCommitSink[Any], context: JobContext, started: StartedAttempt
 ) -> Recovered:
-    """Settle, confirm, decide about losses, abort what lingers; raise TransactionLost if output is gone for good."""
+    """Claim, settle, confirm, decide about losses, abort what lingers; raise TransactionLost if output is gone."""
+    sink.claim(context)
     settled: list[Settled] = []
     latest, restored = started.latest, started.restored
     said = consequence(latest, restored)
@@ -116,9 +118,14 @@ class Planner:
         self._stops: dict[TopicPartition, Position | None] = {}
 
     def plan(
-        self, client: JobClient, context: JobContext, started: StartedAttempt, restored: CheckpointMetadata | None
+        self,
+        client: JobClient,
+        context: JobContext,
+        started: StartedAttempt,
+        restored: CheckpointMetadata | None,
+        witnessed: Witnessed = NOTHING_WITNESSED,
     ) -> list[Split]:
-        """Return every split of the job for this attempt."""
+        """Return every split of the job for this attempt; `witnessed` is what the consumer group has."""
         known = self._known(context, started) if restored is None else restored.positions
         positions = {position.partition: position for position in known}
         splits = self._source.plan(context, positions, self._bounded)
@@ -127,7 +134,8 @@ class Planner:
             self._starts.setdefault(split.partition, start)
             self._stops.setdefault(split.partition, split.stop)
         if restored is None:
-            planned = StartsPlanned(context.attempt, self._mode, tuple(sorted(self._starts.values(), key=_partition)))
+            starts = tuple(sorted(self._starts.values(), key=_partition))
+            planned = StartsPlanned(context.attempt, self._mode, starts, witnessed)
             if started.planned is None or planned != replace(started.planned, attempt=context.attempt):
                 client.plan_starts(context.job, planned)
         return [Split(split.partition, split.topic_id, split.start, self._stops[split.partition]) for split in splits]

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from twopc.errors import TwoPhaseCommitError
+from twopc.errors import Fenced, TwoPhaseCommitError
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,10 @@ CLOSE_SECONDS = 5.0
 
 
 class Sweeper:
-    """Calls `sweep` as soon as `wanted` says so, then every `pause` seconds until closed, and once more at the end."""
+    """Calls `sweep` as soon as `wanted` says so, then every `pause` seconds until closed, and once more at the end.
+
+    `fenced` is what a sweep learned of another run that has taken over.
+    """
 
     def __init__(
         self, sweep: Callable[[], Sequence[str]], wanted: Callable[[], bool], pause: float = PAUSE_SECONDS
@@ -30,6 +33,7 @@ class Sweeper:
         self._pause = pause
         self._closing = threading.Event()
         self._last = False
+        self.fenced: Fenced | None = None
         self._thread = threading.Thread(target=self._run, name="twopc-sweeper", daemon=True)
         self._thread.start()
 
@@ -52,6 +56,9 @@ class Sweeper:
         """Sweep; return whether it worked. Whatever goes wrong here must not end a job that is well."""
         try:
             names = self._sweep()
+        except Fenced as error:
+            self.fenced = error
+            return True
         except TwoPhaseCommitError as error:
             log.debug("lingering transactions were not looked for again yet: %s", error)
             return False

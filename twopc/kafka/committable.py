@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.facts import Committable, PartitionPosition
-from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex, TopicPartition
 from twopc.protocol.recovery import Recorded
 
 END_TXN_VERSION = 3
@@ -82,26 +82,30 @@ class PreparedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class WitnessMetadata:
-    """What a group holds beside an offset. An empty `topic_id`, as earlier versions left it, says nothing."""
+    """What a group holds beside an offset. Without topic id or attempt, as earlier versions left it, it says less."""
 
     checkpoint_id: CheckpointId
     topic_id: str
+    attempt: AttemptId = NO_ATTEMPT
 
     def __str__(self) -> str:
-        return f"checkpoint={self.checkpoint_id}" + (f" topic={self.topic_id}" if self.topic_id else "")
+        topic = f" topic={self.topic_id}" if self.topic_id else ""
+        return f"checkpoint={self.checkpoint_id}{topic}" + (f" attempt={self.attempt}" if self.attempt else "")
 
     @classmethod
     def parse(cls, text: str) -> WitnessMetadata | None:
         """Return what a job of ours has left; None for what others have."""
         found = _WITNESS.fullmatch(text)
-        return None if found is None else cls(CheckpointId(int(found[1])), found[2] or "")
+        if found is None:
+            return None
+        return cls(CheckpointId(int(found[1])), found[2] or "", AttemptId(int(found[3] or NO_ATTEMPT)))
 
     def is_of(self, checkpoint_id: CheckpointId, topic_id: str) -> bool:
         return self.checkpoint_id == checkpoint_id and self.topic_id in (topic_id, "")
 
 
-_WITNESS = re.compile(r"checkpoint=(\d+)(?: topic=(\S+))?")
+_WITNESS = re.compile(r"checkpoint=(\d+)(?: topic=(\S+))?(?: attempt=(\d+))?")
 
 
-def witness_metadata(checkpoint_id: CheckpointId, topic_id: str) -> str:
-    return str(WitnessMetadata(checkpoint_id, topic_id))
+def witness_metadata(checkpoint_id: CheckpointId, topic_id: str, attempt: AttemptId) -> str:
+    return str(WitnessMetadata(checkpoint_id, topic_id, attempt))

@@ -6,7 +6,6 @@ newer attempt runs, does that attempt no harm.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from twopc.crashpoints import CrashPoint, reached
@@ -16,16 +15,15 @@ from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.recovery import BrokerState
 
-log = logging.getLogger(__name__)
-
 BUDGET_SECONDS = 60.0
 
 FENCED_ATTEMPTS = 8
-"""How many of the last attempts have all their ids taken over at recovery, open or not.
+"""How many of the last attempts that left ids have all of them taken over at recovery, open or not.
 
-That fences their producers before they open anything. It need not go back for ever: a process of an older attempt can
-commit nothing, since no coordinator completes a checkpoint of it, and what it still opens is found as open by the next
-`abort_open`. So the work at a start stays bounded, however often a job was restarted.
+That fences their producers before they open anything, a run with another ledger among them. It need not go back for
+ever: a process of an older attempt can commit nothing, since no coordinator completes a checkpoint of it, and what it
+still opens is found as open by the next `abort_open`. So the work at a start stays bounded, however often a job was
+restarted.
 """
 
 _OPEN = (
@@ -45,8 +43,8 @@ def fence_earlier(client: ControlClient, prefix: str, timeout_ms: int, attempt: 
     That aborts what is open and fences every producer concerned. Everything worth keeping must be settled.
     """
     listed = _list(client, prefix)
-    _warn_of_later(listed, prefix, attempt)
-    oldest = attempt - FENCED_ATTEMPTS
+    earlier = sorted({name.attempt for _, name, _ in listed if name.attempt < attempt})
+    oldest = min(earlier[-FENCED_ATTEMPTS:], default=attempt)
     return _take_over(
         client,
         listed,
@@ -59,18 +57,6 @@ def _list(client: ControlClient, prefix: str) -> _Listed:
     states = patiently(client.list_transactions, BUDGET_SECONDS)
     parsed = ((each, parse_transactional_id(prefix, each), states[each]) for each in sorted(states))
     return [(transactional_id, name, state) for transactional_id, name, state in parsed if name is not None]
-
-
-def _warn_of_later(listed: _Listed, prefix: str, attempt: AttemptId) -> None:
-    """Name what is open under attempts that this job has not reached: nobody else may, and it is not ours to abort."""
-    for transactional_id, name, state in listed:
-        if name.attempt > attempt and state in _OPEN:
-            log.warning(
-                "transaction %s is open, though this job is at attempt %d: another job uses the prefix %r of its "
-                "transactional ids (give each its own), or the checkpoint folder of an earlier life of this job was "
-                "deleted. It hides later output from readers until it times out",
-                *(transactional_id, attempt, prefix),
-            )
 
 
 def abort_open(client: ControlClient, prefix: str, timeout_ms: int, attempt: AttemptId) -> list[str]:

@@ -3,6 +3,8 @@
 The attempt stands in every id, so no two attempts ever share one: whatever a process of an old attempt does, and
 whenever, it can't take an id over that a newer attempt uses. An id is read back with its prefix known and exactly three
 numbers behind it, so the ids of job `a` and of job `a-1` are never taken for each other's.
+
+`<prefix>-<attempt>-claim` is written to by nobody: whoever initialises it first may use the attempt's number (0013).
 """
 
 from __future__ import annotations
@@ -30,6 +32,16 @@ class SlotName:
 
 def transactional_id(prefix: str, name: SlotName) -> str:
     return f"{prefix}-{name.attempt}-{name.subtask}-{name.slot}"
+
+
+def claim_id(prefix: str, attempt: AttemptId) -> str:
+    return f"{prefix}-{attempt}-claim"
+
+
+def parse_claim(prefix: str, text: str) -> AttemptId | None:
+    """Return the attempt that the id claims if it is a claim of exactly this prefix."""
+    match = re.fullmatch(rf"{re.escape(prefix)}-{_NUMBER}-claim", text)
+    return None if match is None else AttemptId(int(match[1]))
 
 
 @lru_cache(4_096)

@@ -63,7 +63,9 @@ class KafkaReader(SourceReader):
         value: Serde,
         splits: Sequence[Split],
         client: SubtaskClient | None = None,
+        attempt: ids.AttemptId = ids.NO_ATTEMPT,
     ) -> None:
+        self._attempt = attempt
         self._client = client
         self._read_at = time.monotonic()
         self._note_topics(splits)
@@ -149,7 +151,9 @@ class KafkaReader(SourceReader):
         if self._consumer is None or not positions:
             return
         offsets = [
-            TopicPartition(*item.partition, item.position, witness_metadata(checkpoint_id, item.topic_id))
+            TopicPartition(
+                *item.partition, item.position, witness_metadata(checkpoint_id, item.topic_id, self._attempt)
+            )
             for item in positions
         ]
         try:

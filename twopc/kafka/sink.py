@@ -12,6 +12,7 @@ from typing import Any
 from twopc.errors import ConfigurationError
 from twopc.kafka.access import check_access, checked_shared, with_shared
 from twopc.kafka.channel import Channel
+from twopc.kafka.claim import claim, refuse_successor, successor
 from twopc.kafka.client_config import checked_producer_properties
 from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.grants import WRITE, require_topic_grants
@@ -27,7 +28,7 @@ from twopc.kafka.source import BYTES
 from twopc.kafka.transactional import Transaction, TransactionalWriter
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex, checked_name
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex, checked_name
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
 from twopc.serde import Serde, checked_serde
@@ -179,6 +180,19 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
         with self._connect(context) as client:
             return last_attempt(client, self.transactional_id_prefix or context.job)
 
+    def claim(self, context: JobContext) -> None:
+        if not self._transactional:
+            return
+        with self._connect(context) as client:
+            config = self._config(context, DRIVER, client)
+            claim(client, config.prefix, config.timeout_ms, context.attempt)
+
+    def successor(self, context: JobContext) -> AttemptId:
+        if not self._transactional:
+            return NO_ATTEMPT
+        with self._connect(context) as client:
+            return successor(client, self.transactional_id_prefix or context.job, context.attempt)
+
     def recover(
         self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
     ) -> list[Settled]:
@@ -205,6 +219,7 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
             config = self._config(context, DRIVER, client)
             prefix, timeout_ms = config.prefix, config.timeout_ms
             if self._swept == context.attempt:
+                refuse_successor(client, prefix, context.attempt)
                 return abort_open(client, prefix, timeout_ms, context.attempt)
             # librdkafka checks its settings when it makes a producer; nothing is sent.
             Channel(config.transactional(f"{prefix}-check") if self._transactional else config.plain())

@@ -12,6 +12,7 @@ from twopc.kafka.access import check_access, checked_shared, with_shared
 from twopc.kafka.client_config import checked_consumer_properties, consumer_config
 from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
+from twopc.kafka.group import group_standing
 from twopc.kafka.identity import recreated_input
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.patience import patiently
@@ -24,7 +25,7 @@ from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.serde import Bytes, Serde, checked_serde
 from twopc.sink import JobContext, SubtaskContext
-from twopc.source import Source, SourceReader, Split
+from twopc.source import GroupStanding, Source, SourceReader, Split
 
 BYTES: Serde = Bytes()
 
@@ -101,11 +102,18 @@ class KafkaSource(Source):
         with ControlClient(servers, self.properties) as client:
             return patiently(lambda: unreadable(client, read), PLAN_BUDGET_SECONDS)
 
+    def standing(self, context: JobContext) -> GroupStanding:
+        servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
+        with ControlClient(servers, self.properties) as client:
+            group = self.group(context)
+            require_group_grant(client, group)
+            return patiently(lambda: group_standing(client, group, self.topics, self.start), PLAN_BUDGET_SECONDS)
+
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         leave_to_driver()
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         client = SubtaskClient.of(context, servers, self.properties)
-        return KafkaReader(self._config(context), self.key, self.value, splits, client)
+        return KafkaReader(self._config(context), self.key, self.value, splits, client, context.attempt)
 
     def _config(self, context: JobContext) -> dict[str, Any]:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined, ProtocolViolation, Unavailable
 from twopc.kafka.channel import ABORT_TIMEOUT_SECONDS, Channel
+from twopc.kafka.claim import refuse_successor
 from twopc.kafka.committable import PreparedTransaction, witness_metadata
 from twopc.kafka.committer import Committer
 from twopc.kafka.failures import error_of, failure
@@ -114,6 +115,8 @@ class TransactionalWriter:
             channel.producer.init_transactions(INIT_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise failure(f"initialising transactional id {name}", error_of(error)) from error
+        # After it was opened, never before: a later attempt that did not find the id is found here.
+        refuse_successor(self._client, self._config.prefix, self._config.attempt)
         for topic in topics:
             channel.know(topic)
         return name, channel
@@ -136,7 +139,11 @@ class TransactionalWriter:
         if request.group is None or not request.positions:
             return
         offsets = [
-            TopicPartition(*item.partition, item.position, witness_metadata(request.checkpoint_id, item.topic_id))
+            TopicPartition(
+                *item.partition,
+                item.position,
+                witness_metadata(request.checkpoint_id, item.topic_id, self._config.attempt),
+            )
             for item in request.positions
         ]
         try:

@@ -128,8 +128,11 @@ class ControlClient:
             return False
         return True
 
-    def init_producer_id(self, transactional_id: str, timeout_ms: int) -> None:
-        """Take an id over: fences every producer that holds it, and aborts what is open."""
+    def init_producer_id(self, transactional_id: str, timeout_ms: int) -> int:
+        """Take an id over: fences every producer that holds it, and aborts what is open.
+
+        Return its epoch: 0 for whoever is the first to have it, a greater one for all others.
+        """
         request = InitProducerIdRequest(
             transactional_id=transactional_id,
             transaction_timeout_ms=timeout_ms,
@@ -138,7 +141,7 @@ class ControlClient:
             min_version=3,
             max_version=4,
         )
-        self._ask_transaction_coordinator(transactional_id, request)
+        return int(self._ask_transaction_coordinator(transactional_id, request).producer_epoch)
 
     def topics(self, names: Iterable[str], node: int | None = None) -> dict[str, TopicInfo]:
         """Return those of the topics that exist, by the word of this broker, or of any; never creates one."""

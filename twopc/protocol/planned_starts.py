@@ -8,17 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import AttemptId
+
+
+class Witnessed(NamedTuple):
+    """The greatest checkpoint, and the greatest attempt, that a consumer group's positions are of; 0 for none."""
+
+    checkpoint: int
+    attempt: int
+
+
+NOTHING_WITNESSED = Witnessed(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class StartsPlanned:
     """The starts of an attempt, stored before anything was read from them.
 
-    `mode` is how the job was told to start: who tells it otherwise does not mean these starts.
+    `mode` is how the job was told to start: who tells it otherwise does not mean these starts. `witnessed` is whose
+    positions the consumer group had then: if it has others now, a run with another ledger was there since.
     """
 
     KIND: ClassVar[str] = "starts-planned"
@@ -26,9 +37,15 @@ class StartsPlanned:
     attempt: AttemptId
     mode: str
     starts: tuple[PartitionPosition, ...]
+    witnessed: Witnessed = NOTHING_WITNESSED
 
     def to_json(self) -> dict[str, Any]:
-        return {"attempt": self.attempt, "mode": self.mode, "starts": [start.to_json() for start in self.starts]}
+        return {
+            "attempt": self.attempt,
+            "mode": self.mode,
+            "starts": [start.to_json() for start in self.starts],
+            "witnessed": list(self.witnessed),
+        }
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> StartsPlanned:
@@ -36,4 +53,5 @@ class StartsPlanned:
             attempt=AttemptId(int(body["attempt"])),
             mode=str(body["mode"]),
             starts=tuple(PartitionPosition.from_json(item) for item in body["starts"]),
+            witnessed=Witnessed(*(int(each) for each in body.get("witnessed", NOTHING_WITNESSED))),
         )

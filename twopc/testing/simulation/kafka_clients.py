@@ -71,10 +71,11 @@ class SimControlClient:
         except Unavailable:
             return False
 
-    def init_producer_id(self, transactional_id: str, timeout_ms: int) -> None:
-        code, _ = _lossy(self._broker, lambda: self._broker.init_producer_id(transactional_id, timeout_ms))
+    def init_producer_id(self, transactional_id: str, timeout_ms: int) -> int:
+        code, (_, epoch) = _lossy(self._broker, lambda: self._broker.init_producer_id(transactional_id, timeout_ms))
         if code:
             raise Unavailable(f"simulated: {code.name}")
+        return epoch
 
     def topics(self, names: Iterable[str], node: int | None = None) -> dict[str, TopicInfo]:
         return _lossy(self._broker, lambda: {name: self._topic(name) for name in names})

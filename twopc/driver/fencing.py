@@ -1,0 +1,28 @@
+"""What the brokers say of who owns a job, where its ledger can't: another run may have a ledger of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
+from twopc.sink import JobContext, TwoPhaseCommitSink
+
+
+def refuse_successor(sink: TwoPhaseCommitSink[Any], context: JobContext) -> None:
+    """Raise Fenced if another run has taken over from `context.attempt`."""
+    later = sink.successor(context)
+    if later:
+        raise Fenced(
+            f"another run of job {context.job!r} has taken over from attempt {context.attempt} of this one, as attempt "
+            f"{later}, with another checkpoint folder: this run ends, and nothing is lost. A job can have one run at a "
+            "time; see where else it is started (another host, or a relative --checkpoint-dir elsewhere)"
+        )
+
+
+def explained(error: Fenced, sink: TwoPhaseCommitSink[Any], context: JobContext) -> TwoPhaseCommitError:
+    """Tell another run, which is final, from the broker itself, which fences whoever was silent for too long."""
+    try:
+        refuse_successor(sink, context)
+    except TwoPhaseCommitError as told:
+        return told
+    return Unavailable(f"{error}. No later attempt is known: a transaction outlived its time-out?")

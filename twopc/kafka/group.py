@@ -1,0 +1,33 @@
+"""How far a job's consumer group is: what it says of runs that this run's ledger may not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from twopc.kafka.committable import WitnessMetadata
+from twopc.kafka.start import GroupOffsets, StartupMode
+from twopc.kafka.wire import EARLIEST, ControlClient
+from twopc.protocol.ids import TopicPartition
+from twopc.protocol.planned_starts import Witnessed
+from twopc.source import GroupStanding
+
+
+def group_standing(client: ControlClient, group: str, topics: Iterable[str], mode: StartupMode) -> GroupStanding:
+    """Ask for the group's positions in all partitions of these topics that are there."""
+    found = client.topics(topics)
+    partitions = [TopicPartition(name, number) for name, topic in found.items() for number in range(topic.partitions)]
+    held = client.group_offsets(group, partitions) if partitions else {}
+    ours = [
+        witness
+        for each, at in held.items()
+        if (witness := WitnessMetadata.parse(at.metadata)) and witness.topic_id in ("", found[each.topic].topic_id)
+    ]
+    witnessed = Witnessed(
+        max((witness.checkpoint_id for witness in ours), default=0),
+        max((witness.attempt for witness in ours), default=0),
+    )
+    if not isinstance(mode, GroupOffsets) or not held:
+        return GroupStanding(witnessed)
+    firsts = client.offsets(dict.fromkeys(held, EARLIEST))
+    ahead = sorted((each, at.position) for each, at in held.items() if at.position > firsts[each])
+    return GroupStanding(witnessed, tuple(ahead))
