@@ -250,9 +250,7 @@ def test_the_output_is_exact_and_one_runs_in_the_end_whatever_the_order_of_their
     assert [said for said in map(outcome, range(SEEDS)) if said] == []
 
 
-@pytest.mark.parametrize(
-    "rule", ["claim", "refuse_successor", "fence_earlier", "refuse_moved_on", "refuse_unknown_past"]
-)
+@pytest.mark.parametrize("rule", ["claim", "refuse_successor", "fence_earlier", "refuse_moved_on"])
 def test_without_any_one_of_the_rules_something_goes_wrong(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where = twopc.kafka.claim if rule == "refuse_successor" else None
     monkeypatch.setitem(globals(), rule, lambda *_: None)
