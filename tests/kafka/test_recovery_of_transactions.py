@@ -176,7 +176,7 @@ def test_the_groups_position_moves_with_the_commit_and_not_before(
         eventually(lambda: client.group_offsets(survivor.group, [where]) != before)
         after = client.group_offsets(survivor.group, [where])
     assert before == {}
-    assert (after[where].position, after[where].metadata) == (5, f"checkpoint=1 topic={INPUT_ID}")
+    assert (after[where].position, after[where].metadata) == (5, f"checkpoint=1 topic={INPUT_ID} attempt=1")
 
 
 def test_ids_of_another_prefix_are_left_alone(servers: str, job: str, new_topic: Callable[..., str]) -> None:

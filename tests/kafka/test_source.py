@@ -126,7 +126,7 @@ def test_group_offsets_begin_where_the_group_stands(reading: Reading, three: str
     reader = reading.open(source, reading.plan(source))
     topic_id = _commit(reading, reader, three, 2)
     with ControlClient(servers, {}) as client:
-        assert _held(client, reading, three) == (2, f"checkpoint=4 topic={topic_id}")
+        assert _held(client, reading, three) == (2, f"checkpoint=4 topic={topic_id} attempt=1")
     assert reading.all_values(KafkaSource(three)) == [b"c"]
 
 
