@@ -6,7 +6,7 @@ A call that waits for an outcome watches the job from the very step in which it 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import grpc
@@ -77,31 +77,43 @@ class AdminService(AdminServicer):
             abort_with(context, error)
 
     def StopJob(self, request: pb.StopJobRequest, context: grpc.ServicerContext) -> pb.StopJobResponse:  # noqa: N802
-        def stop(jobs: Jobs) -> None:
-            asked = StopAsked(_running(jobs, request.job).attempt, request.savepoint, label, request.drain)
-            jobs.request(request.job, asked)
+        finished_with: CheckpointId | None = None
 
-        final, how = NO_CHECKPOINT, "it may still end"
+        def stop(jobs: Jobs) -> None:
+            nonlocal finished_with
+            if not (request.savepoint or request.drain):
+                finished_with = _finished_with(jobs, request.job)
+            if finished_with is None:
+                running = _running(jobs, request.job).attempt
+                jobs.request(request.job, StopAsked(running, request.savepoint, label, request.drain))
+
         try:
             label = _label(request.label)
             if label and not request.savepoint:
                 raise ConfigurationError("a label names a savepoint: ask for one")
             with self._outcomes(request.job, stop, context) as events:
-                for event in events:
-                    if event.kind == JobEventKind.COMPLETED and event.final:
-                        final = event.checkpoint_id
-                    elif event.kind == JobEventKind.FAILED and event.restartable:
-                        how = f"an attempt failed ({outward(event.message)}); the next one goes on stopping"
-                    elif event.kind == JobEventKind.ATTEMPT_STARTED:
-                        self._require_still_stopping(request.job, context)
-                    elif event.kind in _THE_END:
-                        finished = event.kind == JobEventKind.FINISHED
-                        return pb.StopJobResponse(
-                            finished=finished, checkpoint_id=final, message="" if finished else outward(event.message)
-                        )
-            raise Unavailable(f"job {request.job!r} has not ended in time: {how}")
+                if finished_with is None:
+                    return self._await_end(request.job, events, context)
+            return pb.StopJobResponse(finished=True, checkpoint_id=finished_with, message="")
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
+
+    def _await_end(self, name: str, events: Iterable[JobEvent], context: grpc.ServicerContext) -> pb.StopJobResponse:
+        """How a job that is stopping ended; raise Unavailable if it has not when there is nothing more to hear."""
+        final, how = NO_CHECKPOINT, "it may still end"
+        for event in events:
+            if event.kind == JobEventKind.COMPLETED and event.final:
+                final = event.checkpoint_id
+            elif event.kind == JobEventKind.FAILED and event.restartable:
+                how = f"an attempt failed ({outward(event.message)}); the next one goes on stopping"
+            elif event.kind == JobEventKind.ATTEMPT_STARTED:
+                self._require_still_stopping(name, context)
+            elif event.kind in _THE_END:
+                finished = event.kind == JobEventKind.FINISHED
+                return pb.StopJobResponse(
+                    finished=finished, checkpoint_id=final, message="" if finished else outward(event.message)
+                )
+        raise Unavailable(f"job {name!r} has not ended in time: {how}")
 
     def _require_still_stopping(self, name: str, context: grpc.ServicerContext) -> None:
         """Raise Unavailable if an attempt that somebody started has forgotten the stop: it will not come."""
@@ -174,6 +186,12 @@ def _described(jobs: Jobs, name: str) -> JobDescription:
             f"there is no job {checked_name('job', name)!r} here; there are: {', '.join(known) or 'none'}"
         )
     return jobs.describe(name)
+
+
+def _finished_with(jobs: Jobs, name: str) -> CheckpointId | None:
+    """The last checkpoint of a job that has ended in order: whoever stops it then has what was asked for."""
+    events = jobs.status(name)
+    return events[0].checkpoint_id if any(each.kind == JobEventKind.FINISHED for each in events) else None
 
 
 def _running(jobs: Jobs, name: str) -> JobDescription:

@@ -7,6 +7,7 @@ import logging
 from coordinator.ledger import Ledger
 from coordinator.requests import checkpoint_to_restore
 from twopc.errors import CheckpointCorrupted
+from twopc.listing import listed
 from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.healing import restored_from
@@ -33,7 +34,7 @@ def read_back(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata | N
     try:
         return ledger.metadata(newest.checkpoint_id), restored
     except CheckpointCorrupted as error:
-        log.warning("going on without the latest checkpoint, as asked by restore_from=%s: %s", restore_from, error)
+        log.warning("going on without the latest checkpoint, as asked by --from %s: %s", restore_from, error)
         return restored, restored
 
 
@@ -45,11 +46,11 @@ def _way_back(ledger: Ledger, damaged: CheckpointId) -> str:
             found = _restorable(ledger, checkpoint_id)
         except CheckpointCorrupted:
             continue
-        positions = ", ".join(f"{held.partition} from offset {held.position}" for held in found.positions)
+        positions = listed(f"{held.partition} from offset {held.position}" for held in found.positions)
         return (
             f"Nothing older is restored by itself, because the output is out already. --from {checkpoint_id} restores "
             f"the last one that can be read; readers will then see the output of this input twice, up to where it was "
-            f"written: {positions or 'none'}"
+            f"written: {positions}"
         )
     return "No older checkpoint can be read either; --from none starts afresh"
 

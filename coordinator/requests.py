@@ -71,7 +71,7 @@ def checkpoint_to_restore(state: LedgerState, restore_from: str) -> CheckpointId
     found = state.find(CheckpointId(int(restore_from))) if restore_from.isdecimal() else None
     if found is None:
         raise ConfigurationError(
-            f"restore_from={restore_from!r} can't be restored: give 'latest', 'none', or a completed checkpoint of "
+            f"--from {restore_from!r} can't be restored: give 'latest', 'none', or a completed checkpoint of "
             f"this job (there are: {known})"
         )
     return found.checkpoint_id

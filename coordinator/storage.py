@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from twopc import files
+from twopc.config import refuse_url
 from twopc.errors import ConfigurationError
 from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_folder, entry_sequence, lost_entries
 from twopc.stored import read_fact
@@ -23,6 +24,7 @@ _NEVER_BY_ITSELF = (NotADirectoryError, FileExistsError, FileNotFoundError, Perm
 
 def check_checkpoint_folder(path: Path) -> None:
     """Make the folder of all checkpoints; raise ConfigurationError, which names it, if it can't hold any."""
+    refuse_url(str(path))
     try:
         files.make_folder(path)
         with tempfile.TemporaryFile(dir=path):

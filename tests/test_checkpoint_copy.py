@@ -279,3 +279,13 @@ def test_a_copy_of_a_checkpoint_with_small_state_is_whole_too(tmp_path: Path, co
     assert (examined.checkpoints, examined.findings) == ([1], [])
     with open_checkpoint("1", checkpoint_dir=here) as checkpoint:
         assert {entry.key: entry.raw for entry in checkpoint.entries("count")} == {b"LGA": b"1"}
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_header_that_claims_more_than_memory_holds_is_refused_by_name(tmp_path: Path, kind: bytes) -> None:
+    claiming = member("name", kind)
+    claiming.size = 2**40
+    path = tmp_path / "evil.tar"
+    path.write_bytes(claiming.tobuf(tarfile.GNU_FORMAT) + bytes(10 * tarfile.BLOCKSIZE))
+    with pytest.raises(ForeignFile, match=r"evil\.tar is not an archive.*claims 1,099,511,627,776 bytes"):
+        unpack(path, tmp_path / "into")

@@ -89,3 +89,9 @@ def test_nothing_is_restored_of_a_checkpoint_whose_metadata_is_damaged(root: Pat
     (root / JOB / "chk-3" / "metadata.json").write_bytes(b"{}")
     with pytest.raises(CheckpointCorrupted, match=r"chk-3/metadata\.json"):
         locate("latest", root).restorable()
+
+
+@pytest.mark.parametrize("name", ["nofile.tar", "some/nofile.tar"])
+def test_an_archive_that_is_not_there_is_said_to_be_no_file(root: Path, name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"there is no file '{name}'"):
+        locate(name, root, JOB)

@@ -103,3 +103,9 @@ def test_settings_survive_the_way_to_a_worker() -> None:
 @pytest.mark.parametrize(("parallelism", "each"), [(1, 20_480), (25, 20_480), (32, 16_384), (512, 1_024), (600_000, 0)])
 def test_many_subtasks_share_the_room_for_state_in_the_metadata(parallelism: int, each: int) -> None:
     assert RunSettings().inline_bytes(parallelism) == each
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/checkpoints", "file:///tmp/checkpoints", "hdfs://host:9000/c", "s3:/b/c"])
+def test_a_url_is_no_checkpoint_folder(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{url}'.*--checkpoint-dir is the path of a folder"):
+        RunSettings(checkpoint_dir=url)

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from twopc import files
 from twopc.checkpoint_copy import copy_checkpoint, guarded, stage
@@ -29,8 +29,22 @@ from twopc.protocol.layout import CHECKPOINT_FILE, LEDGER, LEDGER_FILE
 from twopc.state.layout import is_file_name
 
 MEMBERS_MAX = 10_000_000
+HEADER_BYTES_MAX = 1024 * 1024
+"""Of what says something of the file that follows, such as a long name."""
+
 _OTHER_ARCHIVES = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".zip", ".7z")
 _CHUNK_BYTES = 1024 * 1024
+
+
+class _Bounded(tarfile.TarInfo):
+    """A header whose word is not taken for how much is to be read into memory, as Python's own reader would."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        member = super().frombuf(buf, encoding, errors)
+        if not member.isreg() and member.size > HEADER_BYTES_MAX:
+            raise ValueError(f"what should be a long name claims {member.size:,} bytes")
+        return member
 
 
 def is_archive(path: str | Path) -> bool:
@@ -86,7 +100,7 @@ def unpack(archive: Path, into: Path) -> None:
     """Take an archive out into a new folder; raise ForeignFile if it is no archive of a checkpoint."""
     files.make_folder(into)
     try:
-        with tarfile.open(archive, "r:") as tar:
+        with tarfile.open(archive, "r:", tarinfo=_Bounded) as tar:
             for count, member in enumerate(tar, start=1):
                 if count > MEMBERS_MAX:
                     raise ForeignFile(f"{archive} holds more files than any checkpoint")

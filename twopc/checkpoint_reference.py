@@ -68,6 +68,8 @@ def locate(reference: str, checkpoint_dir: Path, job: str | None = None) -> Loca
         return Located(checkpoint_dir, found, _newest(found, checkpoint_dir))
     if number is not None:
         return Located(checkpoint_dir, found, find_checkpoint(found, number))
+    if reference.endswith(ARCHIVE_SUFFIX) and not any(entry.label == reference for entry in found.completed):
+        raise ConfigurationError(_no_such_file(reference))
     labelled = [entry for entry in found.completed if reference and entry.label == reference]
     if not labelled:
         labels = ", ".join(sorted({entry.label for entry in found.completed if entry.label})) or "none"
@@ -107,6 +109,8 @@ def _at(path: Path, job: str | None) -> Located:
     folder = path.resolve()
     if folder.name.endswith(ARCHIVE_SUFFIX) and folder.is_file():
         raise ConfigurationError(f"{path} is an archive, and a folder is needed here: unpack it, and name that")
+    if path.name.endswith(ARCHIVE_SUFFIX) and not folder.exists():
+        raise ConfigurationError(_no_such_file(str(path)))
     if not folder.is_dir():
         raise ConfigurationError(
             f"there is no checkpoint {str(path)!r}: give an id, a label, the path of a chk-<id> folder or of a copy, "
@@ -119,6 +123,10 @@ def _at(path: Path, job: str | None) -> Located:
     home = folder if (folder / LEDGER).is_dir() else folder / (job or _only_job(folder))
     found = _job_at(home, job, path)
     return Located(home.parent, found, _newest(found, home.parent))
+
+
+def _no_such_file(name: str) -> str:
+    return f"there is no file {name!r}, which would be an archive of a checkpoint: is its path right?"
 
 
 def _job_at(home: Path, job: str | None, path: Path) -> JobCheckpoints:

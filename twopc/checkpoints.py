@@ -90,7 +90,7 @@ def check_metadata(job: str, record: CheckpointCompleted, data: bytes) -> Checkp
     if hashlib.sha256(data).hexdigest() != record.metadata_sha256:
         raise CheckpointCorrupted(
             f"{source} was damaged: its SHA-256 is not the one in the completion record of checkpoint "
-            f"{record.checkpoint_id}. To go back to an older checkpoint, name it with restore_from"
+            f"{record.checkpoint_id}. To go back to an older checkpoint, name it with --from"
         )
     body = decode_fact(METADATA_KIND, data, source)
     try:

@@ -41,3 +41,10 @@ def raising(code: int) -> object:
         raise OSError(code, "as arranged")
 
     return fail
+
+
+def test_a_url_makes_no_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="can't be kept in 's3:/bucket'"):
+        check_checkpoint_folder(Path("s3://bucket"))
+    assert list(tmp_path.iterdir()) == []

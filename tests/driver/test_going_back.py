@@ -39,3 +39,11 @@ def test_starting_afresh_names_everything() -> None:
     assert said is not None
     assert said.startswith("nothing is restored, as asked")
     assert said.endswith("in[0] what is read again before offset 70")
+
+
+def test_of_many_partitions_ten_are_named() -> None:
+    positions = tuple(PartitionPosition(TopicPartition("in", each), "id", Position(9)) for each in range(1_000))
+    [snapshot] = metadata(7).snapshots
+    said = consequence(replace(metadata(7), snapshots=(replace(snapshot, positions=positions),)), None)
+    assert said is not None
+    assert said.endswith("in[9] what is read again before offset 9 and 990 more")

@@ -160,9 +160,14 @@ def test_a_job_is_stopped_with_a_final_checkpoint(site: Site, tmp_path: Path) ->
     assert newest.metadata is not None
     assert (newest.checkpoint_id, newest.metadata.kind) == (outcome.checkpoint_id, CheckpointKind.FINAL)
     with pytest.raises(ConfigurationError, match="can't be stopped"):
-        site.admin.stop(JOB, timeout=SECONDS)
+        site.admin.stop(JOB, savepoint=True, timeout=SECONDS)
     with pytest.raises(ConfigurationError, match="no attempt"):
         site.admin.checkpoint(JOB, CheckpointKind.MANUAL, timeout=SECONDS)
+
+
+def test_the_second_of_two_stops_succeeds_though_the_job_has_ended_by_then(site: Site) -> None:
+    site.run()
+    assert site.admin.stop(JOB, timeout=SECONDS) == site.admin.stop(JOB, timeout=SECONDS)
 
 
 def test_a_job_whose_attempt_fails_while_it_stops_is_not_called_finished(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import TopicPartition
 
@@ -11,15 +12,15 @@ def consequence(latest: CheckpointMetadata | None, restored: CheckpointMetadata 
     if latest is None or (restored is not None and restored.checkpoint_id == latest.checkpoint_id):
         return None
     starts = {} if restored is None else {held.partition: int(held.position) for held in restored.positions}
-    again = [
+    again = listed(
         f"{held.partition} {_range(starts, held.partition, int(held.position))}"
         for held in sorted(latest.positions, key=lambda held: held.partition)
         if starts.get(held.partition) != held.position
-    ]
+    )
     which = "nothing is restored" if restored is None else f"checkpoint {restored.checkpoint_id} is restored"
     return (
         f"{which}, as asked, while checkpoint {latest.checkpoint_id} is the latest: readers will see the output of "
-        f"this input twice: {', '.join(again) or 'none'}"
+        f"this input twice: {again}"
     )
 
 

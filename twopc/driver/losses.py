@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from twopc.errors import TransactionLost
+from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, SubtaskSnapshot
 from twopc.protocol.healing import Fate, Healed, Refused, missing_input, plan, restored_from
 from twopc.rpc.job_client import JobClient, StartedAttempt
@@ -142,8 +143,8 @@ def _what(latest: CheckpointMetadata, settled: Sequence[Settled]) -> str:
 
 
 def _input_of(snapshots: Sequence[SubtaskSnapshot]) -> str:
-    reach = ", ".join(f"{each.partition} up to offset {each.position}" for each in _positions(snapshots))
-    return f"The input concerned: {reach or 'unknown'}, from the position of the checkpoint before"
+    reach = listed((f"{each.partition} up to offset {each.position}" for each in _positions(snapshots)), "unknown")
+    return f"The input concerned: {reach}, from the position of the checkpoint before"
 
 
 def _refusal(latest: CheckpointMetadata, settled: Sequence[Settled], refused: Refused) -> str:

@@ -159,6 +159,14 @@ def _checked(restored: PartitionPosition, topics: Mapping[str, TopicInfo]) -> Po
     return restored.position
 
 
+def _starting_at(starts: Mapping[TopicPartition, Position], firsts: Mapping[TopicPartition, Position]) -> str:
+    """The start that goes on where each partition stands, or at its first record where that is gone."""
+    if all(start < firsts[partition] for partition, start in starts.items()):
+        return "StartingOffsets.earliest()"
+    offsets = (f"({each.topic!r}, {each.partition}): {max(start, firsts[each])}" for each, start in starts.items())
+    return f"StartingOffsets.specific({{{', '.join(offsets)}}})"
+
+
 def _check_range(
     starts: Mapping[TopicPartition, Position],
     firsts: Mapping[TopicPartition, Position],
@@ -170,7 +178,7 @@ def _check_range(
             raise ConfigurationError(
                 f"{partition} should be read from offset {start}, but its first record is at {first} now: "
                 f"{first - start} offsets were deleted by retention before they were read. To go on without them, "
-                "start without the checkpoint (--from none) and with start=StartingOffsets.earliest()"
+                f"start without the checkpoint (--from none) and with start={_starting_at(starts, firsts)}"
             )
         if start > end:
             raise ConfigurationError(

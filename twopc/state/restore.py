@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from twopc.errors import CheckpointCorrupted
+from twopc.listing import listed
 from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import SubtaskIndex, TopicPartition
 from twopc.state.backend import Family, StateBackend
@@ -153,4 +154,4 @@ def refuse_other_positions(backend: StateBackend, snapshot: SubtaskSnapshot) -> 
 
 
 def _listed(positions: Sequence[object]) -> str:
-    return ", ".join(map(str, positions)) or "no position"
+    return listed(positions, "no position")
