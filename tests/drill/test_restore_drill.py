@@ -1,19 +1,23 @@
 """Restore drills of a real job on a real broker: killed in the middle of a commit, as it is found on a bad day.
 
-One job is drilled four times, in this order: as it is, with a damaged checkpoint, after retention has deleted what a
-position needs, and after the broker has aborted the pending transaction.
+One job is drilled four times, in this order: as it is, with a damaged checkpoint, after the broker has aborted the
+pending transaction, and after retention has deleted what a position needs.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
+import sys
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -32,6 +36,7 @@ from twopc.kafka.wire import ControlClient
 from twopc.protocol.recovery import BrokerState
 from twopc.sink import Outcome
 from twopc.testing.broker import Broker
+from twopc.testing.drill.process import Started, await_true
 from twopc.testing.topics import Write, create_topic, produce
 
 pytestmark = pytest.mark.broker
@@ -96,17 +101,26 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled
     )
     checkpoints = folder / "checkpoints"
     common = ("-b", servers, "--host", "process")
-    ended = twopc(
+    struck = folder / "struck"
+    command = (
         *("run", JOB_FILE, *common, "-p", str(PARTITIONS), "--checkpoint-dir", str(checkpoints), "--until-end"),
         *("--checkpoint-interval", "300ms", "--checkpoints-retained", "20", "--checkpoint-inline-bytes", "0"),
-        DRILLED_JOB=job,
-        DRILLED_CHECKPOINTS=str(checkpoints / job),
-        TWOPC_RESTART_STRATEGY="none",
-        # Where a worker is killed, and the job never started again, its folder stays.
-        TMPDIR=str(folder),
-        TWOPC_CRASH_POINT=f"BEFORE_COMMIT,checkpoint={STRUCK},subtask=0,once={folder / 'struck'}",
     )
-    assert ended.code == 1, ended.err
+    environment = os.environ | {
+        "DRILLED_JOB": job,
+        "DRILLED_CHECKPOINTS": str(checkpoints / job),
+        # Where a worker is killed, and the job never started again, its folder stays.
+        "TMPDIR": str(folder),
+        "TWOPC_CRASH_POINT": f"BEFORE_COMMIT,checkpoint={STRUCK},subtask=0,once={struck},hold",
+    }
+    with Started([sys.executable, "-m", "twopc", *command], environment, folder / "run.log", 240) as run:
+        # All at once: a driver that has lost a worker only would commit what is pending.
+        await_true(lambda: struck.exists() or run.exit_code is not None, f"no worker came to checkpoint {STRUCK}", 240)
+        assert run.exit_code is None, run.output
+        run.send(signal.SIGKILL)
+        run.wait()
+        worker = int(struck.read_text())
+        await_true(lambda: not psutil.pid_exists(worker), "the worker did not end with its driver", 60)
 
     def drill(checkpoint_dir: Path, restore_from: str) -> DrillResult:
         with pytest.MonkeyPatch.context() as patch:
@@ -126,14 +140,14 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled
     )
     after = look(servers, job, checkpoints)
     damaged = drill(damaged_copy(checkpoints, folder / "damaged", job), "latest")
-    delete_first_records(servers, f"{job}-in")
-    out_of_retention = drill(checkpoints, str(RESTORED))
     abort_pending(servers, checkpoints, job)
+    aborted = drill(checkpoints, str(RESTORED))
+    delete_first_records(servers, f"{job}-in")
     return Drilled(
         whole=whole,
         damaged=damaged,
-        out_of_retention=out_of_retention,
-        aborted=drill(checkpoints, str(RESTORED)),
+        out_of_retention=drill(checkpoints, str(RESTORED)),
+        aborted=aborted,
         pending=pending,
         before=before,
         after=after,
