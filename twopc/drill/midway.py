@@ -100,12 +100,17 @@ class Interruption:
         if not (self.folder / _GO).exists():
             self._follow(event)
 
-    def caught_up(self, began: float) -> float | None:
-        """Return how long it took to read to the end, without the time that was spent in the middle."""
+    def caught_up(self, first: RecoveryClock) -> float | None:
+        """Return how long it took to read to the end, without the time that was spent in the middle.
+
+        `first` is the clock of what came before the kill. Subtasks report late: that they are restored, too.
+        """
         if self.clock is None or self.stood_at is None:
             return None
         restored, end = self.clock.restored, self.clock.caught_up
-        return None if restored is None or end is None else (self.stood_at - began) + (end - restored)
+        if restored is None or end is None:
+            return None
+        return max(self.stood_at - first.began, first.restored or 0.0) + max(0.0, end - restored)
 
     def _follow(self, event: JobEvent) -> None:
         now = time.time()

@@ -147,7 +147,7 @@ class Replay:
             figures["caught up after (RTO), s"] = clock.caught_up
         else:
             figures["restored after the kill, s"] = interruption.clock.restored
-            figures["caught up after (RTO), s"] = interruption.caught_up(clock.began)
+            figures["caught up after (RTO), s"] = interruption.caught_up(clock)
             if clock.first_record is None and interruption.stood_at is not None:
                 # The kill came before the next report.
                 figures["first record after, s"] = interruption.stood_at - clock.began
