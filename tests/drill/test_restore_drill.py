@@ -101,26 +101,7 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled
     )
     checkpoints = folder / "checkpoints"
     common = ("-b", servers, "--host", "process")
-    struck = folder / "struck"
-    command = (
-        *("run", JOB_FILE, *common, "-p", str(PARTITIONS), "--checkpoint-dir", str(checkpoints), "--until-end"),
-        *("--checkpoint-interval", "300ms", "--checkpoints-retained", "20", "--checkpoint-inline-bytes", "0"),
-    )
-    environment = os.environ | {
-        "DRILLED_JOB": job,
-        "DRILLED_CHECKPOINTS": str(checkpoints / job),
-        # Where a worker is killed, and the job never started again, its folder stays.
-        "TMPDIR": str(folder),
-        "TWOPC_CRASH_POINT": f"BEFORE_COMMIT,checkpoint={STRUCK},subtask=0,once={struck},hold",
-    }
-    with Started([sys.executable, "-m", "twopc", *command], environment, folder / "run.log", 240) as run:
-        # All at once: a driver that has lost a worker only would commit what is pending.
-        await_true(lambda: struck.exists() or run.exit_code is not None, f"no worker came to checkpoint {STRUCK}", 240)
-        assert run.exit_code is None, run.output
-        run.send(signal.SIGKILL)
-        run.wait()
-        worker = int(struck.read_text())
-        await_true(lambda: not psutil.pid_exists(worker), "the worker did not end with its driver", 60)
+    run_and_kill(folder, job, common, checkpoints)
 
     def drill(checkpoint_dir: Path, restore_from: str) -> DrillResult:
         with pytest.MonkeyPatch.context() as patch:
@@ -154,6 +135,32 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled
         left_behind=[*scratch_on(servers), *(str(path) for path in temporary.iterdir())],
         folder=folder,
     )
+
+
+def run_and_kill(folder: Path, job: str, common: tuple[str, ...], checkpoints: Path) -> None:
+    """Kill driver and workers before a checkpoint that is complete was committed.
+
+    All at once: a driver that has lost a worker only would commit what is pending.
+    """
+    struck = folder / "struck"
+    command = (
+        *("run", JOB_FILE, *common, "-p", str(PARTITIONS), "--checkpoint-dir", str(checkpoints), "--until-end"),
+        *("--checkpoint-interval", "300ms", "--checkpoints-retained", "20", "--checkpoint-inline-bytes", "0"),
+    )
+    environment = os.environ | {
+        "DRILLED_JOB": job,
+        "DRILLED_CHECKPOINTS": str(checkpoints / job),
+        # Where a worker is killed, and the job never started again, its folder stays.
+        "TMPDIR": str(folder),
+        "TWOPC_CRASH_POINT": f"BEFORE_COMMIT,checkpoint={STRUCK},subtask=0,once={struck},hold",
+    }
+    with Started([sys.executable, "-m", "twopc", *command], environment, folder / "run.log", 240) as run:
+        await_true(lambda: struck.exists() or run.exit_code is not None, f"no worker came to checkpoint {STRUCK}", 240)
+        assert run.exit_code is None, run.output
+        run.send(signal.SIGKILL)
+        run.wait()
+        worker = int(struck.read_text())
+        await_true(lambda: not psutil.pid_exists(worker), "the worker did not end with its driver", 60)
 
 
 def look(servers: str, job: str, checkpoints: Path) -> Real:
