@@ -60,6 +60,9 @@ class MidwayReader(SourceReader):
     def positions(self) -> tuple[PartitionPosition, ...]:
         return self._reader.positions()
 
+    def check_input(self, checkpoint_id: CheckpointId) -> None:
+        self._reader.check_input(checkpoint_id)
+
     def bound(self) -> bool:
         return self._reader.bound()
 
