@@ -260,6 +260,6 @@ def _print_report(report: RunReport, output: Output) -> None:
     typer.echo(
         f"{report.job}: {how}; {report.records_in:,} records in, {report.records_out:,} out"
         f"{f' in the last of {report.attempts} attempts' if report.attempts > 1 else ''}; "
-        f"{report.checkpoints_completed} checkpoint{'' if report.checkpoints_completed == 1 else 's'} completed, "
-        f"the last {report.last_checkpoint_id}; {report.seconds:.1f} s"
+        f"{report.checkpoints_completed} checkpoint{'' if report.checkpoints_completed == 1 else 's'} completed"
+        f"{f', the last {report.last_checkpoint_id}' if report.last_checkpoint_id else ''}; {report.seconds:.1f} s"
     )
