@@ -6,6 +6,9 @@ import os
 
 from pyspark import SparkConf, SparkContext
 
+from twopc.errors import ConfigurationError
+
+KINDS = ("local", "spark://", "yarn", "k8s://")
 DEFAULT_MASTER = "local[*]"
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -17,7 +20,16 @@ def master_of(setting: str) -> str:
     context = SparkContext._active_spark_context
     if context is not None:
         return str(context.master)
-    return setting or _submitted_master() or DEFAULT_MASTER
+    return checked_master(setting or _submitted_master() or DEFAULT_MASTER)
+
+
+def checked_master(master: str) -> str:
+    """Return the master if Spark knows its kind; else its JVM would say so, in a traceback."""
+    if not master.startswith(KINDS):
+        raise ConfigurationError(
+            f"there is no Spark master {master!r}: give --master 'local[2]', spark://HOST:PORT, yarn or k8s://..."
+        )
+    return master
 
 
 def is_local(master: str) -> bool:
