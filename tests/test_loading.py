@@ -167,6 +167,16 @@ def shout(value):
     assert applied(elsewhere(definition), "a") == "a?!"
 
 
+def test_a_job_is_loaded_from_its_text_however_it_gets_at_its_brokers(write: Write) -> None:
+    definition = load_job(write("words_job.py", JOB))
+    assert JobText.of(definition.with_access({"security.protocol": "SSL"})) is not None
+
+
+def test_a_job_that_was_changed_since_it_was_loaded_is_not_loaded_again_as_it_was(write: Write) -> None:
+    loaded = load_job(write("words_job.py", JOB))
+    assert JobText.of(JobDefinition(loaded.name, loaded.source, (), loaded.sink)) is None
+
+
 def test_what_a_module_makes_when_it_is_imported_is_made_where_the_job_runs(
     write: Write, elsewhere: Callable[[JobDefinition], JobDefinition]
 ) -> None:

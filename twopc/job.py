@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twopc.config import RunSettings
@@ -40,13 +41,25 @@ being_loaded: ContextVar[str] = ContextVar("being_loaded", default="")
 
 
 @dataclass(frozen=True, slots=True)
+class JobOrigin:
+    """Where a job was loaded from: the name of the module, and its file."""
+
+    module: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
 class JobDefinition:
-    """A complete and valid job, as data: all that has to reach a subtask."""
+    """A complete and valid job, as data: all that has to reach a subtask.
+
+    `origin` is there as long as loading it again gives the same job, but for how it gets at brokers.
+    """
 
     name: str
     source: Source
     steps: tuple[Step, ...]
     sink: TwoPhaseCommitSink[Any]
+    origin: JobOrigin | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [step.name for step in self.steps if isinstance(step, StatefulMap)]
@@ -85,7 +98,7 @@ class JobDefinition:
     def with_access(self, properties: Mapping[str, Any]) -> JobDefinition:
         """Return the job with Kafka properties that its source and sink have where they set none of their own."""
         source, sink = self.source.with_access(properties), self.sink.with_access(properties)
-        return JobDefinition(self.name, source, self.steps, sink)
+        return JobDefinition(self.name, source, self.steps, sink, self.origin)
 
     def describe(self) -> str:
         """Return the job as text, a line for each of its parts."""

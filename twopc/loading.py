@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -21,12 +21,11 @@ from types import ModuleType
 
 from twopc.environment_reads import noted_reads
 from twopc.errors import ConfigurationError
-from twopc.job import Job, JobDefinition, being_loaded
+from twopc.job import Job, JobDefinition, JobOrigin, being_loaded
 from twopc.shipment import Shipment, shipment_of
 
 _folders: set[Path] = set()
 _environment: dict[str, str | None] = {}
-_loaded: list[tuple[JobDefinition, str, Path]] = []
 _PACKAGE = Path(__file__).resolve().parent
 _INSTALLED = {
     _PACKAGE,
@@ -43,8 +42,7 @@ def load_job(spec: str) -> JobDefinition:
         definition = _choose(path, name, _jobs_in(module)).definition()
     except ConfigurationError as error:
         raise ConfigurationError(f"{path.name}: {error}") from error
-    _loaded.append((definition, module.__name__, path))
-    return definition
+    return replace(definition, origin=JobOrigin(module.__name__, path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +56,10 @@ class JobText:
 
     @classmethod
     def of(cls, definition: JobDefinition) -> JobText | None:
-        """Return the text that this job was loaded from; None if it was made otherwise."""
-        for loaded, module, path in _loaded:
-            if loaded is definition:
-                return cls(definition.name, module, path, users_modules())
-        return None
+        """Return the text that this job was loaded from; None if it was made otherwise, or changed since."""
+        if (origin := definition.origin) is None:
+            return None
+        return cls(definition.name, origin.module, origin.path, users_modules())
 
     def load(self) -> JobDefinition:
         """Return the job, loaded in this process from the text, whatever is in its folders."""
