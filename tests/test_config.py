@@ -81,7 +81,7 @@ def test_the_environment_can_set_what_the_command_line_calls_from(monkeypatch: p
         ({"bootstrap_servers": ["a:1"]}, "bootstrap_servers: .* is not text"),
         ({"checkpoint_inline_bytes": -1}, "checkpoint_inline_bytes must be from 0 to 65536, but is -1"),
         ({"checkpoint_inline_bytes": 65_537}, "checkpoint_inline_bytes .* larger state belongs in files"),
-        ({"host": "cloud"}, "host must be one of spark, process, but is 'cloud'"),
+        ({"host": "cloud"}, "host must be one of spark, process, inline, but is 'cloud'"),
     ],
 )
 def test_a_setting_that_can_not_work_is_named(given: dict[str, Any], complaint: str) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from twopc.clock import SystemClock
 from twopc.crashpoints import CrashPoint, reached
-from twopc.errors import ConfigurationError, TwoPhaseCommitError
+from twopc.errors import DEBUG_VARIABLE, ConfigurationError, TwoPhaseCommitError
 from twopc.job import JobDefinition
 from twopc.operators import Chain
 from twopc.protocol.ids import CheckpointId
@@ -40,16 +41,28 @@ SILENCE_MIN_SECONDS = 120.0
 
 def run_subtask(load: Callable[[], JobDefinition], spec: SubtaskSpec) -> None:
     """Load the job and run one subtask of it to its end; what makes it fail is told to the coordinator and raised."""
+    with running_subtask(load, spec) as subtask:
+        while not subtask.ended:
+            subtask.step()
+
+
+@contextmanager
+def running_subtask(load: Callable[[], JobDefinition], spec: SubtaskSpec) -> Iterator[Subtask]:
+    """Give a subtask that is ready for its first step; what makes it fail, until then or meanwhile, is told as well."""
     with ExitStack() as closing:
         link = _link(spec)
         closing.callback(link.close)
         try:
             subtask = _assemble(load().with_access(spec.settings.kafka_properties), spec, link, closing)
             closing.enter_context(collected_seldom())
-            subtask.run()
-        except TERMINATION:
+            with subtask.running():
+                yield subtask
+        except (GeneratorExit, *TERMINATION):
+            # These end the process, or come from who runs the subtask, and say nothing of the subtask.
             raise
         except BaseException as error:
+            level = logging.ERROR if os.environ.get(DEBUG_VARIABLE) else logging.DEBUG
+            log.log(level, "subtask %d failed", spec.subtask, exc_info=True)
             link.send(_failure(error))
             raise
 

@@ -42,7 +42,7 @@ RESTART_STRATEGIES = ("exponential-delay", "fixed-delay", "none")
 """After a failure: see `twopc.driver.restart`."""
 
 _ONE_OF = {
-    "host": ("spark", "process"),
+    "host": ("spark", "process", "inline"),
     "restart_strategy": RESTART_STRATEGIES,
     "log_level": LEVELS,
     "log_format": FORMATS,
@@ -77,7 +77,8 @@ class RunSettings:
         that a checkpoint need not wait, unless smaller batches take as long. A greater minimum for functions that want
         many at once.
     until_end: read to the ends found at the start, take a last checkpoint, commit, exit.
-    host: "spark", or "process" (each subtask a plain process on this machine, no JVM).
+    host: "spark"; "process" (each subtask a plain process on this machine, no JVM); or "inline" (one subtask, in the
+        thread that runs the job: for breakpoints and notebooks).
     master: Spark's master URL. Unset, it is spark-submit's, else local[*]. A session that this process has already is
         used as it is, whatever its master.
     coordinator: host:port of a coordinator to dial; None embeds one in the driver.

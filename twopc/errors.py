@@ -16,6 +16,9 @@ A message is one paragraph that says what happened and what to do. `exit_code` i
 
 from __future__ import annotations
 
+DEBUG_VARIABLE = "TWOPC_DEBUG"
+"""Set, it lets tracebacks be shown, of user functions too; `twopc --debug` sets it."""
+
 
 class TwoPhaseCommitError(Exception):
     """The root of all errors that this package raises on purpose."""

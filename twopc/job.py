@@ -161,15 +161,20 @@ class Job:
         """Run the job until its end or until it is stopped: by SIGTERM, Ctrl-C, or `stop` being set.
 
         The keywords are the fields of `RunSettings`; durations may be written as `checkpoint_interval="500ms"`. What
-        is not given comes from the environment (`TWOPC_PARALLELISM`, ...), else it has its default.
+        is not given comes from the environment (`TWOPC_PARALLELISM`, ...), else it has its default. `host="inline"`
+        runs the functions in the calling thread, for breakpoints and notebooks. With `host="process"` each worker loads
+        the file that the job is defined in: what that file runs stands under `if __name__ == "__main__":`.
         """
         if path := being_loaded.get():
             raise ConfigurationError(
                 f"{path} runs its job while it is only being loaded: put job.run() under if __name__ == '__main__':"
             )
         from twopc.driver.run import run
+        from twopc.job_file import job_file_of
 
-        return run(self.definition(), RunSettings.resolve(**settings), on_event=on_event, stop=stop)
+        resolved = RunSettings.resolve(**settings)
+        job_file = job_file_of(self) if resolved.host == "process" else None
+        return run(self.definition(), resolved, on_event=on_event, job_file=job_file, stop=stop)
 
     def _finish(self, steps: tuple[Step, ...], sink: TwoPhaseCommitSink[Any]) -> Job:
         if not isinstance(sink, TwoPhaseCommitSink):

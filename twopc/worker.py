@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import sys
 from types import FrameType
@@ -23,15 +22,14 @@ def _on_term(_number: int, _frame: FrameType | None) -> None:
 
 
 def main() -> int:
-    """Run the subtask; its error has been told to the coordinator already, so it is only logged here."""
+    """Run the subtask; its error has been told to the coordinator already."""
     end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGTERM, _on_term)
     spec = SubtaskSpec.from_json(json.load(sys.stdin))
     try:
         with output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format):
             run_subtask(lambda: load_job(sys.argv[1]), spec)
-    except TwoPhaseCommitError as error:
-        logging.getLogger(__name__).debug("subtask %d failed: %s", spec.subtask, error)
+    except TwoPhaseCommitError:
         return SAID_WHY
     return TOLD_TO_END
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from tests.stored_job import StoredJob
 from twopc import cli
 from twopc.__main__ import main
-from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable
+from twopc.errors import DEBUG_VARIABLE, ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
 
 Raise = Callable[[BaseException], None]
@@ -31,7 +31,7 @@ def command_raises(monkeypatch: pytest.MonkeyPatch) -> Raise:
 
         monkeypatch.setattr(cli, "app", app)
 
-    monkeypatch.delenv(cli.DEBUG_VARIABLE, raising=False)
+    monkeypatch.delenv(DEBUG_VARIABLE, raising=False)
     return arrange
 
 
@@ -56,7 +56,7 @@ def test_a_known_error_is_one_message_and_its_exit_code(
 
 def test_the_traceback_is_there_for_who_asks(command_raises: Raise, monkeypatch: pytest.MonkeyPatch) -> None:
     command_raises(Unavailable("no broker"))
-    monkeypatch.setenv(cli.DEBUG_VARIABLE, "1")
+    monkeypatch.setenv(DEBUG_VARIABLE, "1")
     with pytest.raises(TwoPhaseCommitError, match="no broker"):
         cli.main()
 
@@ -152,7 +152,7 @@ def test_a_shell_can_complete_commands_and_options() -> None:
 
 
 def test_a_shell_can_complete_the_values_of_options() -> None:
-    assert completed("twopc", "run", "--host", "") == ["spark", "process"]
+    assert completed("twopc", "run", "--host", "") == ["spark", "process", "inline"]
     assert completed("twopc", "run", "--restart-strategy", "f") == ["fixed-delay"]
     assert completed("twopc", "run", "--log-level", "w") == ["warning"]
     assert "local[*]" in completed("twopc", "run", "--master", "l")

@@ -90,6 +90,20 @@ def test_a_user_function_that_raises_names_the_record_and_the_cause(broker: Brok
 
 
 @pytest.mark.usefixtures("topics")
+@pytest.mark.parametrize("host", ["process", "inline"])
+def test_debug_shows_the_traceback_of_the_users_own_function(
+    broker: Broker, tmp_path: Path, run: Runner, name: str, host: str
+) -> None:
+    produce(broker.bootstrap_servers, f"{name}-in", [Write(b'{"n": 0}')])
+    job = ("run", str(tmp_path / "job.py"), "-b", broker.bootstrap_servers, "--host", host, "--until-end")
+    folder = ("--checkpoint-dir", str(tmp_path / "checkpoints"))
+    assert 'return {"half"' not in twopc(*job, *folder, JOB_NAME=name).err
+    debugged = twopc("--debug", *job, *folder, JOB_NAME=name)
+    assert 'return {"half": 10 // value["n"]}' in debugged.err
+    assert "in halve" in debugged.err
+
+
+@pytest.mark.usefixtures("topics")
 def test_what_was_completed_before_a_bad_record_stays_and_the_job_goes_on_from_there(
     broker: Broker, run: Runner, tmp_path: Path, name: str
 ) -> None:

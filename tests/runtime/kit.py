@@ -143,6 +143,12 @@ class Stage:
         for _ in range(count):
             self.subtask.step()
 
+    def run(self) -> None:
+        """Do as a worker does, to the end."""
+        with self.subtask.running():
+            while not self.subtask.ended:
+                self.subtask.step()
+
     def sent(self, kind: type) -> list[Any]:
         return [message for message in self.link.sent if isinstance(message, kind)]
 

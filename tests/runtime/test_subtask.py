@@ -240,7 +240,7 @@ def test_after_a_final_trigger_nothing_more_is_read(make: Callable[..., Stage]) 
 def test_finish_ends_the_run_and_aborts_the_open_transaction_only(make: Callable[..., Stage]) -> None:
     stage = make([[b"a"]])
     stage.link.deliver(Finish())
-    stage.subtask.run()
+    stage.run()
     assert stage.sink.log[-1] == "abort open"
 
 
@@ -252,7 +252,7 @@ def test_being_fenced_ends_the_run_without_a_commit(make: Callable[..., Stage]) 
     stage.link.deliver(FencedOff("attempt 2 runs"))
     complete(stage, 1)
     with pytest.raises(Fenced, match="attempt 2 runs"):
-        stage.subtask.run()
+        stage.run()
     assert not [line for line in stage.sink.log if line.startswith("commit")]
 
 

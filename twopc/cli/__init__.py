@@ -18,10 +18,8 @@ import typer
 from typer.core import TyperGroup
 
 from twopc.config import name_unknown_variables
-from twopc.errors import TwoPhaseCommitError
+from twopc.errors import DEBUG_VARIABLE, TwoPhaseCommitError
 from twopc.logs import writes_json
-
-DEBUG_VARIABLE = "TWOPC_DEBUG"
 
 #: Command and the module that defines it, as a function of the same name or as an `app` of subcommands.
 _COMMANDS = {

@@ -14,6 +14,7 @@ import typer
 from twopc.errors import TwoPhaseCommitError
 
 HOSTS = (("spark", "a Spark application"), ("process", "plain processes on this machine, no JVM"))
+INLINE = ("inline", "this very process: for breakpoints")
 MASTERS = (
     ("local[*]", "this machine, a task slot for each core"),
     ("local[2]", "this machine, two task slots"),

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from twopc.cli.completion import HOSTS, MASTERS, one_of, restore_names
+from twopc.cli.completion import HOSTS, INLINE, MASTERS, one_of, restore_names
 from twopc.cli.dial import CoordinatorCa, CoordinatorCert, CoordinatorKey, TokenFile, read_token
 from twopc.cli.kafka_config import KafkaConfig
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
@@ -120,9 +120,9 @@ def run(
         str | None,
         typer.Option(
             envvar="TWOPC_HOST",
-            help="Where subtasks run: spark, or process (no JVM).",
+            help="Where subtasks run: spark, process (no JVM), or inline (one, in this process: for breakpoints).",
             show_default="spark",
-            autocompletion=one_of(*HOSTS),
+            autocompletion=one_of(*HOSTS, INLINE),
         ),
     ] = None,
     coordinator: Annotated[
@@ -237,15 +237,16 @@ def run(
     )
     with prints_on_stderr(log_format):
         definition = load_job(job_file)
-        with _shown(definition.name, quiet, log_format) as sink:
+        with _shown(definition.name, settings, quiet) as sink:
             report = run_job(definition, settings, on_event=None if sink is None else sink.note, job_file=job_file)
     _print_report(report, output)
 
 
-def _shown(job: str, quiet: bool, log_format: str) -> AbstractContextManager[EventSink | None]:
+def _shown(job: str, settings: RunSettings, quiet: bool) -> AbstractContextManager[EventSink | None]:
     if quiet:
         return nullcontext(None)
-    if sys.stderr.isatty() and log_format == Output.TEXT:
+    # A debugger that runs in this process has the terminal to itself.
+    if sys.stderr.isatty() and settings.log_format == Output.TEXT and settings.host != INLINE[0]:
         return live_view(job)
     return nullcontext(PlainLines(job))
 

@@ -237,7 +237,7 @@ class Attempt:
             if self._watch.finished:
                 break
             if self._watch.failure is not None:
-                raise _error_of(self._watch.failure)
+                raise _error_of(self._watch.failure) from (stage.error() if ended else None)
             if sweeper.fenced is not None:
                 raise sweeper.fenced
             if ended:
@@ -260,7 +260,7 @@ class Attempt:
         if self._watch.finished:
             return
         if self._watch.failure is not None:
-            raise _error_of(self._watch.failure)
+            raise _error_of(self._watch.failure) from seen
         raise seen or Unavailable(
             "a subtask has ended, and the coordinator has not said that the job has finished: is it running?"
         )

@@ -1,4 +1,4 @@
-"""Where subtasks run, as the driver sees it: Spark, or plain processes."""
+"""Where subtasks run, as the driver sees it: Spark, plain processes, or the driver's own thread."""
 
 from __future__ import annotations
 

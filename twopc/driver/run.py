@@ -143,7 +143,8 @@ def _run_attempts(
             delay = _delay(failure, restarts, signals) if ever_submitted else None
             if delay is None:
                 give_up(failure)
-                raise failure.error from failure
+                # What the host saw of it stays its cause: a traceback of the user's own, if there is one.
+                raise failure.error from failure.error.__cause__
         if watch.completed_in_run:
             restore_from = LATEST
         log.warning("attempt failed: %s; trying again in %.1f s (restart %d)", failed.error, delay, restarts.used)
@@ -183,6 +184,10 @@ def _bind_host(settings: RunSettings) -> str:
 
 
 def _host(settings: RunSettings, job_file: str | None, signals: StopSignals) -> Host:
+    if settings.host == "inline":
+        from twopc.driver.inline import InlineHost
+
+        return InlineHost(settings.parallelism)
     if settings.host == "process":
         from twopc.driver.processes import ProcessHost
 

@@ -17,7 +17,8 @@ Invariants:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any, assert_never
@@ -90,13 +91,18 @@ class Subtask:
         self._progress_at = 0.0
         self._progress = Progress(0, 0, None, None, ())
 
-    def run(self) -> None:
-        """Run to the end. Raises what made it fail; the open transaction is aborted either way."""
+    @property
+    def ended(self) -> bool:
+        """Whether the coordinator has said that the job has finished: no `step` follows."""
+        return self._ended
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Between `begin` and the end, for whatever reason it comes: then the open transaction is aborted."""
         self.begin()
         try:
             with self._watch.watching():
-                while not self._ended:
-                    self.step()
+                yield
         finally:
             self._abort_open()
 

@@ -229,7 +229,7 @@ class SimSubtask:
         self._guarded(subtask.step)
         if not self.process.alive or self.failed or self.ended:
             return
-        if subtask._ended:
+        if subtask.ended:
             self.ended = True
             self._end()
         else:

@@ -1,0 +1,92 @@
+"""One subtask in the thread that runs the job: for breakpoints, profilers and notebooks.
+
+The driver's loop asks its stage, again and again, whether it has ended; this one takes the subtask's turns meanwhile.
+So user functions run where the user called, and Ctrl-C and a debugger find them there. What stands still at a
+breakpoint is supervised by nobody but the clock of the checkpoints.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from copy import copy
+from dataclasses import replace
+
+from twopc.assembly import running_subtask
+from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.job import JobDefinition
+from twopc.runtime.spec import SubtaskSpec
+
+
+class InlineStage:
+    """One subtask, which moves while somebody waits for it."""
+
+    def __init__(self, definition: JobDefinition, spec: SubtaskSpec) -> None:
+        # Each subtask has a source and a sink of its own; the driver goes on using those of the definition.
+        own = replace(definition, source=copy(definition.source), sink=copy(definition.sink))
+        self._turns = _turns(own, spec)
+        self._ended = False
+        self._error: Exception | None = None
+
+    def wait(self, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        while not self._ended:
+            try:
+                next(self._turns)
+            except StopIteration:
+                self._ended = True
+            except Exception as error:  # noqa: BLE001 - the driver raises it
+                self._error, self._ended = error, True
+            if time.monotonic() >= deadline:
+                break
+        return self._ended
+
+    def drain(self, timeout: float) -> None:
+        self.wait(timeout)
+
+    def error(self) -> TwoPhaseCommitError | None:
+        if self._error is None or isinstance(self._error, TwoPhaseCommitError):
+            return self._error
+        return Unavailable(f"{type(self._error).__name__}: {self._error}")
+
+    def has_said_why(self) -> bool:
+        return self._error is not None
+
+    def shortage(self) -> str | None:
+        return None
+
+    def kill(self) -> None:
+        self._ended = True
+        self._turns.close()
+
+
+def _turns(definition: JobDefinition, spec: SubtaskSpec) -> Generator[None]:
+    """Run a subtask, and stop after each of its turns; closed, it ends as one that is killed does."""
+    with running_subtask(lambda: definition, spec) as subtask:
+        while not subtask.ended:
+            subtask.step()
+            yield
+
+
+class InlineHost:
+    """Runs the one subtask of a job in the calling thread."""
+
+    def __init__(self, parallelism: int) -> None:
+        if parallelism != 1:
+            raise ConfigurationError(
+                f"host 'inline' runs one subtask in the calling thread, so parallelism can't be {parallelism}: leave "
+                "it out, or run several with host 'process' or 'spark'"
+            )
+        self._stage: InlineStage | None = None
+
+    def notice(self) -> str | None:
+        return None
+
+    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> InlineStage:
+        [spec] = specs
+        self._stage = InlineStage(definition, spec)
+        return self._stage
+
+    def close(self) -> None:
+        if self._stage is not None:
+            self._stage.kill()
