@@ -219,7 +219,7 @@ def test_with_all_acls_a_job_runs_and_a_topic_that_it_may_not_write_to_later_end
     guarded.allow("me", "let-in")
     done = guarded.run(tmp_path, "let-in", login("me"))
     assert done.code == 0, done.err
-    assert [record.value for record in read_topic(guarded.plain, "out")] == [b"FIRST"]
+    assert {record.value for record in read_topic(guarded.plain, "out")} == {b"FIRST"}
     guarded.grant("me", ResourceType.TOPIC, "private", AclOperation.DESCRIBE)
     produce(guarded.plain, "in", [b"second"])
     done = guarded.run(tmp_path, "let-in", login("me"), topic=_LATER)

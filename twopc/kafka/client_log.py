@@ -32,6 +32,9 @@ class _KafkaPython(logging.Handler):
 CLIENT_LOG = _Librdkafka()
 """The `logger` of every client of librdkafka."""
 
+WARNINGS_ONLY = 4
+"""The `log_level` of a client that may end with a question open: what it says at its end goes past its logger."""
+
 
 def redirect_kafka_python() -> None:
     """Take kafka-python's lines away from the root logger; handlers that an application gave to it keep theirs."""

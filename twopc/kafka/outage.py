@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from twopc.kafka.access import access_of
-from twopc.kafka.client_log import CLIENT_LOG
+from twopc.kafka.client_log import CLIENT_LOG, WARNINGS_ONLY
 from twopc.kafka.trouble import essence
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class BrokerWatch:
         )
 
     def _new_client(self) -> AdminClient:
-        config: dict[str, Any] = {**self._config, "error_cb": self._note}
+        config: dict[str, Any] = {**self._config, "error_cb": self._note, "log_level": WARNINGS_ONLY}
         return AdminClient(config)
 
     def _note(self, error: KafkaError) -> None:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.access import access_of, mechanism, principal, security_protocol
-from twopc.kafka.client_log import CLIENT_LOG
+from twopc.kafka.client_log import CLIENT_LOG, WARNINGS_ONLY
 from twopc.kafka.listener import Listener, listener_at
 
 SECONDS = 3.0
@@ -26,7 +26,12 @@ _ALERT = re.compile(r"alert [a-z ]*certificate[a-z ]*|alert unknown ca|alert han
 def trouble(servers: str, properties: Mapping[str, Any], seconds: float = SECONDS) -> str:
     """Return what is wrong with the settings; empty where they work, or nothing is known for certain in time."""
     errors: list[KafkaError] = []
-    config: dict[str, Any] = {"bootstrap.servers": servers, "error_cb": errors.append, "logger": CLIENT_LOG}
+    config: dict[str, Any] = {
+        "bootstrap.servers": servers,
+        "error_cb": errors.append,
+        "logger": CLIENT_LOG,
+        "log_level": WARNINGS_ONLY,
+    }
     try:
         client = AdminClient({**access_of(properties), **config})
     except KafkaException as error:
