@@ -148,3 +148,22 @@ def test_states_and_inputs_can_be_left_behind_as_in_a_run(monkeypatch: pytest.Mo
     monkeypatch.setattr("twopc.cli.drill.restore_drill", drilled)
     invoke("--drop-states", "seen,last", "--drop-inputs", "old")
     assert (sorted(asked[0].dropped_states()), sorted(asked[0].dropped_inputs())) == (["last", "seen"], ["old"])
+
+
+def test_how_long_a_recovery_may_take_is_asked_for_with_its_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[RestorePlan] = []
+
+    def drilled(plan: RestorePlan, settings: RunSettings, **_: Any) -> DrillResult:
+        asked.append(plan)
+        return DrillResult("restore", "orders", 0, 1.0, "", (HELD,))
+
+    monkeypatch.setattr("twopc.cli.drill.restore_drill", drilled)
+    invoke("--max-recovery", "10s")
+    assert asked[0].max_recovery_seconds == 10
+    assert "--max-recovery" in invoke("--max-recovery", "10").stderr
+
+
+def test_the_report_says_when_it_was(drill_finds: Outcome) -> None:
+    drill_finds(HELD)
+    assert "began 1970-01-01T00:00:00+00:00" in invoke().stdout
+    assert json.loads(invoke("-o", "json").stdout)["began"] == "1970-01-01T00:00:00+00:00"

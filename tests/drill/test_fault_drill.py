@@ -60,5 +60,12 @@ def test_the_plan_names_no_broker_that_is_not_the_drills_own(drilled: DrillResul
     assert not any(kind.value in str(drilled.settings["plan"]) for kind in Kind if kind.needs_own_broker)
 
 
+def test_the_report_says_how_long_each_recovery_took_and_with_what_it_was_drilled(drilled: DrillResult) -> None:
+    assert str(drilled.settings["recoveries"]).count("recovered after ") == 3
+    assert (drilled.figures["longest recovery, s"] or 0) > 0
+    assert drilled.figures["records read again"] is not None
+    assert {"twopc", "python", "confluent-kafka", "seed"} <= drilled.settings.keys()
+
+
 def test_nothing_is_left_behind(broker: Broker, drilled: DrillResult, temporary: Path) -> None:
     assert (scratch_on(broker.bootstrap_servers), list(temporary.iterdir())) == ([], [])

@@ -95,6 +95,7 @@ def test_junit_says_what_plays_the_drill_again() -> None:
     told = Xml.fromstring(report.junit(replace(RESULT, subject="seed 7, 3 faults", settings={"records": 5_000})))
     assert [tuple(each.attrib.values()) for each in told.iter("property")] == [
         ("subject", "seed 7, 3 faults"),
+        ("began", "2023-11-14T22:13:20+00:00"),
         ("records", "5000"),
     ]
 

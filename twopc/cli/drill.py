@@ -26,7 +26,8 @@ from twopc.drill.fault_drill_plan import PARALLELISM, FaultDrillPlan
 from twopc.drill.load import Load
 from twopc.drill.restore import RestorePlan, restore_drill
 from twopc.drill.verdict import DrillResult, Exit
-from twopc.errors import TwoPhaseCommitError
+from twopc.duration import duration_ms
+from twopc.errors import ConfigurationError, TwoPhaseCommitError
 from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.job_events import JobEvent
 
@@ -72,6 +73,10 @@ def drill(
     drop_inputs: Annotated[
         str | None,
         typer.Option(envvar="TWOPC_DROP_INPUTS", metavar="TOPICS", help="As for twopc run: inputs to give up."),
+    ] = None,
+    max_recovery: Annotated[
+        str | None,
+        typer.Option(help="Fail the drill if a recovery takes longer, as 10s: from a fault, or until caught up."),
     ] = None,
     interrupt: Annotated[
         bool,
@@ -133,6 +138,7 @@ def drill(
             drop_states=drop_states,
             drop_inputs=drop_inputs,
         )
+        most = None if max_recovery is None else _seconds(max_recovery)
         access = read_kafka_config(kafka_config)
         with interruptible(), _shown(quiet) as view:
             told = _Told(lambda what: _say(what, quiet), None if view is None else view.note)
@@ -140,11 +146,13 @@ def drill(
                 chosen = secrets.randbelow(1_000_000) if seed is None else seed
                 load = Load(records=records, sample=sample, copy=copy)
                 size = PARALLELISM if parallelism is None else parallelism
-                fault_plan = FaultDrillPlan(job_file, faults, chosen, load, size, scratch_dir, access)
+                fault_plan = FaultDrillPlan(job_file, faults, chosen, load, size, scratch_dir, access, most)
                 told.say(f"seed {chosen}: the same --seed and --faults play this plan again")
                 result = fault_drill(fault_plan, settings, say=told.say, on_event=told.on_event)
             else:
-                plan = RestorePlan(job_file, checkpoint_dir, restore_from, parallelism, scratch_dir, access, interrupt)
+                plan = RestorePlan(
+                    job_file, checkpoint_dir, restore_from, parallelism, scratch_dir, access, interrupt, most
+                )
                 result = restore_drill(plan, settings, say=told.say, on_event=told.on_event)
         _write(result, junit, html)
     except (TwoPhaseCommitError, OSError) as error:
@@ -168,6 +176,13 @@ def _write(result: DrillResult, junit: Path | None, html: Path | None) -> None:
         junit.write_text(report.junit(result), "utf-8")
     if html is not None:
         html.write_text(report.html(result), "utf-8")
+
+
+def _seconds(written: str) -> float:
+    try:
+        return duration_ms(written) / 1000
+    except ValueError as error:
+        raise ConfigurationError(f"--max-recovery: {error}") from error
 
 
 def _write_failure(drill: str, error: str, junit: Path | None, output: Output) -> None:

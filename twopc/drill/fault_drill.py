@@ -31,14 +31,15 @@ from twopc.drill.fault_judging import (
 from twopc.drill.faults import FaultPlan, Kind, choices, draw
 from twopc.drill.folder import KAFKA, drill_folder
 from twopc.drill.own_broker import OwnBroker
-from twopc.drill.paced import without_access, write_paced_file
+from twopc.drill.paced import READS, without_access, write_paced_file
 from twopc.drill.playing import play
 from twopc.drill.real_output import OUTPUT
+from twopc.drill.recovery import Recovery, RecoveryTimes, figures_of, judge_recovery, reads_again, reads_of
 from twopc.drill.scratch import Names, parts_of
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
 from twopc.drill.timeline import Timeline
-from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.drill.verdict import Check, DrillResult, Verdict, versions
 from twopc.errors import ConfigurationError, Unavailable, UserCodeError
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.loading import load_job
@@ -116,6 +117,8 @@ class _Drill:
         a_checkpoint = max(SECONDS_A_CHECKPOINT, INTERVALS_A_CHECKPOINT * settings.checkpoint_interval_ms / 1000)
         self._pace_seconds = a_checkpoint * (self._faults.last_checkpoint + 2)
         self._timeline = Timeline()
+        self._times = RecoveryTimes()
+        self._recoveries: tuple[Recovery, ...] = ()
         self._checks: list[Check] = []
         self._records = 0
 
@@ -175,6 +178,10 @@ class _Drill:
         )
         self._note(judge_end(stage, striker, finished=finished))
         self._note(judge_faults(striker, faults))
+        again = reads_again(reads_of(self._finish.with_name(READS)))
+        self._recoveries = self._times.of(striker.struck, again)
+        if self._plan.max_recovery_seconds is not None:
+            self._note(judge_recovery(self._recoveries, self._plan.max_recovery_seconds))
         return finished
 
     @property
@@ -184,6 +191,7 @@ class _Drill:
 
     def _take_events(self, stage: Stage) -> None:
         for event in stage.new_events():
+            self._times.note(event)
             self._timeline.note(event)
             if self._on_event is not None:
                 self._on_event(event)
@@ -236,10 +244,12 @@ class _Drill:
             seconds=time.time() - self._timeline.began,
             subject=f"seed {self._plan.seed}, {self._plan.faults} faults",
             checks=(*self._checks, *rest),
-            figures={"records": float(self._records)},
+            figures={"records": float(self._records), **figures_of(self._recoveries)},
             timeline=self._timeline.in_order(),
             rates=self._timeline.rates(),
             settings={
+                **versions(),
+                "recoveries": "; ".join(map(str, self._recoveries)),
                 "seed": self._plan.seed,
                 "faults": self._plan.faults,
                 "records": self._records,

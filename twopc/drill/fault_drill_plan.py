@@ -18,6 +18,7 @@ class FaultDrillPlan:
     """What to drill: a job file, how many faults, the seed that they are drawn from, and what the job reads.
 
     `access` are client settings with which the drill gets at the brokers, where those of the job's sink don't do.
+    `max_recovery_seconds` is how long the job may take to recover from a fault.
     """
 
     job_file: str
@@ -27,6 +28,7 @@ class FaultDrillPlan:
     parallelism: int = PARALLELISM
     scratch_dir: Path | None = None
     access: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    max_recovery_seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.faults < 1:

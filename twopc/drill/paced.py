@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from twopc.bench.scratch import rebound
+from twopc.drill.recovery import note_read
 from twopc.drill.scratch import parts_of
 from twopc.job import Job, JobDefinition
 from twopc.kafka.access import access_of
@@ -20,6 +21,7 @@ from twopc.sink import JobContext, SubtaskContext
 from twopc.source import Source, SourceReader, Split
 
 POLL_RECORDS = 10
+READS = "reads.log"
 
 _FILE = '''"""Written by a drill, for one run."""
 
@@ -31,15 +33,26 @@ job = paced_job({spec!r}, name={name!r}, source={source!r}, target={target!r}, r
 
 
 class PacedReader(SourceReader):
-    """Hands over at most so many records a second, a few at a time; as many as it can once `finish` is there."""
+    """Hands over at most so many records a second, a few at a time; as many as it can once `finish` is there.
+
+    How far it is it writes down beside that file.
+    """
 
     def __init__(self, reader: SourceReader, rate: float, finish: Path) -> None:
         self._reader = reader
+        self._reads = finish.with_name(READS)
+        note_read(self._reads, reader.positions(), opened=True)
         self._rate = rate
         self._finish = finish
         self._due = time.monotonic()
 
     def poll(self, timeout: float, most: int) -> Batch | None:
+        batch = self._poll(timeout, most)
+        if batch is not None:
+            note_read(self._reads, self._reader.positions(), opened=False)
+        return batch
+
+    def _poll(self, timeout: float, most: int) -> Batch | None:
         if self._finish.exists():
             return self._reader.poll(timeout, most)
         early = self._due - time.monotonic()

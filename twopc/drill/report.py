@@ -32,6 +32,8 @@ def text(result: DrillResult) -> str:
         lines += [f"  {'':<{width}}  - {finding}" for finding in _shown(check)]
     wide = max((len(name) for name in result.figures), default=0)
     lines += [f"  {name:<{wide}}  {_number(value)}" for name, value in result.figures.items()]
+    lines.append(f"  began {result.began}")
+    lines += [f"  {name}: {value}" for name, value in result.settings.items()]
     return "\n".join(lines)
 
 
@@ -56,7 +58,7 @@ def junit(result: DrillResult) -> str:
         time=f"{result.seconds:.3f}",
     )
     told = Xml.SubElement(suite, "properties")
-    for name, value in {"subject": result.subject, **result.settings}.items():
+    for name, value in {"subject": result.subject, "began": result.began, **result.settings}.items():
         Xml.SubElement(told, "property", name=name, value=_plain(str(value)))
     for check in result.checks:
         case = Xml.SubElement(suite, "testcase", classname=f"{result.drill}.{result.job}", name=check.name)
@@ -96,7 +98,7 @@ def html(result: DrillResult) -> str:
     parts += [
         table(("s", "lane", ""), [(f"{each.at:.2f}", each.kind, each.text) for each in result.timeline]),
         heading("Settings"),
-        facts(result.settings),
+        facts({"began": result.began, **result.settings}),
     ]
     return page(f"twopc drill: {result.job}", parts, f"{result.drill} drill, {result.seconds:.1f} s")
 

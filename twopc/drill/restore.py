@@ -23,10 +23,11 @@ from twopc.drill.judging import POSITIONS, TRANSACTIONS, judge_positions
 from twopc.drill.pending import PATIENCE_SECONDS, judge_pending
 from twopc.drill.reach import Reach
 from twopc.drill.real_output import OUTPUT
+from twopc.drill.recovery import judge_catching_up
 from twopc.drill.replay import REPLAY, Replay
 from twopc.drill.scratch import parts_of
 from twopc.drill.timeline import Timeline
-from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.drill.verdict import Check, DrillResult, Verdict, versions
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.patience import patiently
 from twopc.kafka.preflight import bootstrap_servers_of
@@ -47,7 +48,7 @@ class RestorePlan:
 
     `parallelism` is the checkpoint's own unless given. `scratch_dir` is where copies go. `access` are client settings
     with which the drill itself gets at the brokers, where the job's own don't do. `interrupt`: the replay is killed
-    once, in the middle.
+    once, in the middle. `max_recovery_seconds` is how long it may take to catch up.
     """
 
     job_file: str
@@ -57,6 +58,7 @@ class RestorePlan:
     scratch_dir: Path | None = None
     access: Mapping[str, Any] = field(default_factory=dict, repr=False)
     interrupt: bool = True
+    max_recovery_seconds: float | None = None
 
 
 def restore_drill(
@@ -169,6 +171,9 @@ class _Drill:
         )
         for check in replay.play(self._figures):
             self._note(check)
+        if self._plan.max_recovery_seconds is not None:
+            took = self._figures.get("caught up after (RTO), s")
+            self._note(judge_catching_up(took, self._plan.max_recovery_seconds))
 
     def _note(self, check: Check) -> None:
         self._checks.append(check)
@@ -191,5 +196,5 @@ class _Drill:
             figures=self._figures,
             timeline=self._timeline.in_order(),
             rates=self._timeline.rates(),
-            settings={"host": self._settings.host, "parallelism": self._settings.parallelism},
+            settings={**versions(), "host": self._settings.host, "parallelism": self._settings.parallelism},
         )

@@ -22,6 +22,8 @@ ARMED_AGAIN_SECONDS = 3.0
 class Striker:
     """Knows whom to strike. `done` are the faults that were carried out, `findings` what was wrong at once.
 
+    `struck` is when each of them began, in Unix seconds.
+
     `missed` says why a fault found nothing to strike, by its number. `broker` is None where it is not the drill's own.
     """
 
@@ -31,6 +33,7 @@ class Striker:
     broker: OwnBroker | None
     tell: Callable[[str], None]
     done: list[Fault] = field(default_factory=list)
+    struck: list[tuple[str, float]] = field(default_factory=list)
     missed: dict[int, str] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
     _undo: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
@@ -41,12 +44,14 @@ class Striker:
         Where there was nothing to strike, the next subtask that comes to the step is held again.
         """
         self.tell(str(fault))
+        struck = time.time()
         try:
             missed = self._carry_out(fault)
         finally:
             self._release(fault)
         if missed is None:
             self.done.append(fault)
+            self.struck.append((str(fault), struck))
             return True
         self.missed[fault.number] = missed
         self.tell(f"nothing was struck, {missed}: to be tried again")

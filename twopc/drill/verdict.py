@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 
@@ -72,6 +76,11 @@ class DrillResult:
     settings: Mapping[str, object] = field(default_factory=dict)
 
     @property
+    def began(self) -> str:
+        """When it began, as a date and a time of day."""
+        return datetime.fromtimestamp(self.began_ms / 1000, UTC).isoformat(timespec="seconds")
+
+    @property
     def held(self) -> bool:
         return self.exit_code is Exit.ALL_HELD
 
@@ -87,4 +96,14 @@ class DrillResult:
         return [check.name for check in self.checks if check.verdict is verdict]
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "held": self.held, "exit_code": int(self.exit_code)}
+        return {**asdict(self), "began": self.began, "held": self.held, "exit_code": int(self.exit_code)}
+
+
+def versions() -> dict[str, str]:
+    """What was drilled with what, for whoever reads the report later."""
+    packages = {"twopc": "twopc-streams", "confluent-kafka": "confluent-kafka", "pyspark": "pyspark"}
+    found = {"python": platform.python_version()}
+    for name, package in packages.items():
+        with suppress(PackageNotFoundError):
+            found[name] = version(package)
+    return found

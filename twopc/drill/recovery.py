@@ -1,0 +1,136 @@
+"""How long a job took to recover from each fault, and how much it read again for it.
+
+It has recovered when a checkpoint is complete that was triggered after the fault: all subtasks run then, and readers
+see what comes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from twopc.drill.verdict import Check
+from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.job_events import JobEvent, JobEventKind
+
+RECOVERY = "recovery"
+_FIELDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One fault, `at` which time it struck, and what it cost; None where it was not over at the end."""
+
+    fault: str
+    at: float
+    seconds: float | None
+    read_again: int
+
+    def __str__(self) -> str:
+        took = "not over at the end" if self.seconds is None else f"{self.seconds:.1f} s"
+        return f"{self.fault}: recovered after {took}, {self.read_again:,} records read again"
+
+
+class RecoveryTimes:
+    """Follows the events of a run; times are Unix seconds."""
+
+    def __init__(self) -> None:
+        self._triggered: dict[tuple[int, int], float] = {}
+        self._completed: list[tuple[float, float]] = []
+
+    def note(self, event: JobEvent) -> None:
+        at, number = event.time_ms / 1000, (event.attempt, event.checkpoint_id)
+        if event.kind == JobEventKind.TRIGGERED:
+            self._triggered.setdefault(number, at)
+        elif event.kind == JobEventKind.COMPLETED and number in self._triggered:
+            self._completed.append((self._triggered[number], at))
+
+    def of(self, strikes: Sequence[tuple[str, float]], again: Sequence[tuple[float, int]]) -> tuple[Recovery, ...]:
+        """Return what each fault cost, by name and time, in the order in which they struck.
+
+        `again` is when how many records were begun to be read again.
+        """
+        ends = [at for _, at in strikes[1:]] + [float("inf")]
+        return tuple(
+            Recovery(fault, at, self._seconds(at), sum(n for when, n in again if at <= when < end))
+            for (fault, at), end in zip(strikes, ends, strict=True)
+        )
+
+    def _seconds(self, struck: float) -> float | None:
+        over = [completed for triggered, completed in self._completed if triggered >= struck]
+        return min(over) - struck if over else None
+
+
+def reads_of(log: Path) -> Iterator[Sequence[float]]:
+    """Yield what readers have written there with `note_read`."""
+    if log.exists():
+        for line in log.read_text().splitlines():
+            if len(numbers := line.split()) == _FIELDS:
+                yield [float(number) for number in numbers]
+
+
+def note_read(log: Path, positions: Iterable[PartitionPosition], *, opened: bool) -> None:
+    """Write down how far a reader is; where there is no room for it, which a fault may do, it is left out."""
+    lines = [f"{time.time()} {each.partition.partition} {each.position} {int(opened)}\n" for each in positions]
+    with suppress(OSError):
+        descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, "".join(lines).encode())
+        finally:
+            os.close(descriptor)
+
+
+def reads_again(lines: Iterable[Sequence[float]]) -> list[tuple[float, int]]:
+    """Return when a partition was begun again where it had been read, and how many records before its furthest.
+
+    Each line is Unix time, number of the partition, position, and whether a reader was opened there.
+    """
+    furthest: dict[float, float] = {}
+    found = []
+    for at, partition, position, opened in lines:
+        behind = furthest.get(partition, position) - position
+        if opened and behind > 0:
+            found.append((at, int(behind)))
+        furthest[partition] = max(position, furthest.get(partition, position))
+    return found
+
+
+def figures_of(recoveries: Sequence[Recovery]) -> Mapping[str, float | None]:
+    """Return the numbers that a report begins with."""
+    known = [each.seconds for each in recoveries if each.seconds is not None]
+    return {
+        "longest recovery, s": max(known) if known else None,
+        "records read again": float(sum(each.read_again for each in recoveries)),
+    }
+
+
+def judge_recovery(recoveries: Sequence[Recovery], most_seconds: float) -> Check:
+    """Whether the job recovered from each in time."""
+    late = [
+        f"late: {each.fault}: {'not over at the end' if each.seconds is None else f'{each.seconds:.1f} s'}"
+        for each in recoveries
+        if each.seconds is None or each.seconds > most_seconds
+    ]
+    return Check.of(
+        RECOVERY,
+        late,
+        held=f"each of {len(recoveries)} recoveries took no more than {most_seconds:g} s",
+        broken=f"{len(late)} of {len(recoveries)} recoveries took more than {most_seconds:g} s",
+    )
+
+
+def judge_catching_up(seconds: float | None, most_seconds: float) -> Check:
+    """Whether a restored job had caught up in time."""
+    if seconds is None:
+        return Check.not_judged(RECOVERY, "how long it took to catch up is not known")
+    late = [f"late: caught up after {seconds:.1f} s"] if seconds > most_seconds else []
+    return Check.of(
+        RECOVERY,
+        late,
+        held=f"caught up after {seconds:.1f} s, of {most_seconds:g} s that it may take",
+        broken=f"it may take no more than {most_seconds:g} s",
+    )
