@@ -51,7 +51,7 @@ def test_every_record_is_judged(drilled: DrillResult) -> None:
 
 def test_the_timeline_tells_the_faults_and_the_checkpoints(drilled: DrillResult) -> None:
     lanes = [moment.kind for moment in drilled.timeline]
-    assert lanes.count("faults") == 3
+    assert lanes.count("faults") >= 3, "one that found nothing to strike is tried again"
     assert lanes.count("checkpoints") > 3
 
 
