@@ -46,3 +46,32 @@ def test_it_ends_at_once_if_its_parent_had_ended_before_it_could_look() -> None:
         [sys.executable, "-c", late], stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE_SECONDS
     )
     assert (done.returncode, f"parent process {gone.pid} has ended" in done.stderr) == (70, True)
+
+
+FORKING = """
+import os, time
+from twopc.orphan import end_forked_with_this
+end_forked_with_this()
+child = os.fork()
+if not child:
+    grandchild = os.fork()
+    if grandchild:
+        print(os.getpid(), grandchild, flush=True)
+    time.sleep(600)
+time.sleep(600)
+"""
+
+
+def test_what_a_process_forked_ends_with_it_and_so_on() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", FORKING], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    forked = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(forked) == 2
+    assert all(map(runs, forked))
+    parent.kill()
+    parent.wait(timeout=PATIENCE_SECONDS)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while any(map(runs, forked)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    parent.stdout.close()
+    assert not any(map(runs, forked))

@@ -24,7 +24,24 @@ def end_with_parent(started_by: int | None = None) -> None:
 
     `started_by` is the parent's process id, where it is known: the parent may have ended before this is called.
     """
-    parent = os.getppid() if started_by is None else started_by
+    _watch(os.getppid() if started_by is None else started_by)
+
+
+@cache
+def end_forked_with_this() -> None:
+    """From now on, let what this process forks end soon after it, and so on: a user's function may fork and forget."""
+    forking = os.getpid()
+
+    def follow() -> None:
+        nonlocal forking
+        parent, forking = forking, os.getpid()
+        _watch(parent)
+
+    os.register_at_fork(after_in_child=follow)
+
+
+def _watch(parent: int) -> None:
+    """End with this parent process; it may have ended already."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -12,7 +12,7 @@ from twopc.driver.processes import SAID_WHY, TOLD_TO_END
 from twopc.errors import TwoPhaseCommitError
 from twopc.loading import load_job
 from twopc.logs import output_of_subtask
-from twopc.orphan import end_with_parent
+from twopc.orphan import end_forked_with_this, end_with_parent
 from twopc.runtime.spec import SubtaskSpec
 from twopc.termination import Terminated
 
@@ -24,6 +24,7 @@ def _on_term(_number: int, _frame: FrameType | None) -> None:
 def main() -> int:
     """Run the subtask; its error has been told to the coordinator already."""
     end_with_parent(int(sys.argv[2]))
+    end_forked_with_this()
     signal.signal(signal.SIGTERM, _on_term)
     spec = SubtaskSpec.from_json(json.load(sys.stdin))
     try:

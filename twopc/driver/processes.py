@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from twopc.errors import TwoPhaseCommitError, Unavailable, UserCodeError
 from twopc.job import JobDefinition
@@ -80,12 +81,19 @@ class ProcessStage:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            _end_session(process.pid)
         self._await_last_words()
 
     def _await_last_words(self) -> None:
         deadline = time.monotonic() + LAST_WORDS_SECONDS
         for thread in self._said:
             thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _end_session(leader: int) -> None:
+    """End what a worker that has ended started, and left behind in the session that it led."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 class ProcessHost:

@@ -11,7 +11,7 @@ from pyspark import BarrierTaskContext
 from twopc.assembly import run_subtask
 from twopc.loading import JobText
 from twopc.logs import output_of_subtask
-from twopc.orphan import end_with_parent
+from twopc.orphan import end_forked_with_this, end_with_parent
 from twopc.runtime.spec import SubtaskSpec
 from twopc.spark.pickled_job import PickledJob
 
@@ -27,6 +27,7 @@ def host_function(
         for _ in batches:
             pass
         end_with_parent()
+        end_forked_with_this()
         index = BarrierTaskContext.get().partitionId()
         spec = SubtaskSpec.from_json(specs[index])
         with output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format):
