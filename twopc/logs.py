@@ -21,6 +21,9 @@ TEXT, JSON = "text", "json"
 FORMATS = (TEXT, JSON)
 LEVELS = ("debug", "info", "warning", "error")
 
+NEVER_HIDDEN = "twopc.consequences"
+"""The logger of warnings that are shown whatever the level: of what readers will see twice."""
+
 _TALKATIVE = ("py4j", "kafka")
 """Libraries whose INFO is of interest only to those who debug them."""
 
@@ -38,6 +41,7 @@ def configure_logging(level: str, form: str, *, subtask: int | None = None) -> N
             root.removeHandler(handler)
     root.addHandler(_StandardError(JsonLines(subtask) if form == JSON else TextLines(subtask)))
     root.setLevel(level.upper())
+    logging.getLogger(NEVER_HIDDEN).setLevel(logging.WARNING)
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.NOTSET if level == "debug" else logging.WARNING)
 

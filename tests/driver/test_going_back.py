@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
+import pytest
+
 from tests.driver.test_losses import metadata
-from twopc.driver.going_back import consequence
+from twopc.driver.going_back import after_damage, consequence, consequence_of_copy
+from twopc.logs import NEVER_HIDDEN, configure_logging
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 
@@ -47,3 +51,38 @@ def test_of_many_partitions_ten_are_named() -> None:
     said = consequence(replace(metadata(7), snapshots=(replace(snapshot, positions=positions),)), None)
     assert said is not None
     assert said.endswith("in[9] what is read again before offset 9 and 990 more")
+
+
+def test_an_older_one_that_stands_at_the_same_offsets_has_no_consequence() -> None:
+    assert consequence(metadata(7), replace(metadata(5), snapshots=metadata(7).snapshots)) is None
+
+
+def test_a_copy_names_the_input_whose_output_may_come_twice() -> None:
+    said = consequence_of_copy(with_second_partition(metadata(7), 9))
+    assert said.endswith("twice: in[0] from offset 70, in[1] from offset 9")
+
+
+def test_damage_names_job_checkpoint_folder_and_what_to_do() -> None:
+    said = after_damage("flights", metadata(7), "/mnt/checkpoints")
+    for part in (
+        "checkpoint 7 of job 'flights' in /mnt/checkpoints",
+        "checkpoints verify",
+        "--from",
+        "in[0] offset 70",
+    ):
+        assert part in said
+
+
+def test_what_readers_will_see_twice_is_said_whatever_the_level(capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        configure_logging("error", "text")
+        logging.getLogger(NEVER_HIDDEN).warning("twice")
+        logging.getLogger("twopc.other").warning("hidden")
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    said = capsys.readouterr().err
+    assert "twice" in said
+    assert "hidden" not in said

@@ -15,6 +15,7 @@ from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
 from twopc.driver.fencing import explained, refuse_successor
 from twopc.driver.fresh_start import emptied, refuse_emptied, refuse_moved_on
+from twopc.driver.going_back import after_damage
 from twopc.driver.host import Host, Stage, StoppedEarly
 from twopc.driver.left_behind import refuse_left_behind
 from twopc.driver.recovery import Planner, Recovered, assign, recover
@@ -117,6 +118,8 @@ class Attempt:
             if isinstance(failure.error, CheckpointCorrupted) and started.restored is not None:
                 # Whoever wakes after another took the job over misses what that one has deleted: nothing is damaged.
                 self._client.confirm(job, started.attempt, started.restored.checkpoint_id, ())
+                way_on = after_damage(job, started.restored, self._settings.checkpoint_dir)
+                failure.error = CheckpointCorrupted(f"{failure.error}. {way_on}")
             raise
 
     def _start(self, restore_from: str, failed: AttemptFailed | None) -> StartedAttempt:

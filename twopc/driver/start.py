@@ -12,9 +12,11 @@ from twopc.checkpoint_copy import guarded, publish, stage
 from twopc.checkpoint_reference import Located
 from twopc.checkpoints import JobCheckpoints, jobs, read_job
 from twopc.config import RunSettings
+from twopc.driver.going_back import consequence_of_copy
 from twopc.errors import ConfigurationError
+from twopc.logs import NEVER_HIDDEN
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(NEVER_HIDDEN)
 
 
 def checkpoint_to_restore(settings: RunSettings, job: str) -> str:
@@ -45,10 +47,11 @@ def _bring(located: Located, root: Path) -> None:
         publish(staging / located.job, root / located.job)
     log.warning(
         "checkpoint %d of job %s was copied to %s; transactions of the job that it does not hold, and that are still "
-        "open, are aborted now",
+        "open, are aborted now; %s",
         located.checkpoint_id,
         located.job,
         root,
+        consequence_of_copy(located.restorable()),
     )
 
 
