@@ -7,7 +7,7 @@ later claims before it writes with it. So, of two attempts,
 - both can't have one number;
 - the later either finds every id that the earlier will ever write with, and fences it, or is found by the earlier.
 
-`docs/decisions/0013-claims.md` has the argument, and `tests/kafka/test_two_ledgers.py` plays it.
+`docs/decisions/0014-claims.md` has the argument, and `tests/kafka/test_two_ledgers.py` plays it.
 """
 
 from __future__ import annotations
