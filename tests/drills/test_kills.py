@@ -87,6 +87,6 @@ def test_a_job_whose_checkpoints_were_deleted_still_ends_what_its_earlier_attemp
     # A worker ends with its driver, but a moment later, and may just be storing a snapshot.
     drill.await_true(lambda: not any(marked_processes(*drill.marker)), "a worker did not end with its driver")
     shutil.rmtree(drill.checkpoint_dir)
-    with drill.run() as last:
+    with drill.run(restore_from="none") as last:
         last.finish()
     assert list(nothing_is_left(drill)) == []
