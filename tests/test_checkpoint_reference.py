@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.stored_job import JOB, StoredJob
-from twopc.checkpoint_reference import checked_label, locate
+from twopc.checkpoint_label import checked_label
+from twopc.checkpoint_reference import locate
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.checkpoints import CheckpointKind
 

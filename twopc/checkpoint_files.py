@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import assert_never
 
-from twopc.checkpoint_findings import Examined, Finding, Problem, WrongFile, refused_fact, stranger
+from twopc.checkpoint_findings import Examined, Finding, Problem, WrongFile, refused_fact, refused_ledger, stranger
 from twopc.checkpoints import CheckpointEntry, JobCheckpoints, check_metadata, read_job
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
@@ -28,14 +28,18 @@ from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
     LEDGER,
     MANIFEST,
+    TWINS,
     checkpoint_folder,
     checkpoint_of_folder,
+    entry_name,
     entry_sequence,
+    entry_sequences,
+    lost_entries,
     metadata_path,
     subtask_folder,
 )
 from twopc.protocol.ledger_facts import METADATA_KIND
-from twopc.protocol.ledger_state import decode_entry
+from twopc.protocol.ledger_state import LedgerState, decode_entry
 from twopc.state.changes import Changes
 from twopc.state.manifest import Manifest, StoredFile
 from twopc.stored import open_below, read_fact
@@ -64,7 +68,9 @@ def _examine(checkpoint_dir: Path, job: str, only: CheckpointId | None) -> Exami
     except CheckpointCorrupted as error:
         _check_ledger(folder, examined)
         if not examined.findings:
-            examined.findings.append(Finding(f"{job}/{LEDGER}", Problem.DAMAGED, str(error)))
+            examined.findings.extend(_gaps(folder))
+        if not examined.findings:
+            examined.findings.append(refused_ledger(f"{job}/{LEDGER}", error))
         metadata_of = [
             (number, partial(_metadata_by_itself, folder, number))
             for number in sorted(filter(None, map(checkpoint_of_folder, _names(folder))))
@@ -109,6 +115,23 @@ def _check_ledger(folder: Path, examined: Examined) -> None:
             continue
         except CheckpointCorrupted as error:
             examined.findings.append(refused_fact(folder, f"{LEDGER}/{name}", error).finding)
+
+
+def _gaps(folder: Path) -> list[Finding]:
+    """Name the entries that are missing between the newest summary, of a ledger of whole entries, and the newest."""
+    names, twins = _names(folder / LEDGER), _names(folder / TWINS)
+    numbers = set(entry_sequences(names))
+    first = max((number for number in numbers if _is_summary(folder, number)), default=1)
+    gaps = {number for number in range(first, max(numbers, default=0)) if number not in numbers}
+    return [
+        Finding(f"{folder.name}/{LEDGER}/{entry_name(number)}", Problem.MISSING, "what it says was acted upon")
+        for number in sorted(gaps.union(lost_entries(names, twins)))
+    ]
+
+
+def _is_summary(folder: Path, number: int) -> bool:
+    name = f"{LEDGER}/{entry_name(number)}"
+    return isinstance(decode_entry(read_fact(folder, name, name), name)[1], LedgerState)
 
 
 def checked_metadata(folder: Path, entry: CheckpointEntry) -> tuple[CheckpointMetadata, bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -92,11 +92,10 @@ def _of_contents(folder: Path, name: str, source: str) -> Problem:
     return Problem.FOREIGN
 
 
+def refused_ledger(source: str, error: CheckpointCorrupted) -> Finding:
+    """Tell what is wrong with a ledger of which each entry is whole by itself."""
+    return Finding(source, Problem.FOREIGN if isinstance(error, ForeignFile) else Problem.DAMAGED, str(error))
+
+
 def stranger(source: str) -> Finding:
     return Finding(source, Problem.FOREIGN, "nothing that is stored here has this name")
-
-
-def worst(findings: Sequence[Finding]) -> str:
-    """Say in one line how many files are wrong, and which is the first."""
-    more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
-    return f"{WrongFile(findings[0])}{more}"

@@ -15,14 +15,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from twopc.checkpoint_label import LATEST
 from twopc.checkpoints import CheckpointEntry, JobCheckpoints, find_checkpoint, jobs, read_job, restorable
-from twopc.errors import ConfigurationError
+from twopc.damage import read_whole_ledger, refusal
+from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import CheckpointId, checked_name
+from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import LEDGER, checkpoint_of_folder
 
-LATEST = "latest"
-NONE = "none"
 ARCHIVE_SUFFIX = ".tar"
 
 
@@ -47,9 +47,23 @@ class Located:
     def checkpoint_id(self) -> CheckpointId:
         return self.entry.checkpoint_id
 
+    @property
+    def metadata(self) -> CheckpointMetadata:
+        """What is stored of it; raise CheckpointCorrupted, naming all that is wrong with it, if it can't be trusted."""
+        if self.entry.metadata is None:
+            raise self.refusal(CheckpointCorrupted(self.entry.damage))
+        return self.entry.metadata
+
     def restorable(self) -> CheckpointMetadata:
-        """What restoring it restores; raise CheckpointCorrupted if that can't be trusted."""
-        return restorable(self.found, self.entry)
+        """What restoring it restores; raise CheckpointCorrupted as `metadata` does."""
+        try:
+            return restorable(self.found, self.entry)
+        except CheckpointCorrupted as error:
+            raise self.refusal(error) from error
+
+    def refusal(self, first: CheckpointCorrupted) -> CheckpointCorrupted:
+        """Return the error that names all that is wrong with it, where `first` was the first to be met."""
+        return refusal(first, self.checkpoint_dir, self.job, self.checkpoint_id)
 
 
 def locate(reference: str, checkpoint_dir: Path, job: str | None = None) -> Located:
@@ -61,7 +75,7 @@ def locate(reference: str, checkpoint_dir: Path, job: str | None = None) -> Loca
     if number is None and reference != LATEST and _is_path(reference, checkpoint_dir, job):
         return _at(Path(reference), job)
     try:
-        found = read_job(checkpoint_dir, job or _only_job(checkpoint_dir))
+        found = read_whole_ledger(checkpoint_dir, job or _only_job(checkpoint_dir))
     except ConfigurationError as error:
         raise ConfigurationError(f"checkpoint {reference} can't be found: {error}") from error
     if reference == LATEST:
@@ -78,14 +92,6 @@ def locate(reference: str, checkpoint_dir: Path, job: str | None = None) -> Loca
             f"checkpoint or of a copy; labels: {labels}"
         )
     return Located(checkpoint_dir, found, labelled[-1])
-
-
-def checked_label(label: str) -> str:
-    """Return a label by which a checkpoint can be found again; raise ConfigurationError for one that means another."""
-    checked_name("label", label)
-    if label in (LATEST, NONE) or checkpoint_of_folder(f"chk-{label.removeprefix('chk-')}") is not None:
-        raise ConfigurationError(f"label {label!r} can't be used: where a checkpoint is named, it means another one")
-    return label
 
 
 def _is_path(reference: str, checkpoint_dir: Path, job: str | None) -> bool:
@@ -137,7 +143,7 @@ def _job_at(home: Path, job: str | None, path: Path) -> JobCheckpoints:
         )
     if job is not None and home.name != job:
         raise ConfigurationError(f"{path} belongs to job {home.name!r}, not to {job!r}")
-    return read_job(home.parent, home.name)
+    return read_whole_ledger(home.parent, home.name)
 
 
 def _only_job(checkpoint_dir: Path) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
 
 import pytest
 
 from twopc.driver.attempt import _error_of
-from twopc.driver.events import EventWatch
-from twopc.errors import Fenced
+from twopc.driver.events import UNREACHABLE_SECONDS, EventWatch
+from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.job_events import JobEvent, JobEventKind
 
@@ -26,6 +27,19 @@ class Told:
 
     def stop_watching(self) -> None:
         self._closed.set()
+
+
+class Refused(Told):
+    """A coordinator that can't read the job's ledger."""
+
+    def watch(self, job: str) -> Iterator[JobEvent]:
+        raise CheckpointCorrupted("job/ledger/000000000003.json is missing")
+
+
+def test_a_run_does_not_wait_for_the_events_of_a_job_whose_ledger_is_damaged() -> None:
+    began = time.monotonic()
+    with EventWatch(Refused(), "job", None):
+        assert time.monotonic() - began < UNREACHABLE_SECONDS
 
 
 def watching(events: Iterable[JobEvent], attempt: int) -> EventWatch:

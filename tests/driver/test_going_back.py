@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.driver.test_losses import metadata
-from twopc.driver.going_back import after_damage, consequence, consequence_of_copy
+from twopc.driver.going_back import consequence, consequence_of_copy
 from twopc.logs import NEVER_HIDDEN, configure_logging
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
@@ -60,17 +60,6 @@ def test_an_older_one_that_stands_at_the_same_offsets_has_no_consequence() -> No
 def test_a_copy_names_the_input_whose_output_may_come_twice() -> None:
     said = consequence_of_copy(with_second_partition(metadata(7), 9))
     assert said.endswith("twice: in[0] from offset 70, in[1] from offset 9")
-
-
-def test_damage_names_job_checkpoint_folder_and_what_to_do() -> None:
-    said = after_damage("flights", metadata(7), "/mnt/checkpoints")
-    for part in (
-        "checkpoint 7 of job 'flights' in /mnt/checkpoints",
-        "checkpoints verify",
-        "--from",
-        "in[0] offset 70",
-    ):
-        assert part in said
 
 
 def test_what_readers_will_see_twice_is_said_whatever_the_level(capsys: pytest.CaptureFixture[str]) -> None:

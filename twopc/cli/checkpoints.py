@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from twopc.checkpoint_archive import opened
-from twopc.checkpoints import jobs, read_job
+from twopc.checkpoints import jobs
 from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
 from twopc.cli.checkpoint_report import (
     describe,
@@ -29,6 +29,7 @@ from twopc.cli.keeping import copy, verify
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
+from twopc.damage import read_whole_ledger, refusal
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.config_file import read_kafka_config
 
@@ -52,7 +53,7 @@ def list_checkpoints(
     """
     root = _existing(checkpoint_dir)
     names = [job] if job is not None else jobs(root)
-    found = [read_job(root, name) for name in names]
+    found = [read_whole_ledger(root, name) for name in names]
     summaries = [summarise(each.job, entry) for each in found for entry in each.completed]
     if output is Output.JSON:
         typer.echo(json.dumps(summaries))
@@ -60,7 +61,12 @@ def list_checkpoints(
         print_tables([summary_table(summaries)])
     else:
         typer.echo(f"no completed checkpoint in {root}; jobs there: {', '.join(names) or 'none'}")
-    damages = [entry.damage for each in found for entry in each.completed if entry.damage]
+    damages = [
+        str(refusal(CheckpointCorrupted(entry.damage), root, each.job, entry.checkpoint_id))
+        for each in found
+        for entry in each.completed
+        if entry.damage
+    ]
     if damages:
         raise CheckpointCorrupted("; ".join(damages))
 
@@ -104,16 +110,15 @@ def show(
               twopc checkpoints show before-1.2 --states --bootstrap-servers 127.0.0.1:9092 -o json
     """
     with opened(checkpoint, checkpoint_dir, job) as located:
-        if located.entry.metadata is None:
-            raise CheckpointCorrupted(located.entry.damage)
-        description = describe(located.job, located.entry, located.entry.metadata)
-        counted = count_states(located, located.entry.metadata, states)
+        metadata = located.metadata
+        description = describe(located.job, located.entry, metadata)
+        counted = count_states(located, metadata, states)
         description["states"] = counted.states
         if bootstrap_servers:
             from twopc.kafka.standing import ask_standings
 
             access = read_kafka_config(kafka_config)
-            description["standings"] = stood(ask_standings(bootstrap_servers, access, located.entry.metadata.positions))
+            description["standings"] = stood(ask_standings(bootstrap_servers, access, metadata.positions))
     if output is Output.JSON:
         typer.echo(json.dumps(description))
     else:

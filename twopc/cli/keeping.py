@@ -11,13 +11,14 @@ import typer
 
 from twopc.checkpoint_archive import copy_to, opened
 from twopc.checkpoint_files import examine
-from twopc.checkpoint_findings import Examined, worst
+from twopc.checkpoint_findings import Examined
 from twopc.checkpoint_reference import Located
 from twopc.checkpoints import jobs
 from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
 from twopc.cli.completion import checkpoint_names
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables, size_text, table
+from twopc.damage import verdict
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 
 
@@ -46,17 +47,18 @@ def verify(
         names = [job] if job is not None else jobs(checkpoint_dir)
         if not names:
             raise ConfigurationError(f"in the checkpoint folder {checkpoint_dir} there is no job: see --checkpoint-dir")
-        examined = [examine(checkpoint_dir, name) for name in names]
+        examined, where, number = [examine(checkpoint_dir, name) for name in names], checkpoint_dir, None
     else:
         with opened(checkpoint, checkpoint_dir, job) as located:
-            examined = [examine(located.checkpoint_dir, located.job, located.checkpoint_id)]
+            where, number = located.checkpoint_dir, located.checkpoint_id
+            examined = [examine(where, located.job, number)]
     if output is Output.JSON:
         typer.echo(json.dumps([asdict(each) for each in examined]))
     else:
         _print(examined)
-    findings = [finding for each in examined for finding in each.findings]
-    if findings:
-        raise CheckpointCorrupted(worst(findings))
+    damages = [verdict(each, where, number) for each in examined if each.findings]
+    if damages:
+        raise CheckpointCorrupted("; ".join(map(str, damages)))
 
 
 def copy(

@@ -10,12 +10,29 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from twopc.checkpoints import JobCheckpoints, is_kept, read_beside, read_job
+from twopc.checkpoint_files import examine
+from twopc.checkpoint_findings import WrongFile
+from twopc.checkpoint_reference import Located
+from twopc.checkpoints import JobCheckpoints, find_checkpoint, is_kept, read_beside, read_job, restorable
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.protocol.facts import CheckpointMetadata, InlineState
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import LEDGER, MANIFEST, metadata_path
 from twopc.state.storage import CheckpointStorage
+
+
+def copy_restorable(located: Located, into: Path) -> tuple[JobCheckpoints, CheckpointMetadata, list[str]]:
+    """Copy a checkpoint below `into`; return all that are kept, what it restores, and what of its state is damaged.
+
+    Raises CheckpointCorrupted if it can't be told what it restores; Unavailable as `copy_state` does.
+    """
+    root, chosen = located.checkpoint_dir, located.checkpoint_id
+    found = copy_ledger(root, located.job, into)
+    try:
+        metadata = restorable(found, find_checkpoint(found, chosen))
+    except CheckpointCorrupted as error:
+        raise located.refusal(error) from error
+    return found, metadata, copy_state(root, metadata, chosen, into)
 
 
 def copy_ledger(root: Path, job: str, into: Path) -> JobCheckpoints:
@@ -68,4 +85,6 @@ def copy_state(root: Path, metadata: CheckpointMetadata, chosen: CheckpointId, i
             f"checkpoint {chosen} of job {metadata.job!r} was deleted while it was copied: the running job keeps its "
             "newest only. Drill a newer one, or a savepoint, or raise checkpoints_retained"
         )
-    return findings
+    # By the names that every command gives to damage; what was met is told where it can't be found again.
+    examined = examine(root, metadata.job, chosen).findings if findings else []
+    return [str(WrongFile(finding)) for finding in examined] or findings

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from twopc.checkpoint_archive import opened
-from twopc.checkpoints import JobCheckpoints, find_checkpoint, restorable
+from twopc.checkpoints import JobCheckpoints
 from twopc.config import RunSettings
 from twopc.drill.broker import Cluster
-from twopc.drill.copying import copy_ledger, copy_state
+from twopc.drill.copying import copy_restorable
 from twopc.drill.folder import drill_folder
 from twopc.drill.judging import POSITIONS, TRANSACTIONS, judge_positions
 from twopc.drill.pending import PATIENCE_SECONDS, judge_pending
@@ -148,9 +148,7 @@ class _Drill:
         with opened(self._plan.restore_from, self._plan.checkpoint_dir, job) as located:
             self._subject = f"checkpoint {located.checkpoint_id}"
             copies = Path(self._settings.checkpoint_dir)
-            found = copy_ledger(located.checkpoint_dir, job, copies)
-            metadata = restorable(found, find_checkpoint(found, located.checkpoint_id))
-            return found, metadata, copy_state(located.checkpoint_dir, metadata, located.checkpoint_id, copies)
+            return copy_restorable(located, copies)
 
     def _replay(self, found: JobCheckpoints, metadata: CheckpointMetadata) -> None:
         reach = Reach.fix(metadata, found, self._input, self._source.topics, self._output, self._sink.topic)

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 
 from twopc import errors
-from twopc.checkpoint_reference import LATEST
+from twopc.checkpoint_label import LATEST
 from twopc.config import RunSettings
+from twopc.damage import refusal
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
 from twopc.driver.fencing import explained, refuse_successor
 from twopc.driver.fresh_start import emptied, refuse_emptied, refuse_moved_on
-from twopc.driver.going_back import after_damage
 from twopc.driver.host import Host, Stage, StoppedEarly
 from twopc.driver.left_behind import refuse_left_behind
 from twopc.driver.recovery import Planner, Recovered, assign, recover
@@ -26,8 +26,9 @@ from twopc.driver.sweeper import Sweeper
 from twopc.driver.witness import group_of_transactions
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
-from twopc.protocol.ids import NO_ATTEMPT, AttemptId, SubtaskIndex
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
+from twopc.protocol.layout import checkpoint_of_folder
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.runtime.spec import SubtaskSpec, concerning
@@ -108,7 +109,7 @@ class Attempt:
         try:
             started = self._signals.unless_requested(partial(self._start, restore_from, failed))
         except TwoPhaseCommitError as error:
-            raise self._failed(error) from error
+            raise self._failed(self._with_damage(error, checkpoint_of_folder(f"chk-{restore_from}"))) from error
         self._attempt = started.attempt
         self._watch.attempt_started(started.attempt)
         context = JobContext(job, started.attempt, self._settings.parallelism, self._settings)
@@ -118,9 +119,19 @@ class Attempt:
             if isinstance(failure.error, CheckpointCorrupted) and started.restored is not None:
                 # Whoever wakes after another took the job over misses what that one has deleted: nothing is damaged.
                 self._client.confirm(job, started.attempt, started.restored.checkpoint_id, ())
-                way_on = after_damage(job, started.restored, self._settings.checkpoint_dir)
-                failure.error = CheckpointCorrupted(f"{failure.error}. {way_on}")
+                failure.error = self._with_damage(failure.error, started.restored.checkpoint_id)
             raise
+
+    def _with_damage(self, error: TwoPhaseCommitError, checkpoint_id: CheckpointId | None) -> TwoPhaseCommitError:
+        """Name all that is damaged, where something is, as every command does; other errors as they are."""
+        if not isinstance(error, CheckpointCorrupted):
+            return error
+        folder, job = Path(self._settings.checkpoint_dir), self._definition.name
+        try:
+            return self._signals.unless_requested(partial(refusal, error, folder, job, checkpoint_id))
+        except StoppedEarly:
+            # All of a large state is read to name what is damaged: who wants to stop is told what is known.
+            return error
 
     def _start(self, restore_from: str, failed: AttemptFailed | None) -> StartedAttempt:
         settings, sink = self._settings, self._definition.sink

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from twopc.driver.recovery import Recovered
 from twopc.driver.stopping import Liveness
-from twopc.errors import TwoPhaseCommitError
+from twopc.errors import CheckpointCorrupted, TwoPhaseCommitError
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
@@ -22,6 +22,8 @@ from twopc.source import Split
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.2
+UNREACHABLE_SECONDS = 10.0
+"""How long a start waits for the first event before it goes on without."""
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ class EventWatch:
 
     def __enter__(self) -> EventWatch:
         self._thread.start()
-        self._connected.wait(10)
+        self._connected.wait(UNREACHABLE_SECONDS)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -158,6 +160,9 @@ class EventWatch:
                         return
             except TwoPhaseCommitError as error:
                 log.debug("the event stream broke: %s", error)
+                if isinstance(error, CheckpointCorrupted):
+                    # There will be no events, and an attempt's start is refused for the same reason.
+                    self._connected.set()
             self._closed.wait(RETRY_SECONDS)
 
     def _note(self, event: JobEvent) -> None:

@@ -39,19 +39,3 @@ def consequence_of_copy(restored: CheckpointMetadata) -> str:
         for held in sorted(restored.positions, key=lambda held: held.partition)
     )
     return f"if the job has gone on since, readers will see the output of this input twice: {starts}"
-
-
-def after_damage(job: str, restored: CheckpointMetadata, checkpoint_dir: str) -> str:
-    """Say what a person may do whose checkpoint can't be restored."""
-    return (
-        f"This is needed to restore checkpoint {restored.checkpoint_id} of job {job!r} in {checkpoint_dir}, and "
-        "nothing older is restored by itself, because the output is out already. `twopc checkpoints verify` names "
-        "all that is damaged, to copy back from a backup; `twopc checkpoints list` has the older ones, to go back to "
-        "with --from: "
-        f"readers will then see twice the output of what was read since, up to {listed(_ends(restored))}"
-    )
-
-
-def _ends(restored: CheckpointMetadata) -> list[str]:
-    held = sorted(restored.positions, key=lambda held: held.partition)
-    return [f"{each.partition} offset {each.position}" for each in held]

@@ -14,9 +14,9 @@ from typing import Any
 from twopc.checkpoint_archive import opened
 from twopc.checkpoint_reference import Located
 from twopc.checkpoint_times import CheckpointTimes, times_of
-from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.errors import ConfigurationError
 from twopc.inspect.entry import StateEntry
-from twopc.inspect.snapshots import OpenSnapshots, all_that_is_wrong
+from twopc.inspect.snapshots import OpenSnapshots
 from twopc.inspect.state import Address, State, addressed_entries, names_of
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
@@ -152,8 +152,4 @@ def open_checkpoint(
     named = str(reference) if isinstance(reference, int) else fspath(reference)
     with ExitStack() as closing:
         located = closing.enter_context(opened(named, Path(checkpoint_dir), job))
-        metadata = located.entry.metadata
-        if metadata is None:
-            damage = CheckpointCorrupted(located.entry.damage)
-            raise all_that_is_wrong(located.job_folder, located.checkpoint_id, damage)
-        return Checkpoint(located, metadata, serdes or {}, closing.pop_all())
+        return Checkpoint(located, located.metadata, serdes or {}, closing.pop_all())

@@ -14,12 +14,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from twopc.checkpoint_files import examine
 from twopc.checkpoint_reference import Located
 from twopc.checkpoints import is_kept
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
-from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.layout import subtask_folder
 from twopc.scratch_folder import scratch_folder
 from twopc.serde import Serde
@@ -41,15 +40,6 @@ class OpenSnapshot:
     def serde(self, name: str) -> Serde | None:
         """Return how a state is encoded, None if nobody has said it."""
         return self.given.get(name) or self.declared.get(name)
-
-
-def all_that_is_wrong(job_folder: Path, checkpoint_id: CheckpointId, first: CheckpointCorrupted) -> CheckpointCorrupted:
-    """Return an error that names each file that is wrong, and how, where `first` was the first to be met."""
-    findings = examine(job_folder.parent, job_folder.name, checkpoint_id).findings
-    if not findings:
-        return first
-    lines = "".join(f"\n  {finding.file} is {finding.problem}: {finding.message}" for finding in findings)
-    return CheckpointCorrupted(f"checkpoint {checkpoint_id} of job {job_folder.name!r} is not as it was stored:{lines}")
 
 
 def _refuse_deleted(located: Located, error: Exception) -> None:
@@ -104,7 +94,7 @@ class OpenSnapshots:
             _refuse_deleted(self._located, error)
             if isinstance(error, Unavailable):
                 raise
-            raise all_that_is_wrong(self._located.job_folder, self._located.checkpoint_id, error) from error
+            raise self._located.refusal(error) from error
         backend = RocksDBBackend.open_read_only(folder)
         self._closing.callback(backend.close)
         refuse_other_positions(backend, snapshot)
