@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
-from twopc.driver.fresh_start import emptied
+from tests.driver.test_losses import metadata
+from twopc.driver.fresh_start import emptied, refuse_unknown_middle
+from twopc.errors import ConfigurationError
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.source import Split
+from twopc.source import GroupStanding, Split
 
 
 def splits(*starts: int) -> list[Split]:
@@ -24,3 +28,23 @@ def test_states_that_begin_empty_in_the_middle_of_the_input_are_named() -> None:
 @pytest.mark.parametrize(("states", "starts"), [((), (7, 9)), (("count",), (0, 0)), (("count",), ())])
 def test_nothing_is_said_where_no_state_lacks_anything(states: tuple[str, ...], starts: tuple[int, ...]) -> None:
     assert emptied(states, splits(*starts), "checkpoints") is None
+
+
+def standing(topic: str) -> GroupStanding:
+    return GroupStanding(ahead=((TopicPartition(topic, 0), Position(206)),))
+
+
+def test_states_do_not_begin_empty_in_the_middle_of_a_topic_that_the_checkpoint_does_not_know() -> None:
+    with pytest.raises(ConfigurationError, match=r"checkpoint 7, .*'other'.*\(seen\).*other\[0\]@206.*--from 7$"):
+        refuse_unknown_middle({"seen"}, standing("other"), metadata(7))
+
+
+@pytest.mark.parametrize(
+    ("states", "group"),
+    [({"seen"}, standing("in")), ({"seen"}, GroupStanding()), ((), standing("other"))],
+    ids=["known to the checkpoint", "at the beginning", "no state"],
+)
+def test_a_restored_checkpoint_is_gone_on_from_where_no_state_lacks_anything(
+    states: Collection[str], group: GroupStanding
+) -> None:
+    refuse_unknown_middle(states, group, metadata(7))

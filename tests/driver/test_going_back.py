@@ -12,6 +12,7 @@ from twopc.driver.going_back import consequence, consequence_of_copy
 from twopc.logs import NEVER_HIDDEN, configure_logging
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
+from twopc.source import Split
 
 
 def with_second_partition(found: CheckpointMetadata, position: int) -> CheckpointMetadata:
@@ -20,41 +21,62 @@ def with_second_partition(found: CheckpointMetadata, position: int) -> Checkpoin
     return replace(found, snapshots=(replace(snapshot, positions=(*snapshot.positions, more)),))
 
 
+def begun(*starts: int, topic_id: str = "id") -> list[Split]:
+    return [Split(TopicPartition("in", number), topic_id, Position(start), None) for number, start in enumerate(starts)]
+
+
 def test_the_latest_has_no_consequence() -> None:
-    assert consequence(metadata(7), metadata(7)) is None
-    assert consequence(None, None) is None
+    assert consequence(metadata(7), metadata(7), begun(70)) is None
+    assert consequence(None, None, begun(0)) is None
+
+
+def test_a_healed_latest_has_no_consequence_where_it_is_read_again() -> None:
+    assert consequence(metadata(7), metadata(7), begun(50)) is None
 
 
 def test_an_older_one_names_the_offsets_whose_output_comes_twice() -> None:
-    said = consequence(with_second_partition(metadata(7), 9), with_second_partition(metadata(5), 9))
+    said = consequence(with_second_partition(metadata(7), 9), with_second_partition(metadata(5), 9), begun(50, 9))
     assert said is not None
     assert "checkpoint 5 is restored, as asked, while checkpoint 7 is the latest" in said
     assert said.endswith("twice: in[0] offsets 50 to 69")
 
 
-def test_a_partition_that_the_older_one_does_not_know_is_named_too() -> None:
-    said = consequence(with_second_partition(metadata(7), 9), metadata(5))
+def test_a_partition_that_the_older_one_does_not_know_is_named_from_where_it_is_read() -> None:
+    said = consequence(with_second_partition(metadata(7), 9), metadata(5), begun(50, 3))
     assert said is not None
-    assert said.endswith("in[0] offsets 50 to 69, in[1] what is read again before offset 9")
+    assert said.endswith("in[0] offsets 50 to 69, in[1] offsets 3 to 8")
 
 
-def test_starting_afresh_names_everything() -> None:
-    said = consequence(metadata(7), None)
+def test_starting_afresh_names_everything_that_is_read_again() -> None:
+    said = consequence(metadata(7), None, begun(0))
     assert said is not None
     assert said.startswith("nothing is restored, as asked")
-    assert said.endswith("in[0] what is read again before offset 70")
+    assert said.endswith("in[0] offsets 0 to 69")
+
+
+def test_starting_afresh_where_the_group_stands_has_no_consequence() -> None:
+    assert consequence(metadata(7), None, begun(70)) is None
+
+
+def test_starting_after_what_was_read_has_no_consequence() -> None:
+    assert consequence(metadata(7), None, begun(90)) is None
+
+
+def test_a_topic_that_was_created_again_is_not_read_again() -> None:
+    assert consequence(metadata(7), None, begun(0, topic_id="another")) is None
+
+
+def test_a_partition_that_is_not_read_any_more_is_not_read_again() -> None:
+    assert consequence(metadata(7), metadata(5), []) is None
 
 
 def test_of_many_partitions_ten_are_named() -> None:
     positions = tuple(PartitionPosition(TopicPartition("in", each), "id", Position(9)) for each in range(1_000))
     [snapshot] = metadata(7).snapshots
-    said = consequence(replace(metadata(7), snapshots=(replace(snapshot, positions=positions),)), None)
+    latest = replace(metadata(7), snapshots=(replace(snapshot, positions=positions),))
+    said = consequence(latest, None, begun(*[0] * 1_000))
     assert said is not None
-    assert said.endswith("in[9] what is read again before offset 9 and 990 more")
-
-
-def test_an_older_one_that_stands_at_the_same_offsets_has_no_consequence() -> None:
-    assert consequence(metadata(7), replace(metadata(5), snapshots=metadata(7).snapshots)) is None
+    assert said.endswith("in[9] offsets 0 to 8 and 990 more")
 
 
 def test_a_copy_names_the_input_whose_output_may_come_twice() -> None:

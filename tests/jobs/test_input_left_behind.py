@@ -60,3 +60,75 @@ def test_a_topic_that_the_job_stops_reading_is_refused_then_read_on_exactly_or_d
     newest = read_job(tmp_path / "ck", "merge").completed[-1].metadata
     assert newest is not None
     assert [position.partition.topic for position in newest.positions] == [a]
+
+
+COUNT_JOB = """
+from twopc import Job, KafkaSink, KafkaSource
+
+def count(seen, value):
+    return (seen or 0) + 1, b"%d" % ((seen or 0) + 1)
+
+job = Job({name!r})
+job.source(KafkaSource({topic!r})).stateful_map(count, name="seen").sink(KafkaSink({out!r}))
+"""
+
+
+def test_counts_do_not_begin_anew_in_the_middle_of_a_topic_that_was_dropped_and_is_read_again(
+    broker: Broker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    servers, a, b, out = broker.bootstrap_servers, topic(), topic(), topic()
+    job = tmp_path / "job.py"
+
+    def run(name: str, *arguments: str) -> Finished:
+        job.write_text(COUNT_JOB.format(name=out, topic=name, out=out))
+        place = ("-b", servers, "--checkpoint-dir", str(tmp_path / "ck"))
+        return twopc("run", str(job), *place, "--host", "process", "--until-end", *arguments)
+
+    def write(name: str) -> None:
+        produce(servers, name, [Write(b"x", key=b"k")] * 10)
+
+    for each in (a, b, out):
+        create_topic(servers, each)
+    write(a)
+    write(b)
+    assert run(a).code == 0
+    assert run(b, "--drop-inputs", a).code == 0
+    write(a)
+    refused = run(a, "--drop-inputs", b)
+    assert refused.code == 2, refused.err
+    assert f"{a}[0]@10" in refused.err
+    assert "the states (seen)" in refused.err
+    named = str(read_job(tmp_path / "ck", out).completed[-1].checkpoint_id)
+    assert f"--from {named}" in refused.err
+    counted = [record.value for record in read_topic(servers, out)]
+    assert counted == [b"%d" % number for number in range(1, 11)] * 2
+
+    begun = run(a, "--drop-inputs", b, "--from", named)
+    assert begun.code == 0, begun.err
+    assert len(read_topic(servers, out)) == 30
+
+
+def test_a_start_anew_says_that_readers_see_output_twice_only_where_input_is_read_again(
+    broker: Broker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    servers, a, out = broker.bootstrap_servers, topic(), topic()
+    job = tmp_path / "job.py"
+
+    def run(start: str, *arguments: str) -> Finished:
+        kafka = f"from twopc import Job, KafkaSink, KafkaSource, StartingOffsets\njob = Job({out!r})\n"
+        chain = f"job.source(KafkaSource({a!r}, start=StartingOffsets.{start}())).sink(KafkaSink({out!r}))\n"
+        job.write_text(kafka + chain)
+        place = ("-b", servers, "--checkpoint-dir", str(tmp_path / "ck"))
+        return twopc("run", str(job), *place, "--host", "process", "--until-end", *arguments)
+
+    for each in (a, out):
+        create_topic(servers, each)
+    produce(servers, a, [Write(b"x")] * 10)
+    assert run("group_offsets").code == 0
+    nothing_again = run("group_offsets", "--from", "none")
+    assert nothing_again.code == 0, nothing_again.err
+    assert "twice" not in nothing_again.err
+    all_again = run("earliest", "--from", "none")
+    assert all_again.code == 0, all_again.err
+    assert f"readers will see the output of this input twice: {a}[0] offsets 0 to 9" in all_again.err
+    assert len(read_topic(servers, out)) == 20

@@ -15,7 +15,8 @@ from twopc.damage import refusal
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
 from twopc.driver.fencing import explained, refuse_successor
-from twopc.driver.fresh_start import emptied, refuse_emptied, refuse_moved_on
+from twopc.driver.fresh_start import emptied, refuse_emptied, refuse_moved_on, refuse_unknown_middle
+from twopc.driver.going_back import consequence
 from twopc.driver.host import Host, Stage, StoppedEarly
 from twopc.driver.left_behind import refuse_left_behind
 from twopc.driver.recovery import Planner, Recovered, assign, recover
@@ -26,6 +27,7 @@ from twopc.driver.sweeper import Sweeper
 from twopc.driver.witness import group_of_transactions
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
+from twopc.logs import NEVER_HIDDEN
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.layout import checkpoint_of_folder
@@ -206,6 +208,8 @@ class Attempt:
         splits = self._planner.plan(self._client, context, started, recovered.restored, standing.witnessed)
         read = {split.partition for split in splits}
         refuse_left_behind(recovered.restored, read.__contains__, (each.topic for each in read), dropped)
+        if (twice := consequence(started.latest, started.restored, splits)) is not None:
+            logging.getLogger(NEVER_HIDDEN).warning("%s", twice)
         self._watch.restored(context.attempt, recovered.restored, splits)
         snapshots = () if recovered.restored is None else recovered.restored.snapshots
         if recovered.restored is None and self._settings.restore_from == LATEST:
@@ -239,7 +243,9 @@ class Attempt:
         latest = NOTHING_WITNESSED if newest is None else Witnessed(newest.checkpoint_id, newest.attempt)
         accepted = None if started.planned is None else started.planned.witnessed
         refuse_moved_on(group, standing.witnessed, latest, folder, accepted)
-        if started.restored is None and started.planned is None:
+        if started.restored is not None:
+            refuse_unknown_middle(self._definition.state_serdes, standing, started.restored)
+        elif started.planned is None:
             refuse_emptied(self._definition.state_serdes, standing, folder)
         return standing
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from twopc.errors import ConfigurationError
+from twopc.listing import listed
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.source import GroupStanding, Split
 
@@ -47,6 +49,25 @@ def refuse_emptied(states: Collection[str], standing: GroupStanding, checkpoint_
         f"there is no checkpoint in {checkpoint_dir}, so the states ({', '.join(sorted(states))}) would begin empty, "
         f"but the consumer group would have reading begin in the middle of the input, at {partition}@{position}{more}. "
         "If the job ran before, name the --checkpoint-dir that it had; to begin there with empty states: --from none"
+    )
+
+
+def refuse_unknown_middle(states: Collection[str], standing: GroupStanding, restored: CheckpointMetadata) -> None:
+    """Raise ConfigurationError if states would begin empty in the middle of a topic that the checkpoint doesn't know.
+
+    A partition added to a topic that it knows is read from its first record.
+    """
+    known = {held.partition.topic for held in restored.positions}
+    middle = [(partition, position) for partition, position in standing.ahead if partition.topic not in known]
+    if not states or not middle:
+        return
+    shown = listed(f"{partition}@{position}" for partition, position in middle)
+    raise ConfigurationError(
+        f"checkpoint {restored.checkpoint_id}, to be restored, has no positions of input topic "
+        f"{middle[0][0].topic!r}, so what the states ({', '.join(sorted(states))}) hold of it would begin empty, but "
+        f"the consumer group would have reading begin in the middle of it, at {shown}. To go back to an older "
+        "checkpoint that has it, name that (`twopc checkpoints list`, --from ID); to begin there with empty states for "
+        f"it: --from {restored.checkpoint_id}"
     )
 
 

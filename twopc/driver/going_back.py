@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from twopc.damage import ranges_read_again
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import TopicPartition
+from twopc.source import Split
 
 
-def consequence(latest: CheckpointMetadata | None, restored: CheckpointMetadata | None) -> str | None:
-    """Say which output is out already and will be written again; None where there is none."""
+def consequence(
+    latest: CheckpointMetadata | None, restored: CheckpointMetadata | None, splits: Iterable[Split]
+) -> str | None:
+    """Say which output is out already and will be written again, by where reading begins; None where there is none.
+
+    A topic that was deleted and created again since, or is not read any more, is not read again.
+    """
     if latest is None or (restored is not None and restored.checkpoint_id == latest.checkpoint_id):
         return None
-    starts = {} if restored is None else {held.partition: int(held.position) for held in restored.positions}
-    again = [
-        f"{held.partition} {_range(starts, held.partition, int(held.position))}"
-        for held in sorted(latest.positions, key=lambda held: held.partition)
-        if starts.get(held.partition) != held.position
+    begun = {split.partition: split for split in splits}
+    read = [
+        held
+        for held in latest.positions
+        if held.partition in begun and held.topic_id in ("", begun[held.partition].topic_id)
     ]
+    again = ranges_read_again({partition: split.start for partition, split in begun.items()}, read)
     if not again:
         return None
     which = "nothing is restored" if restored is None else f"checkpoint {restored.checkpoint_id} is restored"
@@ -24,12 +33,6 @@ def consequence(latest: CheckpointMetadata | None, restored: CheckpointMetadata 
         f"{which}, as asked, while checkpoint {latest.checkpoint_id} is the latest: readers will see the output of "
         f"this input twice: {listed(again)}"
     )
-
-
-def _range(starts: dict[TopicPartition, int], partition: TopicPartition, end: int) -> str:
-    if partition not in starts:
-        return f"what is read again before offset {end}"
-    return f"offsets {starts[partition]} to {end - 1}"
 
 
 def consequence_of_copy(restored: CheckpointMetadata) -> str:

@@ -20,9 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twopc.crashpoints import CrashPoint, reached
-from twopc.driver.going_back import consequence
 from twopc.driver.losses import accept, accepted, heal, rewritten
-from twopc.logs import NEVER_HIDDEN
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, StartsPlanned, Witnessed
@@ -49,9 +47,6 @@ def recover(
     sink.claim(context)
     settled: list[Settled] = []
     latest, restored = started.latest, started.restored
-    said = consequence(latest, restored)
-    if said is not None:
-        logging.getLogger(NEVER_HIDDEN).warning("%s", said)
     reached(CrashPoint.DRIVER_BEFORE_SETTLE, checkpoint=0 if latest is None else latest.checkpoint_id)
     if latest is not None:
         due = [item for item in latest.committables if item.name not in started.lost]

@@ -17,11 +17,9 @@ def group_standing(client: ControlClient, group: str, topics: Iterable[str], mod
     found = client.topics(topics)
     partitions = [TopicPartition(name, number) for name, topic in found.items() for number in range(topic.partitions)]
     held = client.group_offsets(group, partitions) if partitions else {}
-    ours = [
-        witness
-        for each, at in held.items()
-        if (witness := WitnessMetadata.parse(at.metadata)) and witness.topic_id in ("", found[each.topic].topic_id)
-    ]
+    parsed = {each: witness for each, at in held.items() if (witness := WitnessMetadata.parse(at.metadata))}
+    void = {each for each, witness in parsed.items() if witness.topic_id not in ("", found[each.topic].topic_id)}
+    ours = [witness for each, witness in parsed.items() if each not in void]
     witnessed = Witnessed(
         max((witness.checkpoint_id for witness in ours), default=0),
         max((witness.attempt for witness in ours), default=0),
@@ -29,5 +27,5 @@ def group_standing(client: ControlClient, group: str, topics: Iterable[str], mod
     if not isinstance(mode, GroupOffsets) or not held:
         return GroupStanding(witnessed)
     firsts = client.offsets(dict.fromkeys(held, EARLIEST))
-    ahead = sorted((each, at.position) for each, at in held.items() if at.position > firsts[each])
+    ahead = sorted((each, at.position) for each, at in held.items() if each not in void and at.position > firsts[each])
     return GroupStanding(witnessed, tuple(ahead))
