@@ -108,6 +108,26 @@ def test_a_drain_ends_when_every_subtask_has_read_to_the_end(site: Site) -> None
     assert all(any(isinstance(message, Drain) for message in subtask.heard) for subtask in site.subtasks)
 
 
+def test_a_second_stop_of_a_job_that_has_ended_with_its_coordinator_says_how_it_ended(tmp_path: Path) -> None:
+    job, where = StoredJob(tmp_path / "checkpoints"), ["--checkpoint-dir", str(tmp_path / "checkpoints")]
+    job.checkpoint()
+    job.end()
+    again = ask("stop", job.job, *where)
+    assert (again["finished"], again["checkpoint_id"]) == (True, 1)
+    assert "checkpoint 1 is the last" in say("stop", job.job, *where)
+    with pytest.raises(ConfigurationError, match="no run of job"):
+        say("stop", job.job, "--savepoint", *where)
+
+
+def test_a_stop_of_a_job_that_was_killed_says_what_the_ledger_knows(tmp_path: Path) -> None:
+    job = StoredJob(tmp_path / "checkpoints")
+    job.checkpoint()
+    with pytest.raises(
+        ConfigurationError, match=r"its last attempt, 1, has not ended in order.*newest checkpoint \(1\)"
+    ):
+        say("stop", job.job, "--checkpoint-dir", str(job.root))
+
+
 def test_a_label_without_a_savepoint_is_refused(site: Site) -> None:
     with pytest.raises(ConfigurationError, match="a label names a savepoint"):
         say("stop", JOB, "--label", "v1", *site.embedded)

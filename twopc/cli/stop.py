@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from twopc.checkpoints import jobs
 from twopc.cli.dial import Door, Job, Timeout, door_of, wait_seconds
 from twopc.cli.folding import taking
 from twopc.cli.output import Output, OutputOption
-from twopc.errors import TwoPhaseCommitError
+from twopc.damage import read_whole_ledger
+from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.protocol.ids import NO_CHECKPOINT
+from twopc.rpc.admin_client import StopOutcome
 
 
 @taking(door=door_of)
@@ -34,7 +39,7 @@ def stop(
     partition is read to the end that a read_committed reader sees when the job is asked, what comes later is left, and
     periodic checkpoints go on meanwhile; give it a --timeout that is long enough. A second `twopc stop`, without
     --drain, ends the draining. A job that is stopping already can't be asked for a savepoint or a drain any more.
-    If the job fails meanwhile and restarts, it goes on stopping.
+    If the job fails meanwhile and restarts, it goes on stopping. Of a job that has finished before, it says so.
 
     \b
     Examples: twopc stop late-flights --checkpoint-dir checkpoints
@@ -42,8 +47,13 @@ def stop(
               twopc stop late-flights --drain --timeout 10m --checkpoint-dir checkpoints
     """
     seconds = wait_seconds(timeout)
-    with door.open_for(job) as client:
-        outcome = client.stop(job, savepoint=savepoint, label=label, drain=drain, timeout=seconds)
+    try:
+        with door.open_for(job) as client:
+            outcome = client.stop(job, savepoint=savepoint, label=label, drain=drain, timeout=seconds)
+    except (ConfigurationError, Unavailable) as error:
+        if door.coordinator or savepoint or label or drain:
+            raise
+        outcome = _ended_before(door.checkpoint_dir, job, error)
     if output is Output.JSON:
         typer.echo(json.dumps({"job": job, "savepoint": savepoint, "label": label, "drain": drain, **asdict(outcome)}))
     elif outcome.finished:
@@ -51,3 +61,20 @@ def stop(
         typer.echo(f"{job}: stopped; checkpoint {outcome.checkpoint_id} is the last{kept}")
     if not outcome.finished:
         raise TwoPhaseCommitError(f"job {job!r} did not stop in order: {outcome.message}")
+
+
+def _ended_before(checkpoint_dir: Path, job: str, unreached: ConfigurationError | Unavailable) -> StopOutcome:
+    """Return how a job ended whose coordinator is gone with it, as its ledger has it; raise an error if it has not."""
+    if job not in jobs(checkpoint_dir):
+        raise unreached
+    state = read_whole_ledger(checkpoint_dir, job).state
+    newest = NO_CHECKPOINT if state.newest is None else state.newest.checkpoint_id
+    if state.ended is not None and state.ended.finished:
+        return StopOutcome(True, newest, state.ended.reason)
+    if isinstance(unreached, Unavailable):
+        raise unreached
+    last = "has not ended in order" if state.ended is None else f"has ended: {state.ended.reason}"
+    raise ConfigurationError(
+        f"{unreached}. By the ledger in {checkpoint_dir / job} its last attempt, {state.current}, {last}; if it runs "
+        f"nowhere, nothing is to be stopped, and the next start goes on from its newest checkpoint ({newest or 'none'})"
+    ) from unreached
