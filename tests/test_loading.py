@@ -12,7 +12,7 @@ import pytest
 from twopc import loading
 from twopc.errors import ConfigurationError
 from twopc.job import JobDefinition
-from twopc.loading import JobText, load_job
+from twopc.loading import JobText, load_job, loaded_apart
 from twopc.operators.steps import Map
 
 SINK_AND_SOURCE = """
@@ -218,3 +218,21 @@ def test_a_job_that_has_another_name_where_it_runs_is_refused(
     definition = load_job(write("words_job.py", "from pathlib import Path\n" + named))
     with pytest.raises(ConfigurationError, match="does not define job 'words' where its subtasks run"):
         elsewhere(definition)
+
+
+def test_versions_that_are_loaded_apart_have_each_their_own_module_of_one_name(write: Write) -> None:
+    asking = SINK_AND_SOURCE + (
+        "from helper import NAME\n\ndef ask(value):\n    import helper\n    return helper.NAME\n\n"
+        "job = Job(NAME)\njob.source(Nothing()).map(ask).sink(Nowhere())\n"
+    )
+    known, path = set(sys.modules), list(sys.path)
+    answers = []
+    for version in ("old", "new"):
+        write(f"{version}/helper.py", f"NAME = {version!r}\n")
+        with loaded_apart(write(f"{version}/asking_job.py", asking)) as definition:
+            (step,) = definition.steps
+            assert isinstance(step, Map)
+            answers += [definition.name, step.function(b"")]
+    assert answers == ["old", "old", "new", "new"]
+    assert not {"helper", "asking_job", "job_asking_job"} & (set(sys.modules) - known)
+    assert sys.path == path

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from sysconfig import get_path
@@ -43,6 +43,26 @@ def load_job(spec: str) -> JobDefinition:
     except ConfigurationError as error:
         raise ConfigurationError(f"{path.name}: {error}") from error
     return replace(definition, origin=JobOrigin(module.__name__, path))
+
+
+@contextmanager
+def loaded_apart(spec: str) -> Iterator[JobDefinition]:
+    """Give the job that a file defines, and forget afterwards what was loaded from its folder.
+
+    So another version of the job, in another folder, loads its own modules, though they have the same names.
+    """
+    modules, path, folders = dict(sys.modules), list(sys.path), set(_folders)
+    try:
+        yield load_job(spec)
+    finally:
+        of_job = _folders | {_split(spec)[0].parent}
+        for name, module in list(sys.modules.items()):
+            if modules.get(name) is not module and _is_users(module, of_job):
+                del sys.modules[name]
+        sys.path[:] = path
+        _folders.clear()
+        _folders.update(folders)
+        invalidate_caches()
 
 
 @dataclass(frozen=True, slots=True)

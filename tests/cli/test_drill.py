@@ -93,6 +93,8 @@ def test_a_seed_that_nobody_chose_is_told_so_that_the_plan_can_be_played_again(m
         ("--faults", "1", "-p", "0"),
         ("--faults", "1", "--copy"),
         ("--faults", "1", "--copy", "--sample", "x"),
+        ("--against", "other.py", "--faults", "1"),
+        ("--against", "other.py", "--max-recovery", "10s"),
     ],
     ids=" ".join,
 )
@@ -113,6 +115,19 @@ def test_json_and_the_reports_hold_the_same_checks(drill_finds: Outcome, tmp_pat
     answer = invoke("-o", "json", "--html", str(html), "--junit", str(junit))
     assert json.loads(answer.stdout)["checks"][0]["findings"] == ["lost: out[0]@7"]
     assert all("lost: out[0]@7" in file.read_text() for file in (html, junit))
+
+
+def test_a_version_that_is_not_there_is_named_and_leaves_no_report_but_of_that(tmp_path: Path) -> None:
+    junit, job, other = tmp_path / "drill.xml", tmp_path / "job.py", tmp_path / "new.py"
+    job.write_text(
+        "from twopc import Job, KafkaSink, KafkaSource\n"
+        "job = Job('j')\njob.source(KafkaSource('a')).sink(KafkaSink('b'))\n"
+    )
+    options = ("-b", "127.0.0.1:1", "-o", "json", "--junit", str(junit))
+    answer = CliRunner().invoke(cli.app, ["drill", str(job), "--against", str(other), *options])
+    told = json.loads(answer.stdout)
+    assert (answer.exit_code, told["drill"], told["error"]) == (2, "version", f"there is no job file {other}")
+    assert 'classname="version" name="the drill runs"' in junit.read_text()
 
 
 def test_a_remote_master_is_refused_before_anything_is_touched(tmp_path: Path) -> None:

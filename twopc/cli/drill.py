@@ -6,7 +6,7 @@ import json
 import logging
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from twopc.drill.fault_drill_plan import PARALLELISM, FaultDrillPlan
 from twopc.drill.load import Load
 from twopc.drill.restore import RestorePlan, restore_drill
 from twopc.drill.verdict import DrillResult, Exit
+from twopc.drill.version_drill import VersionPlan, version_drill
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError, TwoPhaseCommitError
 from twopc.kafka.config_file import read_kafka_config
@@ -45,6 +46,13 @@ def drill(
             autocompletion=checkpoint_names,
         ),
     ] = "latest",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OTHER_JOB.py",
+            help="Another version of the job: compare what both make of the input, instead of a restore.",
+        ),
+    ] = None,
     bootstrap_servers: Annotated[
         str | None,
         typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
@@ -112,23 +120,23 @@ def drill(
     With --faults, the job runs on scratch topics while processes are killed, streams cut and files damaged, each at a
     named step of the protocol. Without brokers a local Kafka is started, and struck too; others are left alone.
 
-    Exit code: 0 if all held, 1 if a promise was broken, 2 if the drill could not run.
+    With --against, nothing runs: what two versions of the job make of the input since the checkpoint is worked out and
+    compared, and the records in which they differ are named.
+
+    Exit code: 0 if all held, 1 if a promise was broken or the versions differ, 2 if the drill could not run.
 
     \b
     Examples:
       twopc drill job.py -b 127.0.0.1:9092 --checkpoint-dir checkpoints
       twopc drill job.py -b 127.0.0.1:9092 --from 41 --html drill.html --junit drill.xml -o json
+      twopc drill job.py --against new/job.py -b 127.0.0.1:9092 --checkpoint-dir checkpoints
       twopc drill job.py --faults 10 --seed 7 --html drill.html
     """
-    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
-    # A broker that is struck on purpose is no news.
-    logging.getLogger("kafka").setLevel(logging.CRITICAL if faults else logging.ERROR)
+    _log_errors(brokers_are_struck=faults > 0)
+    kind = "fault" if faults else "restore" if against is None else "version"
     try:
-        for option, path in (("--junit", junit), ("--html", html)):
-            check_target(option, path)
-            if path is not None:
-                # What an earlier drill has left must not be taken for the report of this one.
-                path.unlink(missing_ok=True)
+        _clear_targets(junit, html)
+        _refuse_beside_against(against, {"--faults": faults, "--max-recovery": max_recovery})
         settings = RunSettings.resolve(
             bootstrap_servers=bootstrap_servers,
             kafka_config=None if kafka_config is None else str(kafka_config),
@@ -143,12 +151,14 @@ def drill(
         with interruptible(), _shown(quiet) as view:
             told = _Told(lambda what: _say(what, quiet), None if view is None else view.note)
             if faults:
-                chosen = secrets.randbelow(1_000_000) if seed is None else seed
+                chosen = _seed(seed, told.say)
                 load = Load(records=records, sample=sample, copy=copy)
                 size = PARALLELISM if parallelism is None else parallelism
                 fault_plan = FaultDrillPlan(job_file, faults, chosen, load, size, scratch_dir, access, most)
-                told.say(f"seed {chosen}: the same --seed and --faults play this plan again")
                 result = fault_drill(fault_plan, settings, say=told.say, on_event=told.on_event)
+            elif against is not None:
+                version_plan = VersionPlan(job_file, against, checkpoint_dir, restore_from, scratch_dir, access)
+                result = version_drill(version_plan, settings, say=told.say)
             else:
                 plan = RestorePlan(
                     job_file, checkpoint_dir, restore_from, parallelism, scratch_dir, access, interrupt, most
@@ -157,10 +167,36 @@ def drill(
         _write(result, junit, html)
     except (TwoPhaseCommitError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
-        _write_failure("fault" if faults else "restore", str(error), junit, output)
+        _write_failure(kind, str(error), junit, output)
         raise typer.Exit(Exit.COULD_NOT_RUN) from error
     typer.echo(json.dumps(result.to_json()) if output is Output.JSON else report.text(result))
     raise typer.Exit(result.exit_code)
+
+
+def _log_errors(*, brokers_are_struck: bool) -> None:
+    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    # A broker that is struck on purpose is no news.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL if brokers_are_struck else logging.ERROR)
+
+
+def _seed(seed: int | None, say: Callable[[str], None]) -> int:
+    chosen = secrets.randbelow(1_000_000) if seed is None else seed
+    say(f"seed {chosen}: the same --seed and --faults play this plan again")
+    return chosen
+
+
+def _clear_targets(junit: Path | None, html: Path | None) -> None:
+    """What an earlier drill has left must not be taken for the report of this one."""
+    for option, path in (("--junit", junit), ("--html", html)):
+        check_target(option, path)
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+def _refuse_beside_against(against: str | None, options: Mapping[str, object]) -> None:
+    for option, value in options.items():
+        if against is not None and value:
+            raise ConfigurationError(f"--against compares two versions, which takes no {option}: leave one of them out")
 
 
 @dataclass(frozen=True, slots=True)

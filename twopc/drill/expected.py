@@ -5,7 +5,7 @@ Nothing of checkpoints, transactions or subtasks takes part, so it can be held a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,7 +23,9 @@ from twopc.source import Split
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
 from twopc.state.restore import restore_state
+from twopc.state.serdes import check_serdes, read_serdes
 from twopc.state.storage import CheckpointStorage
+from twopc.state.undeclared import drop_undeclared
 from twopc.verify.history import Expected
 from twopc.verify.replay import Replay
 
@@ -40,8 +42,9 @@ class Reckoner:
         self._definition = definition
         self.records = 0
         snapshots = () if metadata is None else metadata.snapshots
-        partitions = [] if metadata is None else [held.partition for held in metadata.positions]
-        self._backend = restore_state(CheckpointStorage(job_folder), snapshots, partitions, SubtaskIndex(0), work)
+        self._partitions = [] if metadata is None else [held.partition for held in metadata.positions]
+        storage = CheckpointStorage(job_folder)
+        self._backend = restore_state(storage, snapshots, self._partitions, SubtaskIndex(0), work)
 
     def __enter__(self) -> Reckoner:
         return self
@@ -50,6 +53,17 @@ class Reckoner:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._backend.close()
+
+    def declare(self, dropped: Collection[str]) -> Sequence[str]:
+        """Leave these states behind; return those that the job declares and the checkpoint does not have.
+
+        Raises ConfigurationError as a run does: for other states that the job no longer declares, or another serde.
+        """
+        declared = self._definition.state_serdes
+        new = sorted(declared.keys() - read_serdes(self._backend).keys())
+        drop_undeclared(self._backend, declared, dropped, self._partitions)
+        check_serdes(self._backend, declared)
+        return new
 
     def keyed(self) -> dict[bytes, bytes]:
         """Return all keyed state as it is now, as it is stored."""

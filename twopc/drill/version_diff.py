@@ -1,0 +1,156 @@
+"""What two versions of a job make of the same input, held against each other. Pure.
+
+The judge of outputs judges: what the one version makes is expected, what the other makes is found. Each input partition
+is judged for itself, for on both sides it is known which input record an output is made of. To the judge a record
+stands where it comes in its lane, so that each of its findings leads back to one record of either side.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from twopc.drill.verdict import Check
+from twopc.drill.verdict import Verdict as CheckVerdict
+from twopc.protocol.ids import TopicPartition
+from twopc.verify.findings import Finding, Kind, Verdict, shown
+from twopc.verify.history import Expected, Found, Place
+from twopc.verify.judge import Judge
+
+OUTPUT = "output"
+EXAMPLES = 10
+_KEPT = 10_000
+"""So many findings of each kind are kept of a lane, of which the first of the input are shown."""
+
+_Lane = tuple[str, TopicPartition]
+"""An output topic, and the input partition that goes there."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionOutput:
+    """What a version, called by its job file, makes, with the topic that it goes to; or how it failed on a record."""
+
+    version: str
+    made: Sequence[tuple[str, Expected]] = ()
+    failure: str = ""
+
+    def lanes(self) -> dict[_Lane, list[Expected]]:
+        lanes: dict[_Lane, list[Expected]] = defaultdict(list)
+        for topic, each in self.made:
+            lanes[topic, each.source.partition].append(each)
+        return lanes
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDiff:
+    """How the output of two versions differs; `findings` are the first of each kind, by input record."""
+
+    one: str
+    other: str
+    same: int
+    counts: Mapping[Kind, int] = field(default_factory=dict)
+    findings: tuple[str, ...] = ()
+
+    @property
+    def figures(self) -> dict[str, float]:
+        names = ("with another value", "only of the job", "only of the other", "in another order")
+        told = {"the same": self.same, **dict(zip(names, self._counted(), strict=True))}
+        return {f"{name}, records": float(count) for name, count in told.items()}
+
+    def check(self) -> Check:
+        names = ("with another value", f"only of {self.one}", f"only of {self.other}", "in another order")
+        told = ", ".join(f"{count:,} {name}" for name, count in zip(names, self._counted(), strict=True) if count)
+        held = f"{self.one} and {self.other} make the same {self.same:,} records"
+        return Check.of(OUTPUT, self.findings, held=held, broken=f"the versions differ: {told}; {self.same:,} the same")
+
+    def _counted(self) -> tuple[int, int, int, int]:
+        count = Counter(self.counts)
+        added = count[Kind.UNEXPECTED] + count[Kind.DUPLICATED]
+        return count[Kind.DISAGREES], count[Kind.LOST], added, count[Kind.REORDERED]
+
+
+def diff(one: VersionOutput, other: VersionOutput) -> VersionDiff:
+    """Hold the other version's output against the one's."""
+    mine, theirs = one.lanes(), other.lanes()
+    counts, same, examples = Counter[Kind](), 0, list[_Example]()
+    for lane in sorted(mine.keys() | theirs.keys()):
+        pair = _Pair(one.version, other.version, lane[0], mine.get(lane, []), theirs.get(lane, []))
+        verdict = pair.judged()
+        counts.update(verdict.counts)
+        same += verdict.matched - verdict.counts.get(Kind.REORDERED, 0)
+        examples += map(pair.example, verdict.findings)
+    return VersionDiff(one.version, other.version, same, dict(counts), tuple(_first(examples)))
+
+
+def failed(one: VersionOutput, other: VersionOutput) -> Check | None:
+    """Return what is to be said if one of both failed on a record: it differs there, and is not compared."""
+    for bad, good in ((one, other), (other, one)):
+        if bad.failure and not good.failure:
+            said = f"{bad.version} fails on a record that {good.version} takes, so that their output is not compared"
+            return Check(OUTPUT, CheckVerdict.BROKEN, said, (bad.failure,))
+    return None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Example:
+    place: Place
+    kind: str
+    said: str
+
+
+def _first(examples: Iterable[_Example]) -> Iterator[str]:
+    told = Counter[str]()
+    for each in sorted(examples):
+        told[each.kind] += 1
+        if told[each.kind] <= EXAMPLES:
+            yield each.said
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What both versions make of one input partition for one topic."""
+
+    one: str
+    other: str
+    topic: str
+    mine: Sequence[Expected]
+    theirs: Sequence[Expected]
+
+    def judged(self) -> Verdict:
+        judge = Judge(self.topic, examples=_KEPT)
+        for index, each in enumerate(self.mine):
+            place = Place(each.source.partition, index)
+            judge.expect(Expected(place, _certain(each.key), each.value, each.headers))
+        for index, each in enumerate(self.theirs):
+            place = Place(each.source.partition, index)
+            judge.see(Found(place, _certain(each.key), each.value, each.headers))
+        return judge.finish()
+
+    def example(self, finding: Finding) -> _Example:
+        mine = None if finding.source is None else self.mine[finding.source.offset]
+        theirs = None if finding.place is None else self.theirs[finding.place.offset]
+        either = mine or theirs
+        assert either is not None, "a finding is of a record of either side"
+        return _Example(either.source, finding.kind.value, self._said(finding.kind, either, mine, theirs))
+
+    def _said(self, kind: Kind, either: Expected, mine: Expected | None, theirs: Expected | None) -> str:
+        of = f"{either.source}, key {shown(either.key)}, to {self.topic}"
+        if mine is None or theirs is None:
+            return f"only {self.one if theirs is None else self.other}: {of}, {_content(either)}"
+        elsewhere = "" if theirs.source == mine.source else f" of {theirs.source}"
+        if kind is Kind.REORDERED:
+            return f"another order: {of}, {_content(mine)}: {self.other} makes it elsewhere{elsewhere}"
+        return (
+            f"another value: {of}: {self.one} makes {_content(mine)}, {self.other} makes {_content(theirs)}{elsewhere}"
+        )
+
+
+def _certain(key: bytes | None) -> bytes:
+    """Records without a key have an order here, that of the input, as all others: so they are given one."""
+    return b"null" if key is None else b"key:" + key
+
+
+def _content(each: Expected) -> str:
+    headers = ", ".join(f"{name}={shown(value)}" for name, value in each.headers)
+    return f"value {shown(each.value)}" + (f" with headers {headers}" if headers else "")
