@@ -92,11 +92,15 @@ def refuse_outrun(state: LedgerState, request: AttemptRequested) -> None:
 
 
 def refuse_unknown_past(state: LedgerState, request: AttemptRequested) -> None:
-    """Raise ConfigurationError if there were attempts that this ledger knows nothing of; who names a start knows it."""
-    if request.restore_from == LATEST and request.after > state.current:
+    """Raise ConfigurationError if there were attempts that this ledger knows nothing of; who names a start knows it.
+
+    A ledger without a past is let in where nothing of theirs is open: what they committed, the positions tell.
+    """
+    unknown = request.after if state.current else request.writing
+    if request.restore_from == LATEST and unknown > state.current:
         known = f"no later one than attempt {state.current}" if state.current else "none of its attempts"
         raise ConfigurationError(
-            f"the brokers know attempt {request.after} of this job, but the checkpoint folder has {known}: the job ran "
+            f"the brokers know attempt {unknown} of this job, but the checkpoint folder has {known}: the job ran "
             "with another checkpoint folder (a relative --checkpoint-dir depends on where a run is started), or this "
             "one was deleted, or another job uses the prefix of its transactional ids. To go on, name the "
             "--checkpoint-dir that it had, or start anew (--from none): readers then see some output again"

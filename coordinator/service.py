@@ -140,6 +140,7 @@ class JobService(JobControlServicer):
                 settings=decode_settings(request.settings),
                 restore_from=request.restore_from,
                 after=AttemptId(request.after),
+                writing=AttemptId(request.writing),
                 restart=request.restart,
                 restart_of=AttemptId(request.restart_of),
             )

@@ -139,6 +139,13 @@ class TwoPhaseCommitSink(ABC, Generic[Txn]):
         """
         return AttemptId(0)
 
+    def open_attempt(self, context: JobContext) -> AttemptId:
+        """On the driver, with `last_attempt`: the greatest attempt that has output open outside; 0 where none has.
+
+        It may be running at this moment, with other checkpoints.
+        """
+        return AttemptId(0)
+
     def claim(self, context: JobContext) -> None:
         """On the driver, before `recover`: make this attempt known where the output goes.
 

@@ -219,6 +219,18 @@ def test_a_ledger_that_knows_less_than_left_traces_elsewhere_is_refused_and_unch
     assert scene.jobs.start_attempt(JOB, AttemptRequested(1, SETTINGS, "latest")).attempt == 2
 
 
+@pytest.mark.parametrize(("writing", "is_refused"), [(0, False), (6, True)])
+def test_a_ledger_without_a_past_is_refused_where_an_unknown_attempt_has_output_open(
+    writing: int, is_refused: bool
+) -> None:
+    request = AttemptRequested(1, SETTINGS, "latest", after=AttemptId(6), writing=AttemptId(writing))
+    if is_refused:
+        with pytest.raises(ConfigurationError, match=r"know attempt 6 .* none of its attempts"):
+            Scene().jobs.start_attempt(JOB, request)
+    else:
+        assert Scene().jobs.start_attempt(JOB, request).attempt == 7
+
+
 def test_an_attempt_after_which_another_left_traces_elsewhere_is_not_started_again() -> None:
     scene = Scene()
     scene.start()

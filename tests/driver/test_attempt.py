@@ -71,6 +71,9 @@ class EmptySink:
     def last_attempt(self, context: JobContext) -> AttemptId:
         return NO_ATTEMPT
 
+    def open_attempt(self, context: JobContext) -> AttemptId:
+        return NO_ATTEMPT
+
     def claim(self, context: JobContext) -> None:
         pass
 

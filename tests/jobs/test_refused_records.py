@@ -173,4 +173,4 @@ def test_whatever_a_function_raises_is_an_error_of_its_record(play: Play, step: 
     finished = play(Write(b"0", b"k"), Write(b"leave", b"k"), step=step)
     refused(finished, f"{play.name}-in[0]@1", *words)
     assert time.monotonic() - began < 100
-    assert play.output() == []
+    assert b"leave" not in [value for value, _ in play.output()]

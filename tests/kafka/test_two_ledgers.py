@@ -21,7 +21,7 @@ from twopc.driver.fresh_start import refuse_moved_on
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError
 from twopc.kafka.claim import claim, refuse_successor
 from twopc.kafka.committable import WitnessMetadata, witness_metadata
-from twopc.kafka.lingering import fence_earlier, last_attempt
+from twopc.kafka.lingering import fence_earlier, last_attempt, open_attempt
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
@@ -177,9 +177,9 @@ class Run:
 
     def _start(self) -> None:
         client = self._client
-        after = last_attempt(client, PREFIX)
+        after, writing = last_attempt(client, PREFIX), open_attempt(client, PREFIX)
         state = LedgerState(None if not self._current else _started(self._current))
-        refuse_unknown_past(state, AttemptRequested(1, SETTINGS, "latest", after=after))
+        refuse_unknown_past(state, AttemptRequested(1, SETTINGS, "latest", after=after, writing=writing))
         attempt = AttemptId(max(self._current, after) + 1)
         self._current = attempt
         self._refuse_moved_on()

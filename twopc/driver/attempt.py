@@ -146,6 +146,7 @@ class Attempt:
             settings,
             restore_from,
             sink.last_attempt(context),
+            writing=sink.open_attempt(context),
             restart=failed is not None,
             restart_of=before,
         )

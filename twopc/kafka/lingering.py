@@ -70,6 +70,11 @@ def last_attempt(client: ControlClient, prefix: str) -> AttemptId:
     return max((name.attempt for _, name, _ in _list(client, prefix)), default=AttemptId(0))
 
 
+def open_attempt(client: ControlClient, prefix: str) -> AttemptId:
+    """Return the greatest attempt of the prefix that has a transaction open; 0 for none."""
+    return max((name.attempt for _, name, state in _list(client, prefix) if state in _OPEN), default=AttemptId(0))
+
+
 def _take_over(
     client: ControlClient, listed: _Listed, timeout_ms: int, chosen: Callable[[SlotName, BrokerState], bool]
 ) -> list[str]:

@@ -17,7 +17,7 @@ from twopc.kafka.client_config import checked_producer_properties
 from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.grants import WRITE, require_topic_grants
 from twopc.kafka.leaders import LeaderClient
-from twopc.kafka.lingering import abort_open, fence_earlier, last_attempt
+from twopc.kafka.lingering import abort_open, fence_earlier, last_attempt, open_attempt
 from twopc.kafka.markers import close_committed
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.output import Output, TopicOf
@@ -179,6 +179,10 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     def last_attempt(self, context: JobContext) -> AttemptId:
         with self._connect(context) as client:
             return last_attempt(client, self.transactional_id_prefix or context.job)
+
+    def open_attempt(self, context: JobContext) -> AttemptId:
+        with self._connect(context) as client:
+            return open_attempt(client, self.transactional_id_prefix or context.job)
 
     def claim(self, context: JobContext) -> None:
         if not self._transactional:

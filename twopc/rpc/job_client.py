@@ -64,13 +64,16 @@ class JobClient:
         restore_from: str = "latest",
         after: AttemptId = NO_ATTEMPT,
         *,
+        writing: AttemptId = NO_ATTEMPT,
         restart: bool = False,
         restart_of: AttemptId = NO_ATTEMPT,
     ) -> StartedAttempt:
         """Create the next attempt, greater than `after`, which fences every earlier one.
 
-        `restore_from` is "latest", "none" or an id. After a `restart` a stop that was asked for is still wanted.
-        `restart_of` is the attempt that failed, if it is known: raises Fenced if the job has had a later one since.
+        `restore_from` is "latest", "none" or an id. `after` and `writing` are the greatest attempts that have left
+        traces, and that have output open: raises ConfigurationError if the latest is to be restored, and the ledger
+        knows too little of them. After a `restart` a stop that was asked for is still wanted. `restart_of` is the
+        attempt that failed, if it is known: raises Fenced if the job has had a later one since.
         """
         answer = self._call(
             self._stub.StartAttempt,
@@ -80,6 +83,7 @@ class JobClient:
                 settings=encode_settings(settings.checkpoint_settings()),
                 restore_from=restore_from,
                 after=after,
+                writing=writing,
                 restart=restart,
                 restart_of=restart_of,
             ),
