@@ -133,7 +133,7 @@ def test_of_all_records_that_the_brokers_refused_together_the_one_at_fault_is_na
     play: Play, odd: Write, settings: dict[str, str], words: list[str]
 ) -> None:
     refused(play(*many(odd), **settings), f"{play.name}-in[0]@150", *words)
-    assert play.output() == []
+    assert odd.value not in [value for value, _ in play.output()]
 
 
 def test_a_record_that_is_too_large_for_the_client_names_the_property_of_the_sink(play: Play) -> None:
