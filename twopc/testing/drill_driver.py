@@ -30,7 +30,10 @@ from twopc.runtime.spec import SubtaskSpec
 
 class _LeavesZombies(ProcessStage):
     def kill(self) -> None:
-        ProcessStage([process for process in self._processes if not _is_stopped(process.pid)]).kill()
+        every = self._processes
+        self._processes = [process for process in every if not _is_stopped(process.pid)]
+        super().kill()
+        self._processes = every
 
 
 class ZombieHost(ProcessHost):

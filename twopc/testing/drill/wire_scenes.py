@@ -18,7 +18,7 @@ from twopc.testing.drill.arm import CHECKPOINT, Arm, held
 from twopc.testing.drill.cells import FALL, THREE_DEEP, Cell, Signal
 from twopc.testing.drill.drill import Drill
 from twopc.testing.drill.process import await_true, is_stopped, wake
-from twopc.testing.drill.scenes import one_finishes, outlive
+from twopc.testing.drill.scenes import ends_in_recovery, one_finishes, outlive
 from twopc.testing.kafka_proxy import CONCURRENT_TRANSACTIONS, Api, Fate, KafkaProxy, Message, Rule
 from twopc.testing.ports import free_port
 from twopc.testing.proxy import Direction, Proxy
@@ -118,7 +118,7 @@ def fall_again(drill: Drill, cell: Cell) -> None:
                 drill.await_stopped(arm)
                 fallen.append(driver)
             else:
-                assert driver.wait() == (-signal.SIGKILL if cell.signal is Signal.KILL else 0), driver.last_words()
+                ends_in_recovery(driver, cell.signal)
         _note(CrashPoint.RECOVERY_AGAIN)
         attempt = drill.attempt
         last = running.enter_context(drill.driver())
