@@ -190,7 +190,9 @@ class Core:
         if self._fenced:
             out.send(event.session, FencedOff(self._fenced))
         elif running is None or event.attempt != self.state.current:
-            out.send(event.session, FencedOff(f"attempt {event.attempt} is not the current one, {self.state.current}"))
+            driver = self.state.attempt.driver if self.state.attempt is not None else ""
+            reason = f"attempt {event.attempt} is not the current one, {self.state.current}{driver}"
+            out.send(event.session, FencedOff(reason))
         elif self.state.ended is not None:
             out.send(event.session, Finish())
         elif event.subtask >= running.parallelism:
@@ -234,7 +236,7 @@ class Core:
 
     def _start(self, fact: AttemptStarted, out: Outbox) -> None:
         if self._running is not None:
-            self._running.fence(f"attempt {fact.attempt} owns the job now", out)
+            self._running.fence(f"attempt {fact.attempt} owns the job now{fact.driver}", out)
         self._running = RunningAttempt(fact, self._history)
         out.attempt = fact.attempt
         out.publish(JobEventKind.ATTEMPT_STARTED, checkpoint_id=fact.restored)

@@ -26,6 +26,7 @@ class AttemptRequested:
     `writing` is the greatest attempt that has output open elsewhere, 0 for none.
     `restart`: the driver goes on after a failure, so a stop that was asked for is still wanted. `restart_of` is the
     attempt that failed, as far as the driver knows: if there has been a later one since, another driver runs the job.
+    `host` and `pid` are the driver's, for people.
     """
 
     parallelism: int
@@ -35,6 +36,8 @@ class AttemptRequested:
     writing: AttemptId = NO_ATTEMPT
     restart: bool = False
     restart_of: AttemptId = NO_ATTEMPT
+    host: str = ""
+    pid: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,9 +209,20 @@ class Ledger:
 
     def _fenced(self, found: str) -> Fenced:
         return Fenced(
-            f"another coordinator owns job {self._job!r}: it has written {found}. "
+            f"another coordinator owns job {self._job!r}: it has written {found}{self._successor()}. "
             "Only one may run on a checkpoint folder"
         )
+
+    def _successor(self) -> str:
+        """Say which attempt has taken the job over, as far as the ledger can be read beside its new owner."""
+        try:
+            entries = {number: self._storage.read(_path(number)) for number in self._numbers()}
+            started = replay(entries, self._job, f"{self._job}/{LEDGER}").attempt
+        except (CheckpointCorrupted, OSError):
+            return ""
+        if started is None or started.attempt <= self.state.current:
+            return ""
+        return f", and runs attempt {started.attempt}{started.driver}"
 
 
 def _path(number: int) -> str:

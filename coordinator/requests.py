@@ -84,10 +84,11 @@ class Outrun(Fenced):
 def refuse_outrun(state: LedgerState, request: AttemptRequested) -> None:
     """Raise Outrun if the job has had a later attempt than the one that the driver starts again."""
     newest = max(state.current, request.after)
+    driver = state.attempt.driver if state.attempt is not None and newest == state.current else ""
     if request.restart_of and newest > request.restart_of:
         raise Outrun(
             f"attempt {request.restart_of} ended and is not started again: another run has taken the job over since, "
-            f"as attempt {newest}"
+            f"as attempt {newest}{driver}"
         )
 
 
@@ -118,6 +119,8 @@ def attempt_to_start(state: LedgerState, request: AttemptRequested, now: Instant
         restored=checkpoint_to_restore(state, request.restore_from),
         started_ms=now.unix_ms,
         restart=request.restart,
+        host=request.host,
+        pid=request.pid,
     )
 
 

@@ -143,6 +143,8 @@ class JobService(JobControlServicer):
                 writing=AttemptId(request.writing),
                 restart=request.restart,
                 restart_of=AttemptId(request.restart_of),
+                host=outward(request.host),
+                pid=request.pid,
             )
             started = self._asking.ask(lambda jobs: jobs.start_attempt(request.job, wanted), context)
         except Exception as error:  # noqa: BLE001

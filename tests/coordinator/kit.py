@@ -129,7 +129,13 @@ class Scene:
         self, parallelism: int = 2, restore_from: str = "latest", *, restart: bool = False, restart_of: int = 0
     ) -> StartedAttempt:
         wanted = AttemptRequested(
-            parallelism, self.settings, restore_from, restart=restart, restart_of=AttemptId(restart_of)
+            parallelism,
+            self.settings,
+            restore_from,
+            restart=restart,
+            restart_of=AttemptId(restart_of),
+            host="here",
+            pid=7,
         )
         started = self.jobs.start_attempt(self.job, wanted)
         self.attempt = started.attempt

@@ -191,7 +191,7 @@ def test_a_new_attempt_fences_the_subtasks_of_the_one_before() -> None:
     scene.heard(0)
     scene.start(parallelism=1)
     (message,) = scene.heard(0)
-    assert isinstance(message, FencedOff)
+    assert message == FencedOff("attempt 2 owns the job now (pid 7 on here)")
 
 
 def test_a_subtask_of_an_older_attempt_that_attaches_is_fenced_off() -> None:

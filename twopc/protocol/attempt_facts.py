@@ -14,7 +14,8 @@ from twopc.protocol.ids import AttemptId, CheckpointId
 class AttemptStarted:
     """A new attempt owns the job. `restored` is the checkpoint that it starts from, 0 for none.
 
-    `restart`: it goes on where an attempt of the same run failed; a stop that was asked for is still wanted.
+    `restart`: it goes on where an attempt of the same run failed; a stop that was asked for is still wanted. `host` and
+    `pid` are the driver's, for people.
     """
 
     KIND: ClassVar[str] = "attempt-started"
@@ -25,6 +26,13 @@ class AttemptStarted:
     restored: CheckpointId
     started_ms: int
     restart: bool = False
+    host: str = ""
+    pid: int = 0
+
+    @property
+    def driver(self) -> str:
+        """Return where its driver is, in brackets after a blank; nothing where that is not known."""
+        return f" (pid {self.pid} on {self.host})" if self.host else ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -34,6 +42,8 @@ class AttemptStarted:
             "restored": self.restored,
             "started_ms": self.started_ms,
             "restart": self.restart,
+            "host": self.host,
+            "pid": self.pid,
         }
 
     @classmethod
@@ -45,6 +55,8 @@ class AttemptStarted:
             restored=CheckpointId(int(body["restored"])),
             started_ms=int(body["started_ms"]),
             restart=bool(body.get("restart", False)),
+            host=str(body.get("host", "")),
+            pid=int(body.get("pid", 0)),
         )
 
 

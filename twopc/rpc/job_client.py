@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -86,6 +88,8 @@ class JobClient:
                 writing=writing,
                 restart=restart,
                 restart_of=restart_of,
+                host=socket.gethostname(),
+                pid=os.getpid(),
             ),
         )
         return StartedAttempt(
