@@ -226,6 +226,10 @@ def test_a_job_goes_on_after_its_master_came_back_without_its_application(site: 
         cluster.start_master()
         run.await_word("Spark's master has lost the application")
         run.await_true(lambda: site.output() == EXACT, "the output did not become complete")
+        run.await_true(
+            lambda: "completed in" in run.said.partition("has lost the application")[2],
+            "no checkpoint in the new session",
+        )
         run.send(signal.SIGTERM)
         assert run.code() == 0, run.said
     assert site.output() == EXACT
