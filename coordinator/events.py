@@ -23,7 +23,8 @@ class AttemptRequested:
     """A driver wants to run the job. `restore_from` is "latest", "none", or a checkpoint id in decimal.
 
     `after` is an attempt that the new one must be greater than, whatever the ledger says: it left traces elsewhere.
-    `writing` is the greatest attempt that has output open elsewhere, 0 for none.
+    `writing` is the greatest attempt that has output open elsewhere, 0 for none; `claimed` the greatest that is claimed
+    there, though it may have been refused then, and have left nothing.
     `restart`: the driver goes on after a failure, so a stop that was asked for is still wanted. `restart_of` is the
     attempt that failed, as far as the driver knows: if there has been a later one since, another driver runs the job.
     `host` and `pid` are the driver's, for people.
@@ -34,6 +35,7 @@ class AttemptRequested:
     restore_from: str
     after: AttemptId = NO_ATTEMPT
     writing: AttemptId = NO_ATTEMPT
+    claimed: AttemptId = NO_ATTEMPT
     restart: bool = False
     restart_of: AttemptId = NO_ATTEMPT
     host: str = ""

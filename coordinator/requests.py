@@ -113,7 +113,7 @@ def attempt_to_start(state: LedgerState, request: AttemptRequested, now: Instant
     if request.parallelism < 1:
         raise ConfigurationError(f"parallelism must be at least 1, but is {request.parallelism}")
     return AttemptStarted(
-        attempt=AttemptId(max(state.current, request.after) + 1),
+        attempt=AttemptId(max(state.current, request.after, request.claimed) + 1),
         parallelism=request.parallelism,
         settings=request.settings,
         restored=checkpoint_to_restore(state, request.restore_from),

@@ -141,6 +141,7 @@ class JobService(JobControlServicer):
                 restore_from=request.restore_from,
                 after=AttemptId(request.after),
                 writing=AttemptId(request.writing),
+                claimed=AttemptId(request.claimed),
                 restart=request.restart,
                 restart_of=AttemptId(request.restart_of),
                 host=outward(request.host),

@@ -211,6 +211,13 @@ def test_an_attempt_is_greater_than_what_left_traces_elsewhere_and_still_the_fir
     assert (started.attempt, started.earlier_attempts) == (7, False)
 
 
+def test_an_attempt_is_greater_than_one_that_was_claimed_and_refused_and_no_ledger_is_refused_for_that() -> None:
+    scene = Scene()
+    scene.start()
+    started = scene.jobs.start_attempt(JOB, AttemptRequested(1, SETTINGS, "latest", claimed=AttemptId(6)))
+    assert started.attempt == 7
+
+
 def test_a_ledger_that_knows_less_than_left_traces_elsewhere_is_refused_and_unchanged() -> None:
     scene = Scene()
     scene.start()

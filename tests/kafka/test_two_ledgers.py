@@ -19,13 +19,13 @@ from coordinator.events import AttemptRequested
 from coordinator.requests import refuse_unknown_past
 from twopc.driver.fresh_start import refuse_moved_on
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError
-from twopc.kafka.claim import claim, refuse_successor
+from twopc.kafka.claim import claim, refuse_successor, successor
 from twopc.kafka.committable import WitnessMetadata, witness_metadata
 from twopc.kafka.lingering import fence_earlier, last_attempt, open_attempt
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex, TopicPartition
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.protocol.recovery import BrokerState
@@ -180,7 +180,7 @@ class Run:
         after, writing = last_attempt(client, PREFIX), open_attempt(client, PREFIX)
         state = LedgerState(None if not self._current else _started(self._current))
         refuse_unknown_past(state, AttemptRequested(1, SETTINGS, "latest", after=after, writing=writing))
-        attempt = AttemptId(max(self._current, after) + 1)
+        attempt = AttemptId(max(self._current, after, successor(client, PREFIX, NO_ATTEMPT)) + 1)
         self._current = attempt
         self._refuse_moved_on()
         claim(client, PREFIX, 60_000, attempt)

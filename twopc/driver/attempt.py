@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -147,6 +148,7 @@ class Attempt:
             restore_from,
             sink.last_attempt(context),
             writing=sink.open_attempt(context),
+            claimed=sink.successor(replace(context, attempt=NO_ATTEMPT)),
             restart=failed is not None,
             restart_of=before,
         )

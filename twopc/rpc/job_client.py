@@ -67,10 +67,11 @@ class JobClient:
         after: AttemptId = NO_ATTEMPT,
         *,
         writing: AttemptId = NO_ATTEMPT,
+        claimed: AttemptId = NO_ATTEMPT,
         restart: bool = False,
         restart_of: AttemptId = NO_ATTEMPT,
     ) -> StartedAttempt:
-        """Create the next attempt, greater than `after`, which fences every earlier one.
+        """Create the next attempt, greater than `after` and `claimed`, which fences every earlier one.
 
         `restore_from` is "latest", "none" or an id. `after` and `writing` are the greatest attempts that have left
         traces, and that have output open: raises ConfigurationError if the latest is to be restored, and the ledger
@@ -86,6 +87,7 @@ class JobClient:
                 restore_from=restore_from,
                 after=after,
                 writing=writing,
+                claimed=claimed,
                 restart=restart,
                 restart_of=restart_of,
                 host=socket.gethostname(),
