@@ -212,6 +212,22 @@ def test_a_bounded_read_does_not_wait_for_what_an_open_transaction_hides(
     assert reading.all_values(KafkaSource(out)) == [b"committed"]
 
 
+def test_a_bounded_read_ends_where_what_was_aborted_stands_right_before_an_open_transaction(
+    reading: Reading, driven: DrivenSink, out: str
+) -> None:
+    driven.write(b"committed")
+    driven.commit(driven.pre_commit(1))
+    driven.write(b"aborted")
+    driven.txn.slot.channel.flush(30)
+    aborted, driven.txn = driven.txn, driven.sink.begin()
+    driven.write(b"open")
+    driven.txn.slot.channel.flush(30)
+    driven.sink.abort(aborted)
+    source = KafkaSource(out)
+    reading.await_end(source, 3)
+    assert reading.all_values(source) == [b"committed"]
+
+
 def test_what_arrives_after_the_plan_is_left_to_the_next_run(
     reading: Reading, servers: str, new_topic: Callable[..., str]
 ) -> None:
