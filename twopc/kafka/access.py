@@ -5,10 +5,11 @@ Invariant: a message quotes names, users and files, and never a password, a key 
 
 from __future__ import annotations
 
+import copy
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from twopc.errors import ConfigurationError
 
@@ -77,6 +78,21 @@ def with_shared(own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, 
     """Return the properties of a source or sink, and of those that it shares each that it does not set itself."""
     kinds = {_kind(name) for name in own}
     return {name: value for name, value in shared.items() if _kind(name) not in kinds} | dict(own)
+
+
+class _Described(Protocol):
+    properties: dict[str, Any]
+
+
+D = TypeVar("D", bound=_Described)
+
+
+def copy_with_access(described: D, properties: Mapping[str, Any]) -> D:
+    """Return a copy of a source or sink that gets at brokers by these too, where its own properties don't say."""
+    shared = copy.copy(described)
+    shared.properties = with_shared(described.properties, checked_shared(properties))
+    check_access(shared.properties)
+    return shared
 
 
 def _kind(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.access import check_access, checked_shared, with_shared
+from twopc.kafka.access import copy_with_access
 from twopc.kafka.channel import Channel
 from twopc.kafka.claim import claim, refuse_successor, successor
 from twopc.kafka.client_config import checked_producer_properties
@@ -162,10 +161,7 @@ class KafkaSink(TwoPhaseCommitSink[Transaction | None]):
     # On the driver.
 
     def with_access(self, properties: Mapping[str, Any]) -> KafkaSink:
-        shared = copy.copy(self)
-        shared.properties = with_shared(self.properties, checked_shared(properties))
-        check_access(shared.properties)
-        return shared
+        return copy_with_access(self, properties)
 
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         return watched(bootstrap_servers_of(self.bootstrap_servers, context.settings), self.properties)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.access import check_access, checked_shared, with_shared
+from twopc.kafka.access import copy_with_access
 from twopc.kafka.client_config import checked_consumer_properties, consumer_config
 from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
@@ -79,10 +78,7 @@ class KafkaSource(Source):
             return client.cluster_id()
 
     def with_access(self, properties: Mapping[str, Any]) -> KafkaSource:
-        shared = copy.copy(self)
-        shared.properties = with_shared(self.properties, checked_shared(properties))
-        check_access(shared.properties)
-        return shared
+        return copy_with_access(self, properties)
 
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         return watched(bootstrap_servers_of(self.bootstrap_servers, context.settings), self.properties)
