@@ -89,21 +89,9 @@ class Cluster:
             admin.delete_consumer_groups([group])[group].result(_TIMEOUT_SECONDS)
 
     def read(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> Iterator[Row]:
-        """Yield the committed records from each start up to each end; raise Unavailable if none come.
-
-        A reader that gets no more is made anew once, where it stands: one was seen to wait for an answer that was lost.
-        """
-        at: dict[TopicPartition, int] = dict(starts)
-        for last in (False, True):
-            reader = self._reader(at, ends)
-            try:
-                for batch in batches(reader):
-                    at |= {each.partition: each.position for each in reader.positions()}
-                    yield from batch.rows
-                return
-            except Unavailable:
-                if last:
-                    raise
+        """Yield the committed records from each start up to each end; raise Unavailable if none come for long."""
+        for batch in batches(self._reader(starts, ends)):
+            yield from batch.rows
 
     def whose(self, ranges: Ranges) -> Owners:
         """Return whose the records of these ranges are; their ends were asked for before."""

@@ -17,6 +17,7 @@ METADATA_TIMEOUT_SECONDS = 30.0
 ABORT_TIMEOUT_SECONDS = 5.0
 ALIVE_CHECK_SECONDS = 5.0
 POSITIONS_SECONDS = 20.0
+REPORT_POLL_SECONDS = 0.1
 BROKER_QUESTIONS = 100
 BROKER_PAUSE_SECONDS = 0.01
 
@@ -63,6 +64,14 @@ class Channel:
     def poll(self, seconds: float) -> None:
         """Take the reports that have arrived; raise the first failure."""
         self._serve(self.producer.poll, seconds)
+
+    def raise_reported(self, seconds: float) -> None:
+        """Wait for the report of a failed record and raise it. A poll may return for less: librdkafka's log lines."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self.poll(max(0.0, min(seconds, REPORT_POLL_SECONDS)))
+            if time.monotonic() >= deadline:
+                return
 
     def send_positions(self, offsets: list[TopicPartition], group: object, seconds: float) -> None:
         """Put the positions of a group into the open transaction; raise librdkafka's error if that fails in time."""

@@ -23,7 +23,7 @@ from twopc.serde import Serde
 from twopc.termination import TERMINATION
 
 FULL_QUEUE_POLL_SECONDS = 0.05
-REPORT_SECONDS = 1.0
+REPORT_SECONDS = 5.0
 
 _NO_TIMESTAMP = -1
 """What Kafka stores for none; librdkafka takes 0, and no argument, as now."""
@@ -88,7 +88,7 @@ class Output:
                 _produce(channel, topic, zip(rest, keys, stamps, strict=False))
         except KafkaException as error:
             # A transaction that failed says so itself; the report of the record that spoilt it is on its way.
-            channel.poll(REPORT_SECONDS if error_of(error).code() == KafkaError._STATE else 0)
+            channel.raise_reported(REPORT_SECONDS if error_of(error).code() == KafkaError._STATE else 0)
             raise _named(batch, last_taken(rest), failure(f"producing to {topic}", error_of(error))) from error
         except (TypeError, ValueError, OverflowError, SystemError) as error:
             row = batch.rows[last_taken(rest)]

@@ -3,7 +3,8 @@
 Invariants:
 
 - The position moves over what is no record too (markers of transactions, aborted and compacted records), so a bounded
-  read ends by position, never by the offset of a last record.
+  read ends by position, never by the offset of a last record. Where such things are all that is left, librdkafka's own
+  position stays before them; its report of the partition's end says where they end.
 - Nothing at or beyond a split's stop is handed over, and a split that reached it reports the stop as its position.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,6 +77,7 @@ class KafkaReader(SourceReader):
         self._ended = {split.partition for split in splits if split.stop is not None and split.start >= split.stop}
         self._bounded = any(split.stop is not None for split in splits)
         self._seen_beyond: dict[ids.TopicPartition, int] = {}
+        self._reported_ends: dict[ids.TopicPartition, int] = {}
         self._lifeline = Lifeline(config)
         self._consumer: Consumer | None = None
         if splits:
@@ -186,14 +188,20 @@ class KafkaReader(SourceReader):
         """Return the next offset of every split, its start where nothing was read yet."""
         at = {partition: split.start for partition, split in self._splits.items()}
         if self._consumer is not None:
-            for item in self._consumer.position(self._partitions):
-                if item.offset >= 0:
-                    at[ids.TopicPartition(item.topic, item.partition)] = Position(item.offset)
+            for partition, offset in self._read_up_to(self._consumer):
+                if offset >= 0:
+                    at[partition] = Position(offset)
         for partition in self._ended:
             stop = self._splits[partition].stop
             assert stop is not None
             at[partition] = max(stop, self._splits[partition].start)
         return at
+
+    def _read_up_to(self, consumer: Consumer) -> Iterator[tuple[ids.TopicPartition, int]]:
+        """Yield every partition with the offset before which nothing is left to read, negative where none is known."""
+        for item in consumer.position(self._partitions):
+            partition = ids.TopicPartition(item.topic, item.partition)
+            yield partition, max(item.offset, self._reported_ends.get(partition, item.offset))
 
     def _end_of(self, partition: ids.TopicPartition) -> int | None:
         """Return the end as the last fetch saw it."""
@@ -206,15 +214,14 @@ class KafkaReader(SourceReader):
         assert self._consumer is not None
         beyond: dict[tuple[str, int], int] = {}
         ending: set[ids.TopicPartition] = set()
-        for item in self._consumer.position(self._partitions):
-            partition = ids.TopicPartition(item.topic, item.partition)
+        for partition, offset in self._read_up_to(self._consumer):
             stop = self._splits[partition].stop
-            if stop is None or item.offset < stop:
+            if stop is None or offset < stop:
                 continue
             if partition not in self._ended:
                 ending.add(partition)
-            if item.offset > stop and self._seen_beyond.get(partition) != item.offset:
-                self._seen_beyond[partition] = item.offset
+            if offset > stop and self._seen_beyond.get(partition) != offset:
+                self._seen_beyond[partition] = offset
                 beyond[partition] = stop
         if ending:
             self._ended |= ending
@@ -236,7 +243,9 @@ class KafkaReader(SourceReader):
                 records.append(message)
             elif error.code() in _GONE:
                 raise self._out_of_range(message, error)
-            elif error.code() != KafkaError._PARTITION_EOF:
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._reported_ends[_partition_of(message)] = int(message.offset() or 0)
+            else:
                 if error.code() in _UNKNOWN and self._client is not None:
                     self._client.identity.check_if_answered()
                 if not error.retriable():
@@ -249,7 +258,7 @@ class KafkaReader(SourceReader):
         if self._client is not None:
             self._client.identity.check_if_answered()
         assert self._consumer is not None
-        partition = ids.TopicPartition(str(message.topic()), int(message.partition() or 0))
+        partition = _partition_of(message)
         position = self._current()[partition]
         said = f"position {position} of {partition} is not there any more ({error.str()})"
         try:
@@ -270,6 +279,10 @@ class KafkaReader(SourceReader):
 def _column(serde: Serde, field: Callable[[Message], Any], messages: list[Message], doing: str) -> list[Any]:
     column = list(map(field, messages))
     return column if serde.is_identity else coded(serde.deserialize_all, column, messages, doing)
+
+
+def _partition_of(message: Message) -> ids.TopicPartition:
+    return ids.TopicPartition(str(message.topic()), int(message.partition() or 0))
 
 
 def _is_beyond(message: Any, stops: Mapping[tuple[str, int], int]) -> bool:
