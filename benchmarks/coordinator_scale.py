@@ -24,15 +24,15 @@ from pathlib import Path
 from coordinator.events import Attached, AttemptRequested, Said, SessionId
 from coordinator.jobs import Jobs
 from coordinator.storage import FolderStorage
-from twopc import files
 from twopc.clock import ManualClock
-from twopc.disk import Disk
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.facts import Committable, PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.layout import manifest_path
 from twopc.protocol.messages import Ack, Committed, Complete, ToSubtask, Trigger
+from twopc.storage import files
+from twopc.storage.disk import Disk
 
 JOB = "scale"
 INTERVAL_MS = 1_000

@@ -34,7 +34,7 @@ from twopc.bench.reader import OutputReader
 from twopc.bench.scratch import write_job_file
 from twopc.config import RunSettings
 from twopc.driver.run import run
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.serde import Bytes
 from twopc.testing.local_broker import LocalBroker

@@ -17,7 +17,7 @@ from coordinator.jobs import Jobs
 from coordinator.limits import Limits
 from coordinator.loop import Loop
 from coordinator.sessions import Channel, Sessions
-from twopc.checkpoint_label import checked_label
+from twopc.checkpoints.label import checked_label
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, checked_name

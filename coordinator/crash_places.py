@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twopc.crashpoints import CrashPoint, reached
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved, Fact
 from twopc.protocol.messages import Complete, ToSubtask, Trigger

@@ -43,8 +43,8 @@ from coordinator.schedule import earliest
 from coordinator.storage import Storage
 from coordinator.tidying import prune, tidy
 from twopc.clock import Clock
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Fenced, ProtocolViolation, Unavailable
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.ids import checked_name

@@ -15,7 +15,7 @@ import hashlib
 import logging
 
 from coordinator.storage import Storage
-from twopc.checkpoints import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
+from twopc.checkpoints.catalog import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
 from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.facts import CheckpointMetadata, InlineState, SubtaskSnapshot

@@ -20,7 +20,7 @@ from coordinator.service import JobService, SubtaskService
 from coordinator.sessions import Sessions
 from coordinator.storage import FolderStorage, check_checkpoint_folder
 from coordinator.watching import Watching
-from twopc.checkpoints import jobs as jobs_in
+from twopc.checkpoints.catalog import jobs as jobs_in
 from twopc.clock import SystemClock
 from twopc.errors import ConfigurationError
 from twopc.protocol.job_events import JobEvent

@@ -1,6 +1,6 @@
 """Where one job's durable files are: four verbs over relative names, on disk and in memory.
 
-Both keep the promise of `twopc.files`: a name is created once, whole, or not at all.
+Both keep the promise of `twopc.storage.files`: a name is created once, whole, or not at all.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from twopc import files
 from twopc.config import refuse_url
 from twopc.errors import ConfigurationError
 from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_folder, entry_sequence, lost_entries
-from twopc.stored import read_fact
+from twopc.storage import files
+from twopc.storage.safe_read import read_fact
 
 _NEVER_BY_ITSELF = (NotADirectoryError, FileExistsError, FileNotFoundError, PermissionError)
 """What waiting does not mend; a full disk it may."""

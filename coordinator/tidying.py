@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 
 from coordinator.ledger import Ledger
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Fenced
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.ledger_facts import Fact
 
 log = logging.getLogger(__name__)

@@ -26,10 +26,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from twopc.cli.view import PlainLines, live_view
 from twopc.config import RunSettings
-from twopc.crashpoints import VARIABLE, CrashPoint
 from twopc.driver.run import RunReport, run
 from twopc.errors import TwoPhaseCommitError
-from twopc.loading import load_job
+from twopc.faults.points import VARIABLE, CrashPoint
+from twopc.loader.job_loader import load_job
 from twopc.logs import configure_logging
 from twopc.protocol.job_events import JobEvent
 from twopc.testing.ports import free_port

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import coordinator.phase
 import twopc.kafka.slots
-from twopc.crashtable import CrashPoint
+from twopc.faults.crash_table import CrashPoint
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import TopicPartition as Partition
 from twopc.state.keyed import KeyedState

@@ -170,7 +170,7 @@ class Job:
                 f"{path} runs its job while it is only being loaded: put job.run() under if __name__ == '__main__':"
             )
         from twopc.driver.run import run
-        from twopc.job_file import job_file_of
+        from twopc.loader.job_file import job_file_of
 
         resolved = RunSettings.resolve(**settings)
         job_file = job_file_of(self) if resolved.host == "process" else None

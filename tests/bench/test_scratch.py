@@ -8,7 +8,7 @@ from twopc.bench.scratch import rebound, write_job_file
 from twopc.errors import ConfigurationError
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 
 JOB = """
 from twopc import Job, KafkaSink, KafkaSource
@@ -25,7 +25,7 @@ second.source(KafkaSource("other")).sink(KafkaSink("other-out"))
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else is to find the folders that job files are loaded from here."""
-    monkeypatch.setattr("twopc.loading._folders", set())
+    monkeypatch.setattr("twopc.loader.job_loader._folders", set())
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from peers.system import PROGRAMS
 from peers.systems import SYSTEMS
 from peers.workloads import WORKLOADS
 
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 
 
 @pytest.mark.parametrize("suite", list(SUITES))

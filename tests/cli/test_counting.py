@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.test_checkpoints import answer, run
 from tests.stored_job import StoredJob
-from twopc.checkpoints import CheckpointEntry
+from twopc.checkpoints.catalog import CheckpointEntry
 from twopc.cli import checkpoints, counting
 from twopc.cli.checkpoint_report import describe
 from twopc.cli.tables import print_tables

@@ -13,10 +13,10 @@ import pytest
 from coordinator.events import AttemptRequested
 from coordinator.jobs import Jobs
 from coordinator.storage import FolderStorage
+from tests.checkpoints.damages import DAMAGES, NEED_BYTES, Damage, delete, proof_of
 from tests.coordinator.kit import JOB, SETTINGS, Recorder, Scene
-from tests.damages import DAMAGES, NEED_BYTES, Damage, delete, proof_of
-from tests.disks import SteppedDisk, under_files
-from twopc.checkpoints import read_job
+from tests.storage.disks import SteppedDisk, under_files
+from twopc.checkpoints.catalog import read_job
 from twopc.clock import ManualClock
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.facts import Committable, PartitionPosition, SubtaskSnapshot

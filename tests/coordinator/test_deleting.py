@@ -11,10 +11,10 @@ import pytest
 
 from coordinator.ledger import Ledger
 from coordinator.storage import FolderStorage
-from tests.disks import PowerCut, SteppedDisk, StoppingDisk, count_steps, under_files
+from tests.storage.disks import PowerCut, SteppedDisk, StoppingDisk, count_steps, under_files
 from tests.stored_job import JOB, StoredJob
-from twopc.checkpoint_files import examine
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
+from twopc.checkpoints.files import examine
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import CheckpointId
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, eventually
-from twopc.checkpoints import read_job
-from twopc.crashpoints import VARIABLE, CrashPoint
+from twopc.checkpoints.catalog import read_job
+from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.protocol.messages import FencedOff, Trigger
 from twopc.rpc.job_client import JobClient
 

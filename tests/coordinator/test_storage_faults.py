@@ -15,8 +15,17 @@ import pytest
 from coordinator.ledger import Ledger
 from coordinator.storage import FolderStorage
 from tests.coordinator.kit import INTERVAL, JOB, Scene
-from tests.disks import FAULTS, FailingDisk, Fault, PowerCut, SteppedDisk, StoppingDisk, count_steps, under_files
-from twopc.checkpoints import read_job
+from tests.storage.disks import (
+    FAULTS,
+    FailingDisk,
+    Fault,
+    PowerCut,
+    SteppedDisk,
+    StoppingDisk,
+    count_steps,
+    under_files,
+)
+from twopc.checkpoints.catalog import read_job
 from twopc.errors import Unavailable
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import Abort, Complete, Trigger

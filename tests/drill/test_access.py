@@ -19,7 +19,7 @@ from twopc.drill.restore import RestorePlan
 from twopc.drill.scratch import PREFIX, Names, parts_of, scratch_job, write_job_file
 from twopc.errors import Unavailable
 from twopc.kafka.cluster import Cluster as VerifiedCluster
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.testing.topics import produce
 from twopc.verify.load import LoadPlan
@@ -54,7 +54,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(config: dict[str, Any], *_: Any) -> None:
         raise Opened(config)
 
-    monkeypatch.setattr("twopc.loading._folders", set())
+    monkeypatch.setattr("twopc.loader.job_loader._folders", set())
     for name in ("drill.broker.AdminClient", "kafka.topic_reader.Consumer", "drill.broker.KafkaReader"):
         monkeypatch.setattr(f"twopc.{name}", opened)
     for name in ("bench.load.Producer", "testing.topics.Producer", "verify.producing.Producer"):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.damages import Damage, delete, flip_bit, grow_beyond_memory
+from tests.checkpoints.damages import Damage, delete, flip_bit, grow_beyond_memory
 from tests.stored_job import JOB, SmallJob, StoredJob, tree
-from twopc.checkpoints import find_checkpoint, read_job, restorable
+from twopc.checkpoints.catalog import find_checkpoint, read_job, restorable
 from twopc.drill.copying import copy_ledger, copy_state
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
 from twopc.protocol.facts import CheckpointMetadata

@@ -32,7 +32,7 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drilled(broker: Broker, temporary: Path) -> DrillResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRILLED_JOB", f"faulty-{uuid.uuid4().hex[:6]}")
-        patch.setattr("twopc.loading._folders", set())
+        patch.setattr("twopc.loader.job_loader._folders", set())
         plan = FaultDrillPlan(JOB_FILE, 3, SEED, Load(records=2_000), scratch_dir=temporary)
         settings = RunSettings(bootstrap_servers=broker.bootstrap_servers, checkpoint_interval_ms=200)
         return fault_drill(plan, settings, say=lambda _: None)

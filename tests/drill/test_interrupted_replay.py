@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.jobs.cli import Finished, twopc
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 

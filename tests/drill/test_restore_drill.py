@@ -22,10 +22,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.damages import flip_bit
+from tests.checkpoints.damages import flip_bit
 from tests.jobs.cli import Finished, twopc
 from tests.stored_job import tree
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.drill.restore import RestorePlan, restore_drill
 from twopc.drill.scratch import PREFIX
@@ -106,7 +106,7 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled
     def drill(checkpoint_dir: Path, restore_from: str) -> DrillResult:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DRILLED_JOB", job)
-            patch.setattr("twopc.loading._folders", set())
+            patch.setattr("twopc.loader.job_loader._folders", set())
             plan = RestorePlan(JOB_FILE, checkpoint_dir, restore_from, scratch_dir=temporary)
             return restore_drill(plan, RunSettings(bootstrap_servers=servers, host="process"), say=lambda _: None)
 

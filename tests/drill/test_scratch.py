@@ -12,7 +12,7 @@ from twopc.errors import ConfigurationError
 from twopc.kafka.naming import SlotName, parse_transactional_id, transactional_id
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.sink import JobContext, Outcome, Settled
@@ -32,7 +32,7 @@ NAMES = Names(f"{PREFIX}1")
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else is to find the folders that job files are loaded from here."""
-    monkeypatch.setattr("twopc.loading._folders", set())
+    monkeypatch.setattr("twopc.loader.job_loader._folders", set())
 
 
 @pytest.fixture

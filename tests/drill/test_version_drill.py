@@ -14,7 +14,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.damages import flip_bit
+from tests.checkpoints.damages import flip_bit
 from tests.jobs.cli import Finished, twopc
 from tests.stored_job import tree
 from twopc.testing.broker import Broker

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twopc.crashpoints import REACHED_VARIABLE, points_reached
+from twopc.faults.points import REACHED_VARIABLE, points_reached
 from twopc.testing.drill import Drill, judge
 from twopc.testing.drill.cells import CELLS, OF_SMALL_STATE, ON_THE_WIRE, Cell
 from twopc.testing.drill.play import play

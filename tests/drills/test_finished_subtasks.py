@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from twopc.checkpoints import CheckpointEntry, read_job
+from twopc.checkpoints.catalog import CheckpointEntry, read_job
 from twopc.errors import ConfigurationError
 from twopc.testing.drill import Drill
 from twopc.testing.local_broker import LocalBroker

@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 from twopc.testing.drill import Drill, judge
 from twopc.testing.drill.arm import held
 from twopc.testing.drill.judge import nothing_is_left

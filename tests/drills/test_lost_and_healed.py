@@ -8,8 +8,8 @@ import signal
 import psutil
 import pytest
 
-from twopc.checkpoints import read_job
-from twopc.crashpoints import CrashPoint
+from twopc.checkpoints.catalog import read_job
+from twopc.faults.points import CrashPoint
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import SubtaskIndex

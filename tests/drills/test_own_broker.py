@@ -23,7 +23,7 @@ def test_a_declined_snapshot_and_an_expired_transaction_are_told_by_name_and_cos
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRILLED_JOB", "own-broker")
-    monkeypatch.setattr("twopc.loading._folders", set())
+    monkeypatch.setattr("twopc.loader.job_loader._folders", set())
     monkeypatch.setattr("twopc.drill.own_broker.TRANSACTION_TIMEOUT_SECONDS", 4.0)
     plan = FaultDrillPlan(JOB_FILE, len(FAULTS), SEED, Load(records=2_000), scratch_dir=tmp_path)
     result = fault_drill(plan, RunSettings(checkpoint_interval_ms=200), say=lambda _: None)

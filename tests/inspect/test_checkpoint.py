@@ -10,9 +10,9 @@ import pytest
 
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
 from tests.stored_job import JOB, TRIGGERED_MS, StoredJob, tree
-from twopc.checkpoint_archive import pack
-from twopc.checkpoint_copy import copy_checkpoint
-from twopc.checkpoint_reference import locate
+from twopc.checkpoints.archive import pack
+from twopc.checkpoints.copy import copy_checkpoint
+from twopc.checkpoints.reference import locate
 from twopc.errors import CheckpointCorrupted, ConfigurationError, UserCodeError
 from twopc.inspect import Checkpoint, StateSize, open_checkpoint
 from twopc.inspect.snapshots import OpenSnapshots

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.damages import DAMAGES, Damage, cut_half, flip_bit, proof_of
+from tests.checkpoints.damages import DAMAGES, Damage, cut_half, flip_bit, proof_of
 from twopc.errors import CheckpointCorrupted
 from twopc.inspect import open_checkpoint
 from twopc.protocol.envelope import encode_fact

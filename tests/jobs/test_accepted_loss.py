@@ -12,8 +12,7 @@ import pytest
 
 from tests.jobs.cli import Finished, twopc
 from tests.kafka.kit import eventually, values_of
-from twopc.assembly import run_subtask
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.driver.run import run
 from twopc.errors import TransactionLost, TwoPhaseCommitError, Unavailable
@@ -21,11 +20,12 @@ from twopc.job import JobDefinition
 from twopc.kafka import KafkaSink
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.wire import ControlClient
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.protocol.recovery import BrokerState
 from twopc.runtime.spec import SubtaskSpec
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
+from twopc.worker.assembly import run_subtask
 
 pytestmark = pytest.mark.broker
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.cli import twopc
-from twopc.crashpoints import VARIABLE, CrashPoint
+from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 

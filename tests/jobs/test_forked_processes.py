@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.cli import twopc
-from tests.test_orphan import runs
+from tests.worker.test_parent_watchdog import runs
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 

@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient
 from tests.jobs.cli import Finished, twopc
 from tests.jobs.test_accepted_loss import lose_the_last_checkpoint
 from tests.kafka.kit import values_of
-from twopc.crashpoints import VARIABLE, CrashPoint
 from twopc.errors import TransactionLost
+from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.cli import twopc
-from twopc.checkpoint_files import examine
-from twopc.checkpoint_times import times_of
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
+from twopc.checkpoints.files import examine
+from twopc.checkpoints.times import times_of
 from twopc.cli.dial import dial
 from twopc.driver.announcement import find
 from twopc.errors import ConfigurationError, Unavailable

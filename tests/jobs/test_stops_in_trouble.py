@@ -29,7 +29,7 @@ JOB = """
 import sys, time
 from twopc import Job, KafkaSink, KafkaSource
 
-if {slow} and sys.argv[0].endswith("worker.py"):
+if {slow} and sys.argv[0].endswith("worker/__main__.py"):
     time.sleep(600)
 
 job = Job("{name}")

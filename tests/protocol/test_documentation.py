@@ -11,7 +11,7 @@ import pytest
 from coordinator.phase import Phase
 from scripts.protocol_doc import DOCUMENT, parts, refreshed
 from scripts.protocol_tables import TABLES, phases
-from twopc.crashtable import CrashPoint
+from twopc.faults.crash_table import CrashPoint
 from twopc.kafka.slots import SlotState
 
 ROOT = DOCUMENT.parents[1]

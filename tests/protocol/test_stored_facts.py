@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twopc.checkpoints import check_metadata
+from twopc.checkpoints.catalog import check_metadata
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol import envelope
 from twopc.protocol.attempt_facts import AttemptEnded

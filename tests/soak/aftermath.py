@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.judging import Finished
 from tests.soak.ends import Reader
 from tests.soak.stage import VARIABLE, Processes
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
 from twopc.kafka.committable import PreparedTransaction
 from twopc.protocol.envelope import decode_fact
 from twopc.protocol.facts import CheckpointMetadata

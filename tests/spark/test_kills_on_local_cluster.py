@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from tests.spark.zombies import wait_until_gone
-from twopc.checkpoints import read_job
-from twopc.crashpoints import CrashPoint
+from twopc.checkpoints.catalog import read_job
+from twopc.faults.points import CrashPoint
 from twopc.testing.drill import Drill, judge
 from twopc.testing.drill.arm import held
 

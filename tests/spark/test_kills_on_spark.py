@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 from twopc.java import find_java
 from twopc.testing.drill import Drill, judge
 from twopc.testing.drill.arm import held

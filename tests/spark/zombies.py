@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 
 from tests.judging import Finished
 from twopc.config import RunSettings
-from twopc.crashpoints import VARIABLE
 from twopc.driver.run import RunReport, run
-from twopc.loading import load_job
+from twopc.faults.points import VARIABLE
+from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.testing.lanes import NumberedInput
 from twopc.testing.outsider import Place, report, wait_until_clean

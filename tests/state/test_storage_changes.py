@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from tests.damages import DAMAGES, Damage
+from tests.checkpoints.damages import DAMAGES, Damage
 from tests.state.stored import SUBTASK, Subtask, everything
 from tests.state.test_storage import refuse_links
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.damages import DAMAGES, Damage, cut_tail
+from tests.checkpoints.damages import DAMAGES, Damage, cut_tail
 from tests.state.stored import Subtask
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.protocol.envelope import encode_fact

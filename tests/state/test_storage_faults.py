@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.disks import FAULTS, FailingDisk, Fault, PowerCut, SteppedDisk, StoppingDisk, count_steps, under_files
 from tests.state.faulty import Store, contents
+from tests.storage.disks import (
+    FAULTS,
+    FailingDisk,
+    Fault,
+    PowerCut,
+    SteppedDisk,
+    StoppingDisk,
+    count_steps,
+    under_files,
+)
 from twopc.errors import CheckpointDeclined, Unavailable
 from twopc.protocol.facts import StateHandle
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.jobs.cli import Finished, twopc
 from twopc.cli import main
-from twopc.crashpoints import VARIABLE, CrashPoint
+from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.kafka.wire import LATEST, ControlClient
 from twopc.protocol.ids import TopicPartition as Partition
 from twopc.testing.broker import Broker

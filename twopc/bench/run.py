@@ -26,9 +26,9 @@ from twopc.driver.run import run as run_job
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.kafka.reachable import await_reachable
 from twopc.kafka.source import KafkaSource
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent, JobEventKind
-from twopc.scratch_folder import CHECKPOINTS, scratch_folder
+from twopc.storage.scratch_folder import CHECKPOINTS, scratch_folder
 from twopc.testing.topics import create_topic, delete_topic
 
 SERIES_MAX = 5_000

@@ -14,7 +14,7 @@ from twopc.job import Job, JobDefinition
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.start import StartingOffsets
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 
 _FILE = '''"""Written by a benchmark, for one run."""
 

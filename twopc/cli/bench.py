@@ -24,7 +24,7 @@ from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
 from twopc.errors import TwoPhaseCommitError
-from twopc.scratch_folder import scratch_folder
+from twopc.storage.scratch_folder import scratch_folder
 from twopc.testing.local_broker import LocalBroker, end_broker_of
 
 UPPER = str(Path(report.__file__).with_name("upper.py"))

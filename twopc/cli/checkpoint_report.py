@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from rich.table import Table
 
-from twopc.checkpoint_times import times_of
-from twopc.checkpoints import CheckpointEntry
+from twopc.checkpoints.catalog import CheckpointEntry
+from twopc.checkpoints.times import times_of
 from twopc.cli.state_report import sizes_table
 from twopc.cli.tables import moment, size_text, table
 from twopc.protocol.facts import CheckpointMetadata, InlineState, StateHandle, SubtaskSnapshot

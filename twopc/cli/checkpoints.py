@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from twopc.checkpoint_archive import opened
-from twopc.checkpoints import jobs
+from twopc.checkpoints.archive import opened
+from twopc.checkpoints.catalog import jobs
+from twopc.checkpoints.damage import read_whole_ledger, refusal
 from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
 from twopc.cli.checkpoint_report import (
     describe,
@@ -29,7 +30,6 @@ from twopc.cli.keeping import copy, verify
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
-from twopc.damage import read_whole_ledger, refusal
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.config_file import read_kafka_config
 

@@ -63,7 +63,7 @@ def _folder(ctx: typer.Context) -> Path:
 
 
 def _jobs(folder: Path) -> Iterator[Offer]:
-    from twopc.checkpoints import jobs
+    from twopc.checkpoints.catalog import jobs
     from twopc.driver.announcement import find_all
 
     running = {each.job for each in find_all(folder)}
@@ -73,7 +73,7 @@ def _jobs(folder: Path) -> Iterator[Offer]:
 
 
 def _checkpoints(ctx: typer.Context) -> list[Offer]:
-    from twopc.checkpoints import jobs, read_job
+    from twopc.checkpoints.catalog import jobs, read_job
 
     folder, job = _folder(ctx), ctx.params.get("job")
     offers = [("latest", "the newest that has completed")]

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from twopc.checkpoint_reference import Located
+from twopc.checkpoints.reference import Located
 from twopc.cli.state_report import sizes_of
 from twopc.cli.tables import size_text
 from twopc.errors import CheckpointCorrupted, ConfigurationError

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from twopc.checkpoint_reference import Located, locate
+from twopc.checkpoints.reference import Located, locate
 from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.cli.completion import checkpoint_names
 from twopc.cli.dial import Coordinator, CoordinatorCa, CoordinatorCert, CoordinatorKey, Door, TokenFile

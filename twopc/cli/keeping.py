@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from twopc.checkpoint_archive import copy_to, opened
-from twopc.checkpoint_files import examine
-from twopc.checkpoint_findings import Examined
-from twopc.checkpoint_reference import Located
-from twopc.checkpoints import jobs
+from twopc.checkpoints.archive import copy_to, opened
+from twopc.checkpoints.catalog import jobs
+from twopc.checkpoints.damage import verdict
+from twopc.checkpoints.files import examine
+from twopc.checkpoints.findings import Examined
+from twopc.checkpoints.reference import Located
 from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
 from twopc.cli.completion import checkpoint_names
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables, size_text, table
-from twopc.damage import verdict
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 
 

@@ -18,7 +18,7 @@ from twopc.cli.view import EventSink, PlainLines, live_view
 from twopc.config import RESTART_STRATEGIES, RunSettings
 from twopc.driver.run import RunReport
 from twopc.driver.run import run as run_job
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.logs import configure_logging, prints_on_stderr
 
 

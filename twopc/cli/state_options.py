@@ -15,7 +15,7 @@ import typer
 from twopc.cli.completion import checkpoint_names, job_names
 from twopc.errors import ConfigurationError
 from twopc.inspect import Checkpoint, open_checkpoint
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.protocol.ids import TopicPartition
 from twopc.serde import Serde
 from twopc.state.serdes import serde_named

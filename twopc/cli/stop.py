@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from twopc.checkpoints import jobs
+from twopc.checkpoints.catalog import jobs
+from twopc.checkpoints.damage import read_whole_ledger
 from twopc.cli.dial import Door, Job, Timeout, door_of, wait_seconds
 from twopc.cli.folding import taking
 from twopc.cli.output import Output, OutputOption
-from twopc.damage import read_whole_ledger
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.rpc.admin_client import StopOutcome

@@ -19,7 +19,7 @@ from twopc.cli.tables import print_tables, table
 from twopc.config import RunSettings
 from twopc.errors import NotJudged, TwoPhaseCommitError
 from twopc.kafka.config_file import read_kafka_config
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.junit import junit as junit_text
 from twopc.verify.plan import VerifyPlan, plan_of

@@ -10,10 +10,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from twopc.checkpoint_files import examine
-from twopc.checkpoint_findings import WrongFile
-from twopc.checkpoint_reference import Located
-from twopc.checkpoints import JobCheckpoints, find_checkpoint, is_kept, read_beside, read_job, restorable
+from twopc.checkpoints.catalog import JobCheckpoints, find_checkpoint, is_kept, read_beside, read_job, restorable
+from twopc.checkpoints.files import examine
+from twopc.checkpoints.findings import WrongFile
+from twopc.checkpoints.reference import Located
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.protocol.facts import CheckpointMetadata, InlineState
 from twopc.protocol.ids import CheckpointId

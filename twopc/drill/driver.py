@@ -16,11 +16,11 @@ from typing import Any
 from twopc.config import RunSettings
 from twopc.driver.run import run
 from twopc.errors import ProtocolViolation, TwoPhaseCommitError, UserCodeError
-from twopc.loading import load_job
-from twopc.orphan import end_with_parent
+from twopc.loader.job_loader import load_job
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Progress
+from twopc.worker.parent_watchdog import end_with_parent
 
 NO_FAULT_DOES_THIS = 70
 """What it exits with where the job itself can't go on: other codes may be the doing of a fault."""

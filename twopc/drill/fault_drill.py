@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.drill.broker import Cluster
 from twopc.drill.comparing import Ends, judged
@@ -42,7 +42,7 @@ from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict, versions
 from twopc.errors import ConfigurationError, Unavailable, UserCodeError
 from twopc.kafka.sink import DeliveryGuarantee
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent
 from twopc.verify.history import Expected
 

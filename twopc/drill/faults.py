@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from twopc.crashtable import CrashPoint
+from twopc.faults.crash_table import CrashPoint
 from twopc.testing.drill.arm import Act, Arm
 
 FIRST_CHECKPOINT = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from twopc.scratch_folder import scratch_folder
+from twopc.storage.scratch_folder import scratch_folder
 from twopc.testing.local_broker import end_broker_of
 
 KAFKA = "kafka"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twopc.checkpoints import JobCheckpoints
+from twopc.checkpoints.catalog import JobCheckpoints
 from twopc.drill.broker import Cluster
 from twopc.drill.judging import TRANSACTIONS, judge_transactions, prospects
 from twopc.drill.verdict import Check, Verdict

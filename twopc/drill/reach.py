@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twopc.checkpoints import CheckpointEntry, JobCheckpoints
+from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints
 from twopc.drill.broker import Cluster
 from twopc.drill.comparing import Ends
 from twopc.drill.judging import Ranges, complete_up_to, repeated_input

@@ -24,7 +24,7 @@ from twopc.driver.run import run as run_job
 from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, TransactionLost, Unavailable, UserCodeError
 from twopc.job import JobDefinition
 from twopc.kafka.preflight import bootstrap_servers_of
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent
 from twopc.verify.history import Expected

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from twopc.checkpoint_archive import opened
-from twopc.checkpoints import JobCheckpoints
+from twopc.checkpoints.archive import opened
+from twopc.checkpoints.catalog import JobCheckpoints
 from twopc.config import RunSettings
 from twopc.drill.broker import Cluster
 from twopc.drill.copying import copy_restorable
@@ -31,10 +31,10 @@ from twopc.drill.verdict import Check, DrillResult, Verdict, versions
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.patience import patiently
 from twopc.kafka.preflight import bootstrap_servers_of
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent
-from twopc.scratch_folder import CHECKPOINTS
+from twopc.storage.scratch_folder import CHECKPOINTS
 
 READABLE = "readable"
 CHECKS = (READABLE, POSITIONS, TRANSACTIONS, REPLAY, OUTPUT)
@@ -44,7 +44,7 @@ OnEvent = Callable[[JobEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What to drill: a job file, and a checkpoint of the job as `twopc.checkpoint_reference` names them.
+    """What to drill: a job file, and a checkpoint of the job as `twopc.checkpoints.reference` names them.
 
     `parallelism` is the checkpoint's own unless given. `scratch_dir` is where copies go. `access` are client settings
     with which the drill itself gets at the brokers, where the job's own don't do. `interrupt`: the replay is killed

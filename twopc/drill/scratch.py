@@ -19,7 +19,7 @@ from twopc.errors import ConfigurationError
 from twopc.job import Job, JobDefinition
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.loading import load_job
+from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.sink import JobContext, Outcome, Settled, SubtaskContext

@@ -17,10 +17,10 @@ from types import TracebackType
 import psutil
 
 from twopc.config import RunSettings
-from twopc.crashpoints import VARIABLE
 from twopc.drill.driver import decode
+from twopc.faults.points import VARIABLE
 from twopc.protocol.job_events import JobEvent
-from twopc.scratch_folder import CHECKPOINTS
+from twopc.storage.scratch_folder import CHECKPOINTS
 from twopc.testing.drill.arm import Arm
 from twopc.testing.drill.process import PATIENCE_SECONDS, Started, await_true
 from twopc.testing.ports import free_port
@@ -113,7 +113,8 @@ class Stage:
                 yield decode(line.decode())
 
     def _start_coordinator(self) -> None:
-        command = [sys.executable, "-m", "twopc.orphan", "coordinator", "--checkpoint-dir", str(self.checkpoint_dir)]
+        command = [sys.executable, "-m", "twopc.worker.parent_watchdog", "coordinator"]
+        command += ["--checkpoint-dir", str(self.checkpoint_dir)]
         started = self._start("coordinator", [*command, "--address", f"127.0.0.1:{self._port}"], len(self.coordinators))
         self.coordinators.append(started)
         await_true(

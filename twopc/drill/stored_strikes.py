@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
 from twopc.drill.stage import Stage
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.job_events import JobEventKind

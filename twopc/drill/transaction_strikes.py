@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
 from twopc.drill.own_broker import TRANSACTION_TIMEOUT_SECONDS
 from twopc.errors import Unavailable
 from twopc.kafka.resume import Act, settle

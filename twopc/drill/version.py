@@ -16,7 +16,7 @@ from twopc.drill.version_diff import VersionOutput
 from twopc.errors import ConfigurationError, UserCodeError
 from twopc.job import JobDefinition
 from twopc.kafka.preflight import bootstrap_servers_of
-from twopc.loading import loaded_apart
+from twopc.loader.job_loader import loaded_apart
 from twopc.protocol.facts import CheckpointMetadata
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from twopc.checkpoint_archive import opened
+from twopc.checkpoints.archive import opened
 from twopc.config import RunSettings
 from twopc.drill.copying import copy_restorable
 from twopc.drill.folder import drill_folder
@@ -28,7 +28,7 @@ from twopc.kafka.patience import patiently
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.scratch_folder import CHECKPOINTS
+from twopc.storage.scratch_folder import CHECKPOINTS
 
 STATE = "state"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from twopc.checkpoint_label import LATEST
+from twopc.checkpoints.label import LATEST
 from twopc.config import RunSettings
 from twopc.driver.attempt import AttemptFailed
 from twopc.driver.recovery import recover

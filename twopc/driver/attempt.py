@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from twopc import errors
-from twopc.checkpoint_label import LATEST
+from twopc.checkpoints.damage import refusal
+from twopc.checkpoints.label import LATEST
 from twopc.config import RunSettings
-from twopc.damage import refusal
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
 from twopc.driver.fencing import explained, refuse_successor
@@ -37,7 +37,7 @@ from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.runtime.spec import SubtaskSpec, concerning
 from twopc.sink import JobContext
 from twopc.source import GroupStanding, Split
-from twopc.work_folder import remove_of_attempt
+from twopc.storage.work_folder import remove_of_attempt
 
 log = logging.getLogger(__name__)
 

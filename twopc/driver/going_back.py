@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from twopc.damage import ranges_read_again
+from twopc.checkpoints.damage import ranges_read_again
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.source import Split

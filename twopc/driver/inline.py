@@ -12,10 +12,10 @@ from collections.abc import Generator, Sequence
 from copy import copy
 from dataclasses import replace
 
-from twopc.assembly import running_subtask
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
 from twopc.runtime.spec import SubtaskSpec
+from twopc.worker.assembly import running_subtask
 
 
 class InlineStage:

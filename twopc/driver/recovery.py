@@ -19,8 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twopc.crashpoints import CrashPoint, reached
 from twopc.driver.losses import accept, accepted, heal, rewritten
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, StartsPlanned, Witnessed

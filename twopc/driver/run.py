@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from twopc.checkpoint_label import LATEST
+from twopc.checkpoints.label import LATEST
 from twopc.config import RunSettings
 from twopc.driver.aftermath import leave_nothing_open
 from twopc.driver.attempt import Attempt, AttemptFailed

@@ -6,15 +6,15 @@ import logging
 import secrets
 from pathlib import Path
 
-from twopc import files
-from twopc.checkpoint_archive import opened
-from twopc.checkpoint_copy import guarded, publish, stage
-from twopc.checkpoint_reference import Located
-from twopc.checkpoints import JobCheckpoints, jobs, read_job
+from twopc.checkpoints.archive import opened
+from twopc.checkpoints.catalog import JobCheckpoints, jobs, read_job
+from twopc.checkpoints.copy import guarded, publish, stage
+from twopc.checkpoints.reference import Located
 from twopc.config import RunSettings
 from twopc.driver.going_back import consequence_of_copy
 from twopc.errors import ConfigurationError
 from twopc.logs import NEVER_HIDDEN
+from twopc.storage import files
 
 log = logging.getLogger(NEVER_HIDDEN)
 
@@ -22,7 +22,7 @@ log = logging.getLogger(NEVER_HIDDEN)
 def checkpoint_to_restore(settings: RunSettings, job: str) -> str:
     """Return "latest", "none" or a checkpoint id for `settings.restore_from`; ConfigurationError if it isn't there.
 
-    What may be given is in `twopc.checkpoint_reference`; and an archive of a copy. A checkpoint of another checkpoint
+    What may be given is in `twopc.checkpoints.reference`; and an archive of a copy. A checkpoint of another checkpoint
     folder is copied to this run's, where the job must have no past of its own yet.
     """
     wanted = settings.restore_from

@@ -11,7 +11,7 @@ with open_checkpoint(7) as old, open_checkpoint(8) as new:
     changes = list(diff(old, new))
 """
 
-from twopc.checkpoint_times import CheckpointTimes
+from twopc.checkpoints.times import CheckpointTimes
 from twopc.inspect.checkpoint import Checkpoint, Transaction, open_checkpoint
 from twopc.inspect.difference import Change, ChangeKind, Difference, diff
 from twopc.inspect.entry import StateEntry

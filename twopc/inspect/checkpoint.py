@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from twopc.checkpoint_archive import opened
-from twopc.checkpoint_reference import Located
-from twopc.checkpoint_times import CheckpointTimes, times_of
+from twopc.checkpoints.archive import opened
+from twopc.checkpoints.reference import Located
+from twopc.checkpoints.times import CheckpointTimes, times_of
 from twopc.errors import ConfigurationError
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.snapshots import OpenSnapshots

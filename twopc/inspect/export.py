@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from twopc.errors import ConfigurationError
-from twopc.files import TEMPORARY
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.rows import row_of
 from twopc.state.key_form import MARK
+from twopc.storage.files import TEMPORARY
 
 ROWS_PER_BATCH = 10_000
 BYTES_PER_BATCH = 16 * 1024 * 1024

@@ -14,18 +14,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from twopc.checkpoint_reference import Located
-from twopc.checkpoints import is_kept
+from twopc.checkpoints.catalog import is_kept
+from twopc.checkpoints.reference import Located
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.layout import subtask_folder
-from twopc.scratch_folder import scratch_folder
 from twopc.serde import Serde
 from twopc.state.restore import refuse_other_positions, refuse_two_owners
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.serdes import read_serdes
 from twopc.state.storage import CheckpointStorage
+from twopc.storage.scratch_folder import scratch_folder
 
 
 @dataclass(frozen=True, slots=True)

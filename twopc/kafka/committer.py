@@ -6,8 +6,8 @@ import logging
 
 from confluent_kafka import KafkaException
 
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import TransactionLost
+from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.failures import error_of
 from twopc.kafka.patience import patiently, pauses

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twopc.crashpoints import CrashPoint, reached
+from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.naming import SlotName, parse_transactional_id
 from twopc.kafka.patience import patiently
 from twopc.kafka.wire import ControlClient

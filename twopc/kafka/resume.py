@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import assert_never
 
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Unavailable
+from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import PreparedTransaction, WitnessMetadata
 from twopc.kafka.patience import pauses
 from twopc.kafka.wire import ControlClient, GroupOffset

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined, ProtocolViolation, Unavailable
+from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.channel import ABORT_TIMEOUT_SECONDS, Channel
 from twopc.kafka.claim import refuse_successor
 from twopc.kafka.committable import PreparedTransaction, witness_metadata

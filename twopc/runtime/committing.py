@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
-from twopc.crashpoints import CrashPoint, reached
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.subtask_state import CommitPending
 from twopc.sink import TwoPhaseCommitSink

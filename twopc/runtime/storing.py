@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from twopc.clock import Clock
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Decline

@@ -23,8 +23,8 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any, assert_never
 
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointDeclined, Fenced, TwoPhaseCommitError, Unavailable
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import PartitionPosition, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Committed, EndOfInput, Progress, ToSubtask, Trigger

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.job import JobDefinition
-from twopc.loading import JobText
+from twopc.loader.job_loader import JobText
 from twopc.runtime.spec import SubtaskSpec
 from twopc.spark.master import is_local
 from twopc.spark.pickled_job import PickledJob

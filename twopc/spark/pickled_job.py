@@ -19,8 +19,8 @@ from pyspark import cloudpickle
 
 from twopc.errors import ConfigurationError
 from twopc.job import JobDefinition
-from twopc.loading import users_modules
-from twopc.shipment import Shipment
+from twopc.loader.job_loader import users_modules
+from twopc.loader.shipment import Shipment
 
 _HOW_TO = "make it inside the function, or put the job into a file and run that with `twopc run FILE`"
 

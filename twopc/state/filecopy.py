@@ -8,8 +8,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from twopc import files
-from twopc.stored import open_regular
+from twopc.storage import files
+from twopc.storage.safe_read import open_regular
 
 _CHUNK_BYTES = 1024 * 1024
 _CANNOT_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.ENOENT})

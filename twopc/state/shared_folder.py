@@ -11,7 +11,7 @@ import socket
 import time
 from pathlib import Path
 
-from twopc.checkpoints import latest_attempt
+from twopc.checkpoints.catalog import latest_attempt
 from twopc.errors import Unavailable
 from twopc.protocol.ids import AttemptId
 

@@ -24,9 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import assert_never
 
-from twopc import files
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation, Unavailable
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import MANIFEST, subtask_folder
@@ -34,7 +33,8 @@ from twopc.state import changes, layout
 from twopc.state.filecopy import FileIdentity, copy_file, digest_of, link_file, seal_file
 from twopc.state.manifest import Manifest, StoredFile
 from twopc.state.shared_folder import not_here
-from twopc.stored import read_fact
+from twopc.storage import files
+from twopc.storage.safe_read import read_fact
 
 _IMMUTABLE_SUFFIX = ".sst"
 

@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import pytest
 
-from twopc.files import create_once, make_folder
 from twopc.protocol.ids import AttemptId, SubtaskIndex
+from twopc.storage.files import create_once, make_folder
+from twopc.storage.work_folder import make_work_folder
 from twopc.testing.outsider import Finding, Place, Problem, look, report, wait_until_clean
-from twopc.work_folder import make_work_folder
 
 HOLD_A_LOCK = """
 import sys

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 from twopc.testing.simulation.cells import PeerState
 
 Cell = tuple[CrashPoint, PeerState]

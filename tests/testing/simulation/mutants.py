@@ -27,8 +27,8 @@ from coordinator.checkpoint import PendingCheckpoint
 from coordinator.core import Core
 from coordinator.events import Stored
 from coordinator.ledger import Ledger
-from twopc.crashpoints import CrashPoint
 from twopc.errors import CheckpointCorrupted
+from twopc.faults.points import CrashPoint
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.resume import settle
 from twopc.kafka.slots import SlotPool, SlotState

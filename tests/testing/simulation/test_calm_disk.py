@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, entry_name, metadata_path

@@ -10,12 +10,12 @@ import pytest
 import coordinator
 import coordinator.ledger
 import twopc.driver
-import twopc.files
 import twopc.kafka
 import twopc.protocol.ledger_state
 import twopc.runtime
-from twopc import crashpoints
+import twopc.storage.files
 from twopc.errors import CheckpointCorrupted
+from twopc.faults import points as crashpoints
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.ledger_facts import CheckpointReserved

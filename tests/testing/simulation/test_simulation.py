@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 from tests.testing.simulation.cells import cells_left_out, cells_to_reach
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 from twopc.testing.simulation.__main__ import main
 from twopc.testing.simulation.cells import PeerState
 from twopc.testing.simulation.play import Rules, Tally, play, play_here

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twopc.crashtable import CrashPoint, Where
+from twopc.faults.crash_table import CrashPoint, Where
 from twopc.testing.drill.arm import Act
 from twopc.testing.torture.plan import CLUSTERS, BrokerFate, draw
 

@@ -1,4 +1,4 @@
-"""Faults at crash points, as data: what a process is told by its environment, see `twopc.crashpoints`."""
+"""Faults at crash points, as data: what a process is told by its environment, see `twopc.faults.points`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 
 
 class Act(Enum):

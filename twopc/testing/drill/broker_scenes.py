@@ -7,8 +7,8 @@ import signal
 import time
 from dataclasses import dataclass
 
-from twopc.crashpoints import CrashPoint
-from twopc.crashtable import Where
+from twopc.faults.crash_table import Where
+from twopc.faults.points import CrashPoint
 from twopc.testing.drill.arm import CHECKPOINT, VICTIM, Act, Arm
 from twopc.testing.drill.cells import FALL, RECOVERY
 from twopc.testing.drill.drill import Drill

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from twopc.crashtable import CrashPoint, Where
+from twopc.faults.crash_table import CrashPoint, Where
 from twopc.testing.drill.arm import CHECKPOINT, SIBLING, VICTIM, Act, Arm
 
 

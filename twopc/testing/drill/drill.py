@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from twopc.crashpoints import VARIABLE
+from twopc.faults.points import VARIABLE
 from twopc.testing.drill.arm import Arm
 from twopc.testing.drill.process import PATIENCE_SECONDS, Started, await_true, is_stopped, start_coordinator
 from twopc.testing.topics import Write, create_topic, produce

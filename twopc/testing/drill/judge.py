@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from twopc.checkpoints import read_job
+from twopc.checkpoints.catalog import read_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import TopicPartition as Partition
 from twopc.state.keyed import KeyedState

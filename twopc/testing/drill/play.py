@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from twopc.crashtable import CrashPoint, Where
+from twopc.faults.crash_table import CrashPoint, Where
 from twopc.testing.drill.cells import TIMEOUT_MS, Cell
 from twopc.testing.drill.drill import Drill
 from twopc.testing.drill.scenes import hit_coordinator, hit_driver, hit_worker

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from twopc.crashpoints import REACHED_VARIABLE, CrashPoint, note_reached
+from twopc.faults.points import REACHED_VARIABLE, CrashPoint, note_reached
 from twopc.testing.drill.arm import CHECKPOINT, Arm, held
 from twopc.testing.drill.cells import FALL, THREE_DEEP, Cell, Signal
 from twopc.testing.drill.drill import Drill

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from coordinator.storage import FolderStorage
-from twopc.crashpoints import CrashPoint, reached
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.layout import LEDGER, MANIFEST, TWINS, checkpoint_of_folder, metadata_path
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointsDisposed, CommittablesConfirmed, LossSettled

@@ -10,7 +10,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from twopc.config import RunSettings
-from twopc.crashpoints import CrashPoint, reached
 from twopc.driver.recovery import Planner, assign, recover
 from twopc.errors import (
     CheckpointCorrupted,
@@ -21,6 +20,7 @@ from twopc.errors import (
     TwoPhaseCommitError,
     Unavailable,
 )
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEventKind
 from twopc.runtime.spec import SubtaskSpec, concerning

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from twopc.config import INLINE_BYTES_MAX, NO_TIMEOUT_MS
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 
 RARE = (
     CrashPoint.AFTER_NEXT_WRITE,

@@ -1,4 +1,4 @@
-"""A file system that can lose power: disk, `shutil` and paths, as `twopc.files` and `FolderStorage` use them.
+"""A file system that can lose power: disk, `shutil` and paths, as `twopc.storage.files` and `FolderStorage` use them.
 
 What a crash of a process leaves is all that it wrote. What a power failure leaves is what was synced: a file's bytes up
 to its last fsync, a folder's names up to the folder's last fsync; of everything since, any part. A file that was never
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from twopc.disk import Disk
+from twopc.storage.disk import Disk
 
 
 @dataclass(eq=False, slots=True)
@@ -198,7 +198,7 @@ class SimPath:
 
 
 class SimDisk(Disk):
-    """As `twopc.disk.Disk`, for simulated paths: each call may be refused."""
+    """As `twopc.storage.disk.Disk`, for simulated paths: each call may be refused."""
 
     def __init__(self) -> None:
         self._open: dict[int, tuple[SimPath, File]] = {}

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import Unavailable
+from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import END_TXN_VERSION
 from twopc.kafka.failures import failure
 from twopc.kafka.identity import Identity

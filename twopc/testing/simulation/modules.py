@@ -17,7 +17,7 @@ class SimSecrets:
 
 
 def remove_tree(path: _Tree) -> None:
-    """As `twopc.files.remove_tree`."""
+    """As `twopc.storage.files.remove_tree`."""
     path.remove_tree()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 
 RECOVERY = frozenset(point for point in CrashPoint if point.code.startswith("R"))
 """The places of a recovery: a run that crashes at them often crashes in one recovery after the other."""

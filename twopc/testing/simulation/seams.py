@@ -16,7 +16,6 @@ import coordinator.jobs
 import coordinator.ledger
 import coordinator.tidying
 import twopc.driver.recovery
-import twopc.files
 import twopc.kafka.committer
 import twopc.kafka.lingering
 import twopc.kafka.patience
@@ -28,12 +27,13 @@ import twopc.runtime.state
 import twopc.runtime.storing
 import twopc.runtime.subtask
 import twopc.state.restore
+import twopc.storage.files
 import twopc.testing.simulation.disk
 import twopc.testing.simulation.driver
 import twopc.testing.simulation.kafka_clients
 import twopc.testing.simulation.snapshots
 import twopc.testing.simulation.subtask
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 from twopc.protocol.ledger_facts import Entry
 from twopc.protocol.ledger_place import Place
 from twopc.protocol.ledger_state import LedgerState, decode_entry, encode_entry
@@ -49,7 +49,7 @@ CRASHING: tuple[Any, ...] = (
     coordinator.jobs,
     coordinator.tidying,
     twopc.driver.recovery,
-    twopc.files,
+    twopc.storage.files,
     twopc.kafka.committer,
     twopc.kafka.lingering,
     twopc.kafka.resume,
@@ -140,7 +140,7 @@ def replaced() -> Iterator[None]:
             stack.enter_context(patch.object(module, "shutil", SimShutil))
         disk = SimDisk()
         for name, stands_in in (("disk", disk), ("os", disk), ("secrets", SimSecrets()), ("remove_tree", remove_tree)):
-            stack.enter_context(patch.object(twopc.files, name, stands_in))
+            stack.enter_context(patch.object(twopc.storage.files, name, stands_in))
         stack.enter_context(patch.object(coordinator.ledger, "encode_entry", _present.encode_entry))
         for module in (twopc.protocol.ledger_state, twopc.testing.simulation.disk):
             stack.enter_context(patch.object(module, "decode_entry", _present.decode_entry))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 from twopc.testing.simulation.dice import Strike
 from twopc.testing.simulation.faults import Faults, draw
 from twopc.testing.simulation.simulate import Result, simulate

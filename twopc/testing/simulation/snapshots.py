@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_never, cast
 
-from twopc import files
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import MANIFEST, subtask_folder
 from twopc.state.changes import WHOLE_FILE_NAME, Changes
+from twopc.storage import files
 from twopc.testing.simulation.disk import CheckpointFolder
 from twopc.testing.simulation.filesystem import File, Folder, SimPath
 from twopc.testing.simulation.world import World

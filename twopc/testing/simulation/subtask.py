@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from twopc.crashpoints import CrashPoint, reached
 from twopc.errors import (
     CheckpointCorrupted,
     ConfigurationError,
@@ -18,6 +17,7 @@ from twopc.errors import (
     TwoPhaseCommitError,
     Unavailable,
 )
+from twopc.faults.points import CrashPoint, reached
 from twopc.operators import Chain, KeyedStateStore, Map
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize

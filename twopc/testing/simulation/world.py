@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
 
-from twopc.crashpoints import CrashPoint
+from twopc.faults.points import CrashPoint
 from twopc.protocol.instant import Instant
 from twopc.testing.simulation.dice import Dice, Strike
 from twopc.testing.simulation.faults import Faults

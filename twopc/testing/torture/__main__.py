@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twopc.crashpoints import REACHED_VARIABLE, CrashPoint, points_reached
+from twopc.faults.points import REACHED_VARIABLE, CrashPoint, points_reached
 from twopc.testing.drill.drill import Drill, load_input
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.torture.plan import Cluster, Plan, draw

@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 from enum import Enum
 
-from twopc.crashtable import CrashPoint, Where
+from twopc.faults.crash_table import CrashPoint, Where
 from twopc.testing.drill.arm import Act, Arm
 from twopc.testing.drill.cells import RECOVERY, THREE_DEEP
 

@@ -1,0 +1,237 @@
+"""What a checkpoint folder holds, for tools: read only, safe beside a running coordinator."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from twopc.errors import CheckpointCorrupted, ConfigurationError, ForeignFile
+from twopc.protocol.completed import CompletedCheckpoint
+from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.healing import restored_from
+from twopc.protocol.ids import AttemptId, CheckpointId, checked_name
+from twopc.protocol.layout import (
+    LEDGER,
+    TWINS,
+    checkpoint_folder,
+    checkpoint_of_folder,
+    entry_name,
+    entry_sequences,
+    lost_entries,
+    metadata_path,
+)
+from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, LossSettled
+from twopc.protocol.ledger_state import LedgerState, replay
+from twopc.storage.safe_read import read_fact
+
+T = TypeVar("T")
+
+_READS = 100
+"""Of a reader that is starved beside a job with short intervals, most may be in vain."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointEntry:
+    """One completed checkpoint, as the ledger knows it, and its metadata.
+
+    `metadata` is None where it can't be trusted any more; then `damage` says why.
+    """
+
+    completed: CompletedCheckpoint
+    metadata: CheckpointMetadata | None
+    folder: Path
+    damage: str = ""
+
+    @property
+    def checkpoint_id(self) -> CheckpointId:
+        return self.completed.checkpoint_id
+
+    @property
+    def attempt(self) -> AttemptId:
+        return self.completed.record.attempt
+
+    @property
+    def label(self) -> str:
+        """What whoever asked for it called it."""
+        return self.completed.record.label
+
+    @property
+    def confirmed(self) -> frozenset[str]:
+        """Names of the committables whose commit was confirmed."""
+        return self.completed.confirmed
+
+    @property
+    def losses(self) -> tuple[LossSettled, ...]:
+        """What was decided about output of it that is lost."""
+        return self.completed.losses
+
+
+@dataclass(frozen=True, slots=True)
+class JobCheckpoints:
+    """A job's completed checkpoints, ascending, and what else its ledger says."""
+
+    job: str
+    state: LedgerState
+    completed: tuple[CheckpointEntry, ...]
+
+    @property
+    def attempt(self) -> AttemptId:
+        """The latest attempt, 0 if it never ran."""
+        return self.state.current
+
+
+def check_metadata(job: str, record: CheckpointCompleted, data: bytes) -> CheckpointMetadata:
+    """Read a checkpoint's metadata; raise CheckpointCorrupted unless it is what its completion record names."""
+    source = f"{job}/{metadata_path(record.checkpoint_id)}"
+    if hashlib.sha256(data).hexdigest() != record.metadata_sha256:
+        raise CheckpointCorrupted(
+            f"{source} was damaged: its SHA-256 is not the one in the completion record of checkpoint "
+            f"{record.checkpoint_id}. To go back to an older checkpoint, name it with --from"
+        )
+    body = decode_fact(METADATA_KIND, data, source)
+    try:
+        metadata = CheckpointMetadata.from_json(body)
+    except NOT_OF_THIS_SHAPE as error:
+        raise CheckpointCorrupted(f"{source} lacks what a checkpoint holds") from error
+    if (metadata.job, metadata.checkpoint_id) != (job, record.checkpoint_id):
+        raise ForeignFile(
+            f"{source} is checkpoint {metadata.checkpoint_id} of job {metadata.job!r}: it was put here from elsewhere"
+        )
+    return metadata
+
+
+def refuse_lost_entries(lost: Iterable[int], job: str) -> None:
+    """Raise CheckpointCorrupted if there are ledger entries of which only the second name is left."""
+    for number in lost:
+        raise CheckpointCorrupted(
+            f"{job}/{LEDGER}/{entry_name(number)} is missing, and what it says was acted upon: copy it back from its "
+            f"second name, {job}/{TWINS}/{entry_name(number)}"
+        )
+
+
+def refuse_unknown_checkpoints(state: LedgerState, folders: Iterable[str], job: str) -> None:
+    """Raise CheckpointCorrupted if there are folders of checkpoints whose id the ledger has never reserved."""
+    known = (checkpoint_of_folder(name) for name in folders)
+    unknown = sorted(each for each in known if each is not None and each > state.last_reserved)
+    if unknown:
+        raise CheckpointCorrupted(
+            f"{job}/{LEDGER} lacks entries: {job}/{checkpoint_folder(unknown[-1])} is there, and no checkpoint after "
+            f"{state.last_reserved} was ever reserved. To give the job's past up, remove its whole folder"
+        )
+
+
+def jobs(checkpoint_dir: Path) -> list[str]:
+    """The names of the jobs that have a ledger here."""
+    if not checkpoint_dir.is_dir():
+        return []
+    return sorted(folder.name for folder in checkpoint_dir.iterdir() if (folder / LEDGER).is_dir())
+
+
+def read_job(checkpoint_dir: Path, job: str) -> JobCheckpoints:
+    """Read the ledger and every kept checkpoint of a job; raise ConfigurationError if there is no such job here.
+
+    A running coordinator writes and prunes while we read; what doesn't fit together for that is read again.
+    """
+    folder = checkpoint_dir / checked_name("job", job)
+    if not (folder / LEDGER).is_dir():
+        known = ", ".join(jobs(checkpoint_dir)) or "none"
+        raise ConfigurationError(f"no job {job!r} in the checkpoint folder {checkpoint_dir}; jobs there: {known}")
+    return read_beside(folder, lambda: _read(folder, job), _is_undamaged)
+
+
+def read_beside(folder: Path, read: Callable[[], T], is_whole: Callable[[T], bool] = lambda _: True) -> T:
+    """Read from a job's folder, and again as long as that fails and something there was changed meanwhile.
+
+    What is wrong though nobody changed anything is damage: it is returned, or raised, at once.
+    """
+    for _ in range(_READS - 1):
+        before = _standing(folder)
+        try:
+            found = read()
+        except (OSError, CheckpointCorrupted):
+            if _standing(folder) == before:
+                raise
+        else:
+            if is_whole(found) or _standing(folder) == before:
+                return found
+    return read()
+
+
+def _standing(folder: Path) -> list[set[str]]:
+    """All that a coordinator adds to, or deletes from: ids grow for ever, so no name comes back."""
+    return [set(_names(each)) for each in (folder, folder / LEDGER, folder / TWINS)]
+
+
+def _is_undamaged(found: JobCheckpoints) -> bool:
+    return not any(entry.damage for entry in found.completed)
+
+
+def latest_attempt(checkpoint_dir: Path, job: str) -> AttemptId | None:
+    """The latest attempt that a job's ledger tells of, beside a running coordinator; None where there is no ledger."""
+    folder = checkpoint_dir / job
+    if not (folder / LEDGER).is_dir():
+        return None
+    return read_beside(folder, lambda: _replay(folder, job)).current
+
+
+def is_kept(checkpoint_dir: Path, job: str, checkpoint_id: CheckpointId) -> bool:
+    """Whether a checkpoint that was there is there still: a running job keeps its newest ones, and savepoints."""
+    return any(entry.checkpoint_id == checkpoint_id for entry in read_job(checkpoint_dir, job).completed)
+
+
+def _read(folder: Path, job: str) -> JobCheckpoints:
+    state = _replay(folder, job)
+    return JobCheckpoints(job, state, tuple(_entry(folder, job, each) for each in state.completed))
+
+
+def _entry(folder: Path, job: str, completed: CompletedCheckpoint) -> CheckpointEntry:
+    name = metadata_path(completed.checkpoint_id)
+    metadata, damage = None, ""
+    try:
+        metadata = check_metadata(job, completed.record, read_fact(folder, name, f"{job}/{name}"))
+    except FileNotFoundError:
+        damage = f"{job}/{name} is missing, while the ledger names it"
+    except CheckpointCorrupted as error:
+        damage = str(error)
+    return CheckpointEntry(completed, metadata, folder / checkpoint_folder(completed.checkpoint_id), damage)
+
+
+def _replay(folder: Path, job: str) -> LedgerState:
+    # Before the entries: whoever makes a checkpoint's folder does so after its id is stored.
+    folders = _names(folder)
+    twins, names = _names(folder / TWINS), _names(folder / LEDGER)
+    refuse_lost_entries(lost_entries(names, twins), job)
+    numbers = entry_sequences(names)
+    paths = {number: f"{LEDGER}/{entry_name(number)}" for number in numbers}
+    entries = {number: read_fact(folder, path, f"{job}/{path}") for number, path in paths.items()}
+    state = replay(entries, job, f"{job}/{LEDGER}")
+    refuse_unknown_checkpoints(state, folders, job)
+    return state
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+
+
+def find_checkpoint(found: JobCheckpoints, checkpoint_id: CheckpointId) -> CheckpointEntry:
+    """Return one checkpoint; raise ConfigurationError, listing those that exist, if it is not there."""
+    for entry in found.completed:
+        if entry.checkpoint_id == checkpoint_id:
+            return entry
+    known = ", ".join(str(entry.checkpoint_id) for entry in found.completed) or "none"
+    raise ConfigurationError(f"job {found.job!r} has no completed checkpoint {checkpoint_id}; completed: {known}")
+
+
+def restorable(found: JobCheckpoints, entry: CheckpointEntry) -> CheckpointMetadata:
+    """Return what restoring a checkpoint restores: healed subtasks stand where they write their output again.
+
+    Raises CheckpointCorrupted if its metadata, or that of a checkpoint that it can't be restored without, is damaged.
+    """
+    if entry.metadata is None:
+        raise CheckpointCorrupted(entry.damage)
+    earlier = [each.metadata for each in found.completed if each.metadata is not None]
+    return restored_from(entry.metadata, entry.completed.bases, earlier)

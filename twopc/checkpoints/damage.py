@@ -1,0 +1,112 @@
+"""What is damaged of a job's checkpoint, and what a person may do: in the same words, whichever command meets it.
+
+Whoever reads a checkpoint stops at the first thing that is wrong, and knows it by what it was doing. So what is told
+is not that, but what `twopc.checkpoints.files.examine` finds: the same file has the same name of damage everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from twopc.checkpoints.files import examine
+from twopc.checkpoints.findings import Examined, WrongFile
+from twopc.checkpoints.catalog import JobCheckpoints, read_job
+from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.listing import MOST, listed
+from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
+from twopc.protocol.ids import CheckpointId, Position, TopicPartition
+
+_NOTHING_OLDER = "Nothing older is restored by itself, because the output is out already: "
+_COPY_BACK = "copy what is wrong back from a backup, "
+
+
+def refusal(
+    first: CheckpointCorrupted, checkpoint_dir: Path, job: str, checkpoint_id: CheckpointId | None = None
+) -> CheckpointCorrupted:
+    """Return the error that names all that is wrong with a checkpoint, of which `first` was met; the newest if None.
+
+    Where the folder can't be looked into from here, or is whole now, `first` is what is known.
+    """
+    try:
+        known = _readable(checkpoint_dir, job)
+        if checkpoint_id is None and known is not None and known.completed:
+            checkpoint_id = known.completed[-1].checkpoint_id
+        examined = examine(checkpoint_dir, job, checkpoint_id)
+    except (ConfigurationError, OSError):
+        return first
+    if not examined.findings:
+        return first
+    return CheckpointCorrupted(words(examined, checkpoint_dir, known, checkpoint_id))
+
+
+def verdict(examined: Examined, checkpoint_dir: Path, checkpoint_id: CheckpointId | None) -> CheckpointCorrupted:
+    """Return the error that names what was found wrong with one checkpoint, or with all of a job if None."""
+    return CheckpointCorrupted(words(examined, checkpoint_dir, _readable(checkpoint_dir, examined.job), checkpoint_id))
+
+
+def read_whole_ledger(checkpoint_dir: Path, job: str) -> JobCheckpoints:
+    """Read a job's checkpoints as `read_job` does; raise CheckpointCorrupted, in these words, if it can't."""
+    try:
+        return read_job(checkpoint_dir, job)
+    except CheckpointCorrupted as error:
+        raise refusal(error, checkpoint_dir, job) from error
+
+
+def _readable(checkpoint_dir: Path, job: str) -> JobCheckpoints | None:
+    try:
+        return read_job(checkpoint_dir, job)
+    except CheckpointCorrupted:
+        return None
+
+
+def words(
+    examined: Examined, checkpoint_dir: Path, known: JobCheckpoints | None, checkpoint_id: CheckpointId | None
+) -> str:
+    """Say what is wrong, and what to do; `known` is what the ledger says, None if that can't be read."""
+    which = f"job {examined.job!r}" if checkpoint_id is None else f"checkpoint {checkpoint_id} of job {examined.job!r}"
+    wrong = "; ".join(str(WrongFile(finding)) for finding in examined.findings[:MOST])
+    if more := len(examined.findings) - MOST:
+        wrong += f"; and {more} more" if more > 0 else ""
+    return f"{which} in {checkpoint_dir} is not as it was stored: {wrong}. {_way_on(known, checkpoint_id)}"
+
+
+def _way_on(known: JobCheckpoints | None, checkpoint_id: CheckpointId | None) -> str:
+    if known is None:
+        return (
+            f"{_NOTHING_OLDER}{_COPY_BACK}or go on from a copy that `twopc checkpoints copy` made, with --from COPY "
+            "and another --checkpoint-dir: readers will then see twice the output of what was read since"
+        )
+    whole = {each.checkpoint_id: each.metadata for each in known.completed if each.metadata is not None}
+    if checkpoint_id is None:
+        return (
+            f"{_NOTHING_OLDER}{_COPY_BACK}or go back to one of which nothing is wrong, with --from ID: readers will "
+            "then see twice the output of what was read since"
+        )
+    older = max((each for each in whole if each < checkpoint_id), default=None)
+    if older is None:
+        return (
+            f"{_NOTHING_OLDER}{_COPY_BACK}or start anew, without any state, with --from none: no older checkpoint that "
+            "can be read is kept"
+        )
+    twice = _since(whole[older], whole.get(known.completed[-1].checkpoint_id))
+    return (
+        f"{_NOTHING_OLDER}{_COPY_BACK}or go back with --from {older} (`twopc checkpoints verify {older}` says whether "
+        f"that one is whole): readers will then see the output of this input twice: {twice}"
+    )
+
+
+def _since(restored: CheckpointMetadata, latest: CheckpointMetadata | None) -> str:
+    starts = {held.partition: int(held.position) for held in restored.positions}
+    if latest is None:
+        return listed(f"{partition} from offset {start} on" for partition, start in sorted(starts.items()))
+    return listed(ranges_read_again(starts, latest.positions), "none")
+
+
+def ranges_read_again(starts: Mapping[TopicPartition, int | Position], read: Iterable[PartitionPosition]) -> list[str]:
+    """Name the input of which reading begins before what was read already."""
+    return [
+        f"{held.partition} offsets {starts[held.partition]} to {held.position - 1}"
+        for held in sorted(read, key=lambda held: held.partition)
+        if held.partition in starts and starts[held.partition] < held.position
+    ]

@@ -1,0 +1,1 @@
+"""Where a process can be made to crash, by name."""

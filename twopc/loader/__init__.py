@@ -1,0 +1,1 @@
+"""How a job file becomes a job, here and in the workers."""

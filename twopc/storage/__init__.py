@@ -1,0 +1,1 @@
+"""Durable files and the folders that hold them."""
