@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 from kafka.protocol.metadata import CoordinatorType
 
-from tests.kafka.kit import DrivenSink
+from tests.kafka.kit import DrivenSink, eventually
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka import direct
 from twopc.kafka.committable import PreparedTransaction
@@ -169,7 +169,9 @@ def test_every_leader_of_an_input_topic_is_asked_whether_it_is_still_the_same(tm
         SubtaskClient(brokers.bootstrap_servers, {}) as client,
     ):
         create_topic(brokers.bootstrap_servers, "in", 3)
-        before = patiently(lambda: client.topics(["in"]), SECONDS)["in"]
+        # The broker that is asked may not have heard of it yet.
+        eventually(lambda: "in" in patiently(lambda: client.topics(["in"]), SECONDS))
+        before = client.topics(["in"])["in"]
         client.identity.note_input("in", before.topic_id, range(3))
         client.identity.check(CheckpointId(1))
         assert isinstance(client._brokers, DirectConnection)
