@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from twopc.column import ColumnError, user_code_error
+from twopc.context import JobContext, SubtaskContext
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TransactionLost
 from twopc.protocol.facts import Committable
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
 from twopc.serde import Json
-from twopc.sink import JobContext, Outcome, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
+from twopc.sink import Outcome, PreCommit, Settled, TwoPhaseCommitSink
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 import twopc
+from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.job import Job, Stream
 from twopc.kafka import KafkaSink, KafkaSource, StartingOffsets
@@ -17,7 +18,7 @@ from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Record
 from twopc.serde import Json, String
-from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
+from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
 from twopc.source import Source, SourceReader, Split
 
 

@@ -9,35 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from twopc.config import RunSettings
+from twopc.context import JobContext, SubtaskContext
 from twopc.protocol.facts import Committable, PartitionPosition
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
 
 Txn = TypeVar("Txn")
-
-
-@dataclass(frozen=True, slots=True)
-class JobContext:
-    """Which run of which job a sink or source works for. Made anew for every attempt."""
-
-    job: str
-    attempt: AttemptId
-    parallelism: int
-    settings: RunSettings
-
-
-@dataclass(frozen=True, slots=True)
-class SubtaskContext(JobContext):
-    """The same, for one subtask. `shared` is what its source and sink have in common, by keys of their own."""
-
-    subtask: SubtaskIndex
-    shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

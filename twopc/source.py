@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from twopc.context import JobContext, SubtaskContext
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position, TopicPartition
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.record import Batch
-from twopc.sink import JobContext, SubtaskContext
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from twopc.job import JobDefinition
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import TopicPartition
 from twopc.protocol.layout import TWINS
-from twopc.sink import JobContext, SubtaskContext
+from twopc.context import JobContext, SubtaskContext
 from twopc.source import Source, SourceReader, Split
 
 Command = Callable[[Path], str]

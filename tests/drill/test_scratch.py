@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from twopc.config import RunSettings
+from twopc.context import JobContext
 from twopc.drill.scratch import PREFIX, Names, scratch_job, write_job_file
 from twopc.errors import ConfigurationError
 from twopc.kafka.naming import SlotName, parse_transactional_id, transactional_id
@@ -15,7 +16,7 @@ from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
-from twopc.sink import JobContext, Outcome, Settled
+from twopc.sink import Outcome, Settled
 
 JOB = """
 from twopc import Job, Json, KafkaSink, KafkaSource

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from twopc.config import RunSettings
+from twopc.context import JobContext
 from twopc.driver.attempt import Attempt, AttemptFailed, _log_idle
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
@@ -24,7 +25,7 @@ from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, Position, To
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.serde import Json
-from twopc.sink import JobContext, Settled
+from twopc.sink import Settled
 from twopc.source import GroupStanding, Split
 
 NEWEST = CheckpointMetadata("flights", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, ())

@@ -8,13 +8,14 @@ import pytest
 
 from tests.driver.test_recovery import FakeSink, FakeSource, committable
 from twopc.config import RunSettings
+from twopc.context import JobContext
 from twopc.driver.recovery import Recovered, recover
 from twopc.errors import Fenced, TransactionLost
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.rpc.job_client import JobClient, StartedAttempt
-from twopc.sink import JobContext, Outcome, Settled
+from twopc.sink import Outcome, Settled
 
 CONTEXT = JobContext("job", AttemptId(2), 1, RunSettings())
 

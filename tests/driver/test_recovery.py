@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from twopc.config import RunSettings
+from twopc.context import JobContext, SubtaskContext
 from twopc.driver.recovery import Planner, assign, recover
 from twopc.errors import TransactionLost, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
@@ -16,7 +17,7 @@ from twopc.protocol.messages import Complete
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.record import Batch
 from twopc.rpc.job_client import JobClient, StartedAttempt
-from twopc.sink import JobContext, Outcome, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
+from twopc.sink import Outcome, PreCommit, Settled, TwoPhaseCommitSink
 from twopc.source import Source, SourceReader, Split
 
 CONTEXT = JobContext("job", AttemptId(2), 1, RunSettings())

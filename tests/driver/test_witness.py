@@ -7,10 +7,11 @@ from typing import cast
 import pytest
 
 from twopc.config import RunSettings
+from twopc.context import JobContext
 from twopc.driver.witness import group_of_transactions
 from twopc.job import JobDefinition
 from twopc.protocol.ids import AttemptId
-from twopc.sink import JobContext, TwoPhaseCommitSink
+from twopc.sink import TwoPhaseCommitSink
 from twopc.source import Source
 
 CONTEXT = JobContext("flights", AttemptId(1), 1, RunSettings())

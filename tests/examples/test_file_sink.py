@@ -8,11 +8,12 @@ import pytest
 from file_sink import FileSink
 
 from twopc.config import RunSettings
+from twopc.context import SubtaskContext
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TransactionLost, UserCodeError
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Complete
-from twopc.sink import Outcome, PreCommit, SubtaskContext
+from twopc.sink import Outcome, PreCommit
 from twopc.testing.rows import batch_of_values
 
 

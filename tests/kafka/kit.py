@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.config import RunSettings
+from twopc.context import JobContext, SubtaskContext
 from twopc.kafka import KafkaSink
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import Complete
 from twopc.record import Batch, Headers
-from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext
+from twopc.sink import PreCommit, Settled
 from twopc.testing.topics import read_topic
 
 INPUT_ID = "an-input-topic"

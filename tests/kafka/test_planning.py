@@ -8,11 +8,11 @@ from typing import Any, Self
 import pytest
 
 from twopc.config import RunSettings
+from twopc.context import JobContext
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka import KafkaSource
 from twopc.kafka.wire import EARLIEST, GroupOffset, TopicInfo
 from twopc.protocol.ids import AttemptId, Position, TopicPartition
-from twopc.sink import JobContext
 
 IN = TopicPartition("in", 0)
 CONTEXT = JobContext("orders", AttemptId(1), 1, RunSettings(bootstrap_servers="127.0.0.1:9092"))

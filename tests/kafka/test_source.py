@@ -9,13 +9,13 @@ from confluent_kafka import TopicPartition as Target
 from confluent_kafka.admin import AdminClient
 
 from tests.kafka.kit import DrivenSink, eventually, settings
+from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError, UserCodeError
 from twopc.kafka import KafkaSource, StartingOffsets
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.serde import Json
-from twopc.sink import JobContext, SubtaskContext
 from twopc.source import SourceReader, Split
 from twopc.testing.topics import Write, create_topic, delete_topic, produce
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from twopc.context import JobContext
 from twopc.errors import CheckpointDeclined
 from twopc.operators import Chain
 from twopc.protocol.facts import Committable, PartitionPosition, StateHandle
@@ -19,7 +20,7 @@ from twopc.protocol.messages import (
 from twopc.record import Batch
 from twopc.runtime.link import MemoryLink
 from twopc.runtime.subtask import Subtask
-from twopc.sink import JobContext, PreCommit, Settled, TwoPhaseCommitSink
+from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
 from twopc.source import SourceReader
 from twopc.testing.rows import InputRow
 

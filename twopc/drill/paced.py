@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from twopc.bench.scratch import rebound
+from twopc.context import JobContext, SubtaskContext
 from twopc.drill.recovery import note_read
 from twopc.drill.scratch import parts_of
 from twopc.job import Job, JobDefinition
@@ -17,7 +18,6 @@ from twopc.kafka.source import KafkaSource
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import CheckpointId, TopicPartition
 from twopc.record import Batch
-from twopc.sink import JobContext, SubtaskContext
 from twopc.source import Source, SourceReader, Split
 
 POLL_RECORDS = 10

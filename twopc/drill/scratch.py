@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from twopc.context import JobContext, SubtaskContext
 from twopc.drill.midway import MidwayReader
 from twopc.errors import ConfigurationError
 from twopc.job import Job, JobDefinition
@@ -22,7 +23,7 @@ from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.sink import JobContext, Outcome, Settled, SubtaskContext
+from twopc.sink import Outcome, Settled
 from twopc.source import SourceReader, Split
 
 PREFIX = "twopc-drill-"

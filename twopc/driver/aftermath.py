@@ -12,12 +12,12 @@ import threading
 
 from twopc.checkpoints.label import LATEST
 from twopc.config import RunSettings
+from twopc.context import JobContext
 from twopc.driver.attempt import AttemptFailed
 from twopc.driver.recovery import recover
 from twopc.errors import CheckpointCorrupted, Fenced, TransactionLost, TwoPhaseCommitError
 from twopc.job import JobDefinition
 from twopc.rpc.job_client import JobClient
-from twopc.sink import JobContext
 
 log = logging.getLogger(__name__)
 

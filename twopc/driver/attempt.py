@@ -13,6 +13,7 @@ from twopc import errors
 from twopc.checkpoints.damage import refusal
 from twopc.checkpoints.label import LATEST
 from twopc.config import RunSettings
+from twopc.context import JobContext
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
 from twopc.driver.fencing import explained, refuse_successor
@@ -35,7 +36,6 @@ from twopc.protocol.layout import checkpoint_of_folder
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.runtime.spec import SubtaskSpec, concerning
-from twopc.sink import JobContext
 from twopc.source import GroupStanding, Split
 from twopc.storage.work_folder import remove_of_attempt
 

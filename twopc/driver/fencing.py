@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from twopc.context import JobContext
 from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
-from twopc.sink import JobContext, TwoPhaseCommitSink
+from twopc.sink import TwoPhaseCommitSink
 
 
 def refuse_successor(sink: TwoPhaseCommitSink[Any], context: JobContext) -> None:

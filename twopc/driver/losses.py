@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from twopc.context import JobContext
 from twopc.errors import TransactionLost
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, SubtaskSnapshot
 from twopc.protocol.healing import Fate, Healed, Refused, missing_input, plan, restored_from
 from twopc.rpc.job_client import JobClient, StartedAttempt
-from twopc.sink import JobContext, Outcome, Settled, TwoPhaseCommitSink
+from twopc.sink import Outcome, Settled, TwoPhaseCommitSink
 from twopc.source import Source
 
 log = logging.getLogger(__name__)

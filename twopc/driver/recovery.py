@@ -19,13 +19,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from twopc.context import JobContext
 from twopc.driver.losses import accept, accepted, heal, rewritten
 from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, StartsPlanned, Witnessed
 from twopc.rpc.job_client import JobClient, StartedAttempt
-from twopc.sink import JobContext, Outcome, Settled, TwoPhaseCommitSink
+from twopc.sink import Outcome, Settled, TwoPhaseCommitSink
 from twopc.source import Source, Split
 
 log = logging.getLogger(__name__)

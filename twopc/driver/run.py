@@ -13,6 +13,7 @@ from pathlib import Path
 
 from twopc.checkpoints.label import LATEST
 from twopc.config import RunSettings
+from twopc.context import JobContext
 from twopc.driver.aftermath import leave_nothing_open
 from twopc.driver.attempt import Attempt, AttemptFailed
 from twopc.driver.doubtful_topics import doubts
@@ -30,7 +31,6 @@ from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient
-from twopc.sink import JobContext
 
 log = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ import logging
 import threading
 import time
 
+from twopc.context import JobContext
 from twopc.driver.events import EventWatch
 from twopc.driver.host import StoppedEarly
 from twopc.driver.stopping import NOTHING_LOST, hopeless
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.rpc.job_client import JobClient
-from twopc.sink import JobContext
 
 log = logging.getLogger(__name__)
 

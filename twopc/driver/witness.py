@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from twopc.context import JobContext
 from twopc.job import JobDefinition
-from twopc.sink import JobContext
 
 log = logging.getLogger(__name__)
 

@@ -19,11 +19,11 @@ from typing import Any, Self
 from kafka import KafkaAdminClient, errors
 from kafka.net.connection import KafkaConnection
 
+from twopc.context import SubtaskContext
 from twopc.kafka.access import access_of
 from twopc.kafka.connection import REQUEST_TIMEOUT_MS, Connection
 from twopc.kafka.identity import Identity
 from twopc.kafka.leaders import LeaderClient
-from twopc.sink import SubtaskContext
 
 TIMEOUT_SECONDS = REQUEST_TIMEOUT_MS / 1000
 _RECEIVED_BYTES = 65_536

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Any
 
+from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.kafka.access import copy_with_access
 from twopc.kafka.channel import Channel
@@ -31,7 +32,7 @@ from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
 from twopc.serde import Serde, checked_serde
-from twopc.sink import JobContext, Outcome, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
+from twopc.sink import Outcome, PreCommit, Settled, TwoPhaseCommitSink
 
 SETTLE_BUDGET_SECONDS = 120.0
 MARKERS_BUDGET_SECONDS = 30.0

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.kafka.access import copy_with_access
 from twopc.kafka.client_config import checked_consumer_properties, consumer_config
@@ -23,7 +24,6 @@ from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.serde import Bytes, Serde, checked_serde
-from twopc.sink import JobContext, SubtaskContext
 from twopc.source import GroupStanding, Source, SourceReader, Split
 
 BYTES: Serde = Bytes()

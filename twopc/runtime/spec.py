@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twopc.config import RunSettings
+from twopc.context import JobContext, SubtaskContext
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.sink import JobContext, SubtaskContext
 from twopc.source import Split
 from twopc.state.layout import parse_snapshot_path
 

@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from twopc.config import RunSettings
+from twopc.context import JobContext
 from twopc.driver.recovery import Planner, assign, recover
 from twopc.errors import (
     CheckpointCorrupted,
@@ -24,7 +25,6 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEventKind
 from twopc.runtime.spec import SubtaskSpec, concerning
-from twopc.sink import JobContext
 from twopc.testing.simulation.coordinator import JOB, SimJobClient, settings_of
 from twopc.testing.simulation.process import Lane
 from twopc.testing.simulation.sink import SimSink

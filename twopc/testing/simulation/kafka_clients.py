@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from twopc.context import SubtaskContext
 from twopc.errors import Unavailable
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import END_TXN_VERSION
@@ -16,7 +17,6 @@ from twopc.kafka.identity import Identity
 from twopc.kafka.wire import GroupOffset, OpenTransaction, TopicInfo
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.protocol.recovery import BrokerState, Described
-from twopc.sink import SubtaskContext
 from twopc.testing.simulation.broker import INPUT, OUTPUT, RETRIABLE, SimBroker
 from twopc.testing.simulation.broker_model import OFFSETS
 from twopc.testing.simulation.transaction_tables import Code

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.kafka.identity import Identity
 from twopc.kafka.lingering import abort_open, fence_earlier
@@ -21,7 +22,7 @@ from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
-from twopc.sink import JobContext, PreCommit, Settled, SubtaskContext, TwoPhaseCommitSink
+from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
 from twopc.testing.simulation.broker import OUTPUT, SimBroker
 from twopc.testing.simulation.kafka_clients import SimChannel, SimControlClient, SimProducer, identity_of
 from twopc.testing.simulation.process import Lane

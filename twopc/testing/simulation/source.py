@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.kafka.identity import Identity, recreated_input
 from twopc.operators.steps import StatefulMap
@@ -18,7 +19,6 @@ from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position, TopicPartition
 from twopc.record import Batch
 from twopc.serde import Json
-from twopc.sink import JobContext, SubtaskContext
 from twopc.source import Source, SourceReader, Split
 from twopc.testing.simulation.broker import INPUT, SimBroker
 from twopc.testing.simulation.kafka_clients import identity_of
