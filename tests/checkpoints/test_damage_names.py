@@ -19,6 +19,7 @@ from twopc.checkpoints.archive import opened
 from twopc.cli.checkpoints import app as checkpoints
 from twopc.cli.state import app as state
 from twopc.config import RunSettings
+from twopc.context import JobContext, SubtaskContext
 from twopc.drill.copying import copy_restorable
 from twopc.driver.run import run
 from twopc.errors import CheckpointCorrupted
@@ -26,7 +27,6 @@ from twopc.job import JobDefinition
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import TopicPartition
 from twopc.protocol.layout import TWINS
-from twopc.context import JobContext, SubtaskContext
 from twopc.source import Source, SourceReader, Split
 
 Command = Callable[[Path], str]

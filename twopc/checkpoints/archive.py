@@ -20,13 +20,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Self
 
-from twopc.storage import files
 from twopc.checkpoints.copy import copy_checkpoint, guarded, stage
 from twopc.checkpoints.reference import ARCHIVE_SUFFIX, Located, locate
 from twopc.errors import ConfigurationError, ForeignFile, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import checked_name
 from twopc.protocol.layout import CHECKPOINT_FILE, LEDGER, LEDGER_FILE
 from twopc.state.layout import is_file_name
+from twopc.storage import files
 
 MEMBERS_MAX = 10_000_000
 HEADER_BYTES_MAX = 1024 * 1024

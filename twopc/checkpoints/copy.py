@@ -21,11 +21,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from twopc.storage import files
+from twopc.checkpoints.catalog import CheckpointEntry, is_kept
 from twopc.checkpoints.files import check_digest, checked_manifest, checked_metadata, needed_by, opened_file
 from twopc.checkpoints.findings import Problem, WrongFile
 from twopc.checkpoints.reference import Located
-from twopc.checkpoints.catalog import CheckpointEntry, is_kept
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.ids import NO_ATTEMPT
@@ -34,6 +33,7 @@ from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import LedgerState, encode_entry
 from twopc.state.filecopy import copy_open_file
 from twopc.state.manifest import Manifest
+from twopc.storage import files
 
 _FIRST = 1
 

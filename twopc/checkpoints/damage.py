@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from twopc.checkpoints.catalog import JobCheckpoints, read_job
 from twopc.checkpoints.files import examine
 from twopc.checkpoints.findings import Examined, WrongFile
-from twopc.checkpoints.catalog import JobCheckpoints, read_job
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.listing import MOST, listed
 from twopc.protocol.facts import CheckpointMetadata, PartitionPosition

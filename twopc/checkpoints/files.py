@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import assert_never
 
-from twopc.checkpoints.findings import Examined, Finding, Problem, WrongFile, refused_fact, refused_ledger, stranger
 from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints, check_metadata, read_job
+from twopc.checkpoints.findings import Examined, Finding, Problem, WrongFile, refused_fact, refused_ledger, stranger
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
 from twopc.protocol.facts import CheckpointMetadata, InlineState, StateHandle, SubtaskSnapshot

@@ -1,0 +1,1 @@
+"""Completed checkpoints as they lie in storage: listed, named, checked, copied, packed."""
