@@ -155,13 +155,14 @@ class SimCoordinator:
 class SimJobClient:
     """As `twopc.rpc.job_client.JobClient`, to whichever coordinator has the address at the time."""
 
-    def __init__(self, find: Callable[[], SimCoordinator | None]) -> None:
+    def __init__(self, find: Callable[[], SimCoordinator | None], restore_from: str) -> None:
         self._find = find
+        self._restore_from = restore_from
 
     def start_attempt(
         self, job: str, parallelism: int, settings: CheckpointSettings, *, restart: bool, restart_of: AttemptId
     ) -> StartedAttempt:
-        request = AttemptRequested(parallelism, settings, "latest", restart=restart, restart_of=restart_of)
+        request = AttemptRequested(parallelism, settings, self._restore_from, restart=restart, restart_of=restart_of)
         return self._ask(lambda jobs: jobs.start_attempt(job, request))
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: list[str]) -> None:

@@ -27,6 +27,7 @@ from twopc.testing.simulation.world import World
 CALM_MS = 60_000
 AFTERWARDS_MS = 15_000
 RESTART_MS = (50, 500)
+LATEST = "latest"
 WATCHED = (JobEventKind.FAILED, JobEventKind.FENCED, JobEventKind.FINISHED)
 FOLLOWED = (
     JobEventKind.TRIGGERED,
@@ -56,6 +57,7 @@ class Simulation:
         self.coordinators: list[SimCoordinator] = []
         self.drivers: list[SimDriver] = []
         self.subtasks: list[SimSubtask] = []
+        self.restore_from = LATEST
         self._embedded = world.faults.embedded
         self._peers = Peers(self)
         world.peers = self._peers.seen_by
@@ -137,7 +139,7 @@ class Simulation:
 
     def start_driver(self) -> None:
         number = len(self.drivers) + 1
-        client = SimJobClient(self._coordinator)
+        client = SimJobClient(self._coordinator, self.restore_from)
         sink = SimSink(self.broker)
         self.drivers.append(
             SimDriver(
