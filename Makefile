@@ -61,8 +61,8 @@ test-spark: setup  ## Tests with a Spark session
 	$(PYTEST) -q -n 2 --dist loadgroup -m spark
 
 simulate: setup  ## Play SEEDS simulated runs (1000 unless given) on all cores, from the seed FIRST (0)
-	$(BIN)/python -m twopc.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0)
-	$(BIN)/python -m twopc.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0) --timeouts
+	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0)
+	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0) --timeouts
 
 soak: setup  ## RECORDS (1000000) through a job under SECONDS (60) of random faults, drawn from SEED (any)
 	RECORDS=$(or $(RECORDS),1000000) SECONDS=$(or $(SECONDS),60) $(if $(SEED),SEED=$(SEED)) \

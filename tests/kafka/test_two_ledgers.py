@@ -17,6 +17,8 @@ import pytest
 import twopc.kafka.claim
 from coordinator.events import AttemptRequested
 from coordinator.requests import refuse_unknown_past
+from tests.simulation.broker_model import BrokerModel
+from tests.simulation.transaction_tables import Code
 from twopc.driver.fresh_start import refuse_moved_on
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError
 from twopc.kafka.claim import claim, refuse_successor, successor
@@ -29,8 +31,6 @@ from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.protocol.recovery import BrokerState
-from twopc.testing.simulation.broker_model import BrokerModel
-from twopc.testing.simulation.transaction_tables import Code
 
 PREFIX, RECORDS, A_CHECKPOINT = "job", 12, 3
 SETTINGS = CheckpointSettings(1_000, 60_000)

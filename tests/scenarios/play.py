@@ -11,12 +11,12 @@ from typing import Any
 from coordinator.events import StopAsked
 from tests.scenarios.script import Script
 from tests.scenarios.transcript import TranscriptWorld
+from tests.simulation.coordinator import JOB
+from tests.simulation.faults import Faults, draw
+from tests.simulation.run import Simulation
+from tests.simulation.seams import playing
+from tests.simulation.verdict import judge_run
 from twopc.config import NO_TIMEOUT_MS
-from twopc.testing.simulation.coordinator import JOB
-from twopc.testing.simulation.faults import Faults, draw
-from twopc.testing.simulation.run import Simulation
-from twopc.testing.simulation.seams import playing
-from twopc.testing.simulation.verdict import judge_run
 
 LONGEST_MS = 120_000
 SETTLED_MS = 3_000

@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twopc.testing.simulation.dice import Strike
+from tests.simulation.dice import Strike
 
 BREAK = "----"
 _INSTRUCTION = re.compile(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, fields, is_dataclass
 
+from tests.simulation.world import World
 from twopc.faults.points import CrashPoint
-from twopc.testing.simulation.world import World
 
 _AT_A_PLACE = re.compile(r"at ([A-Z_]+) of \d+")
 _FENCES = "fences "

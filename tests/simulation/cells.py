@@ -1,0 +1,65 @@
+"""Where the others are at the moment at which a process is stopped: with the place, a cell of the coverage."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from tests.simulation.process import Process
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.job_events import JobEvent, JobEventKind
+
+if TYPE_CHECKING:
+    from tests.simulation.run import Simulation
+
+NONE = CheckpointId(0)
+
+
+class PeerState(Enum):
+    """The first of these that holds."""
+
+    AWAY = "another process is down or paused"
+    RECOVERING = "another process, a driver, recovers the job"
+    IN_FLIGHT = "a checkpoint is in flight"
+    UNCOMMITTED = "a checkpoint is completed, not committed everywhere"
+    QUIET = "none of these"
+
+
+class Peers:
+    """Follows what the coordinators publish, and looks at the processes."""
+
+    def __init__(self, run: Simulation) -> None:
+        self._run = run
+        self._in_flight: set[CheckpointId] = set()
+        self._uncommitted = NONE
+
+    def told(self, event: JobEvent) -> None:
+        number = event.checkpoint_id
+        match event.kind:
+            case JobEventKind.TRIGGERED:
+                self._in_flight.add(number)
+            case JobEventKind.COMPLETED:
+                self._in_flight.discard(number)
+                self._uncommitted = number
+            case JobEventKind.ABORTED:
+                self._in_flight.discard(number)
+            case JobEventKind.CONFIRMED if number >= self._uncommitted:
+                self._uncommitted = NONE
+            case JobEventKind.ATTEMPT_STARTED:
+                self._in_flight.clear()
+                self._uncommitted = NONE
+            case _:
+                pass
+
+    def seen_by(self, process: Process) -> PeerState:
+        """The state of everybody but this process."""
+        if any(self._is_away(each) for each in self._run.wanted() if each is not process):
+            return PeerState.AWAY
+        if any(each.recovering and each.process is not process for each in self._run.drivers):
+            return PeerState.RECOVERING
+        if self._in_flight:
+            return PeerState.IN_FLIGHT
+        return PeerState.UNCOMMITTED if self._uncommitted else PeerState.QUIET
+
+    def _is_away(self, process: Process) -> bool:
+        return not process.alive or process.paused_until > self._run.world.now_ms

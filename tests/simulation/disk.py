@@ -1,0 +1,218 @@
+"""The disk of the checkpoint folder, which outlives every process."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import orjson
+
+from coordinator.storage import FolderStorage
+from tests.simulation.filesystem import File, Folder, SimFileSystem, SimPath
+from tests.simulation.process import Crashed
+from tests.simulation.world import World
+from twopc.faults.points import CrashPoint, reached
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
+from twopc.protocol.layout import LEDGER, MANIFEST, TWINS, checkpoint_of_folder, metadata_path
+from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointsDisposed, CommittablesConfirmed, LossSettled
+from twopc.protocol.ledger_state import decode_entry
+
+_IN_LEDGER = f"{LEDGER}/"
+_BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDINATOR_METADATA_UNNAMED)
+
+
+def positions_of(metadata: bytes) -> dict[int, int]:
+    """Return the positions that the metadata of a checkpoint hold, by partition."""
+    snapshots = orjson.loads(metadata)["body"]["snapshots"]
+    return {number: position for each in snapshots for _, number, _, position in each["positions"]}
+
+
+class CheckpointFolder(FolderStorage):
+    """One job's checkpoint folder, as production writes it; notes which completion records were ever there.
+
+    `rotten` is the file that a bit was flipped in, if that has happened.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.completed_names: set[str] = set()
+        self.savepoints: set[CheckpointId] = set()
+        self._outstanding: dict[CheckpointId, set[str]] = {}
+        self._bases: dict[CheckpointId, set[CheckpointId]] = {}
+        self._doubtful = NO_CHECKPOINT
+        self._stored_last = NO_CHECKPOINT
+        self.rotten = ""
+        self._disk = SimFileSystem(self._refuses, self._named)
+        self.top = self._doubtful_at = self._disk.root
+        faults = world.faults
+        self._at_sync = (faults.crash_at_write, faults.fsync_fails)
+        self._at_write = (faults.crash_at_write, faults.disk_full)
+        self._entries, self._twin_entries = self.top / LEDGER, self.top / TWINS
+        root: Any = self.top
+        super().__init__(root)
+
+    def list(self, folder: str) -> list[str]:
+        node = self._disk.find(folder)
+        return [name for name in node.names if name[0] != "."] if isinstance(node, Folder) else []
+
+    def read(self, name: str) -> bytes:
+        return (self.top / name).file().data
+
+    def opened(self) -> None:
+        """Another process opens it: one that knows nothing of what was made durable before."""
+        self._has_folders = False
+
+    def lose_power(self, strike: int) -> None:
+        self.world.note("disk", "LOSES POWER")
+        self.world.coverage["power failed"] += 1
+        self._disk.lose_power(strike)
+        self._forget_what_is_gone()
+
+    def rot(self, strike: int) -> None:
+        self.rotten = self.rotten or self._disk.flip_a_bit(strike).replace(f"{TWINS}/", _IN_LEDGER)
+        if self.rotten:
+            self.world.note("disk", "ROTS", self.rotten)
+            self.world.coverage["bit rot"] += 1
+
+    def is_blamed(self, message: str) -> bool:
+        """Whether this is a refusal of the rotten file, by name."""
+        return bool(self.rotten) and self.rotten.removesuffix(f"/{MANIFEST}") in message
+
+    def _refuses(self, what: str, path: str) -> None:
+        """Let a write fail, or the process end at it; one that is dead already does nothing any more."""
+        world = self.world
+        process = world.lane.process if world.lane is not None else None
+        if process is not None and not process.alive:
+            raise Crashed
+        if process is None or what == "remove" or world.calm:
+            return
+        dice = world.dice
+        crash, refusal = self._at_sync if what == "sync" else self._at_write
+        if not crash and not refusal:
+            return
+        where = process.name
+        nth = dice.occasion("at the disk", where)
+        if world.only is None:
+            either = crash + refusal
+            if dice.spares(either):
+                return
+            crash, refusal = crash / either, 1.0
+        path = path.partition("/.")[0]  # temporary names are made by chance, and no trace may depend on that
+        if dice.throw_at(nth, "crash at a write", where, crash):
+            world.coverage["crash at a write"] += 1
+            world.kill(process, f"at the {what} of {path}")
+            raise Crashed
+        if what == "sync":
+            if dice.throw_at(nth, "fsync fails", where, refusal):
+                world.note("disk", "FSYNC FAILS", path)
+                raise OSError(errno.EIO, "Input/output error")
+        elif dice.throw_at(nth, "disk full", where, refusal):
+            world.note("disk", "FULL", path)
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def create_once(self, name: str, data: bytes) -> None:
+        path = self.top / name
+        self._stored_last = NO_CHECKPOINT
+        if self.world.calm and (path.parent is not self._entries or self._twin_entries.node is not None):
+            self._create_at_once(path, File(data, data))
+            return
+        try:
+            super().create_once(name, data)
+        except OSError:
+            self._forget_what_is_gone()
+            raise
+        self._is_stored(path)
+
+    def _is_stored(self, path: SimPath) -> None:
+        """What follows a completion record was stored by somebody who has read that: it is there to stay."""
+        self._stored_last = self._doubtful if path is self._doubtful_at else NO_CHECKPOINT
+        self._doubtful = NO_CHECKPOINT
+
+    def _forget_what_is_gone(self) -> None:
+        """The completion record that was stored last may not have lasted."""
+        if self._doubtful_at.node is None:
+            self._forget(self._doubtful)
+
+    def _forget(self, checkpoint_id: CheckpointId) -> None:
+        self._outstanding.pop(checkpoint_id, None)
+        self.savepoints.discard(checkpoint_id)
+
+    def _create_at_once(self, path: SimPath, file: File) -> None:
+        """In the calm phase no step of it can fail, or be the last, but for the places that faults are aimed at."""
+        self._refuses("name", path.text)
+        if path.parent is self._entries:
+            path.add(file)
+            twin = self._twin_entries / path.name
+            if twin.node is None:
+                twin.add(file)
+            self._is_stored(path)
+            return
+        if path.parent.node is None:
+            path.parent.add(Folder())
+        checkpoint = checkpoint_of_folder(path.parent.name) or NO_CHECKPOINT
+        for point in _BEFORE_THE_NAME:
+            reached(point, checkpoint=checkpoint)
+        path.add(file)
+        reached(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint=checkpoint)
+
+    def delete(self, name: str) -> None:
+        if self._stored_last and self.top / name is self._doubtful_at:
+            # Who stored it has found at once that it is fenced, and takes it back: nobody has acted on it.
+            self._forget(self._stored_last)
+        if not (self.world.calm and name.startswith(_IN_LEDGER)):
+            super().delete(name)
+            return
+        self._refuses("remove", name)
+        name = name[len(_IN_LEDGER) :]
+        for path in (self._twin_entries / name, self._entries / name):
+            if path.node is not None:
+                path.remove()
+
+    def _named(self, path: str, data: bytes) -> None:
+        """A file is there for all to see: who reads an entry of the ledger acts on it, durable or not."""
+        if not path.startswith(_IN_LEDGER) or "/." in path:
+            return
+        _, entry = decode_entry(data, path)
+        match entry:
+            case CheckpointCompleted(checkpoint_id=checkpoint_id) as record:
+                self.world.note("disk", "COMPLETION RECORD", checkpoint_id)
+                names = {name for each in record.committables for name in each}
+                self.completed_names |= names
+                self._outstanding[checkpoint_id] = names
+                self._doubtful, self._doubtful_at = checkpoint_id, self._disk.path(path)
+                if record.kind.is_savepoint:
+                    self.savepoints.add(checkpoint_id)
+            case CommittablesConfirmed(names=confirmed):
+                for outstanding in self._outstanding.values():
+                    outstanding.difference_update(confirmed)
+            case LossSettled():
+                self._outstanding.get(entry.checkpoint_id, set()).difference_update(entry.names)
+                bases = self._bases.setdefault(entry.checkpoint_id, set())
+                bases.update(base for _, base in entry.bases if base)
+            case CheckpointsDisposed():
+                self.savepoints.difference_update(entry.forgotten)
+            case _:
+                pass
+
+    @property
+    def newest(self) -> CheckpointId:
+        """The newest checkpoint that was ever completed."""
+        return max(self._outstanding)
+
+    def lasting_positions(self) -> dict[int, int]:
+        """Where each partition of the input stands in the newest checkpoint, once that is there to stay."""
+        newest = max(self._outstanding, default=NO_CHECKPOINT)
+        if newest in (NO_CHECKPOINT, self._doubtful, self._stored_last) or self.rotten:
+            return {}
+        return positions_of(self.read(metadata_path(newest)))
+
+    def missing(self) -> tuple[CheckpointId, ...]:
+        """Completed checkpoints that may be needed, and are gone.
+
+        Needed are savepoints, and the newest checkpoint with nothing outstanding, with all after it: a subtask whose
+        transaction was lost replays from one of these; and those that its healed subtasks are restored from.
+        """
+        confirmed = max((each for each, outstanding in self._outstanding.items() if not outstanding), default=0)
+        needed = self.savepoints.union(each for each in self._outstanding if each >= confirmed)
+        needed = needed.union(*(self._bases.get(each, set()) for each in needed))
+        return tuple(each for each in sorted(needed) if self._disk.find(metadata_path(each)) is None)

@@ -1,0 +1,73 @@
+"""Breaks of what is done about a broker's answers, its forgetting, and its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import tests.simulation.kafka_clients
+import twopc.driver.recovery
+import twopc.kafka.resume
+import twopc.protocol.recovery
+from tests.simulation.mutants import EXPIRING, Mutant, instead
+from tests.simulation.source import SimSource
+from tests.simulation.transaction_tables import BUMPING_END_TXN
+from twopc.kafka.identity import Identity
+from twopc.protocol.recovery import Witness
+from twopc.sink import Outcome, Settled
+
+ANSWERED = {"broker_refuses": 0.0, "broker_reply_lost": 0.0, "broker_away_every_ms": 0, "prepare_ms": 0}
+
+
+@contextmanager
+def _resumed_blindly() -> Iterator[None]:
+    """Resume as others do: with the newer EndTxn, not asking what is there, and taking a no for a loss."""
+
+    def turn(client: Any, committable: Any, prepared: Any, confirmed: bool) -> Any:
+        said = client.end_transaction(prepared.transactional_id, prepared.producer_id, prepared.producer_epoch)
+        return Settled(committable, Outcome.COMMITTED if said else Outcome.LOST, "the broker said so")
+
+    clients = tests.simulation.kafka_clients
+    with patch.object(twopc.kafka.resume, "_turn", turn), patch.object(clients, "END_TXN_VERSION", BUMPING_END_TXN):
+        yield
+
+
+DELETING = {**EXPIRING, "input_deleted_every_ms": 200}
+
+MUTANTS_OF_BROKER = (
+    Mutant("resumed by the other version of EndTxn whose error code decides", _resumed_blindly, ANSWERED),
+    Mutant(
+        "the witness is not asked",
+        instead(twopc.kafka.resume, "_witness", lambda client, prepared: Witness.UNKNOWN),
+        {"ids_forgotten_every_ms": 500, "fault_phase_ms": 5_000},
+    ),
+    Mutant(
+        "a topic that was recreated is committed into",
+        instead(twopc.protocol.recovery, "_judge_topics", lambda before, now: None),
+        {"topic_recreated_every_ms": 500},
+        timeouts=True,
+    ),
+    Mutant(
+        "an input topic that was recreated is read on",
+        instead(Identity, "check", lambda identity, checkpoint_id: None),
+        {"input_recreated_every_ms": 500, "fault_phase_ms": 5_000},
+        1_000,
+        timeouts=True,
+    ),
+    Mutant(
+        "a loss is healed though its input is gone",
+        instead(SimSource, "unreadable", lambda source, context, positions: {}),
+        DELETING,
+        1_000,
+        timeouts=True,
+    ),
+    Mutant(
+        "what was decided to be written again is not asked for again",
+        instead(twopc.driver.recovery, "rewritten", lambda client, source, context, started: started.restored),
+        DELETING,
+        3_000,
+        timeouts=True,
+    ),
+)

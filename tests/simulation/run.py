@@ -1,0 +1,239 @@
+"""Plays one seed: a phase with faults, then a calm one in which the bounded input must be read to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.simulation.broker import SimBroker
+from tests.simulation.broker_model import GroupOffsets
+from tests.simulation.cells import Peers
+from tests.simulation.chaos import Chaos
+from tests.simulation.coordinator import SimCoordinator, SimJobClient
+from tests.simulation.disk import CheckpointFolder
+from tests.simulation.driver import SimDriver
+from tests.simulation.people import People
+from tests.simulation.process import Process
+from tests.simulation.sink import SimSink
+from tests.simulation.snapshots import SimSnapshots
+from tests.simulation.source import SimSource
+from tests.simulation.subtask import SimSubtask
+from tests.simulation.verdict import judge_run
+from tests.simulation.world import World
+from twopc.kafka.committable import WitnessMetadata
+from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.runtime.spec import SubtaskSpec
+
+CALM_MS = 60_000
+AFTERWARDS_MS = 15_000
+RESTART_MS = (50, 500)
+LATEST = "latest"
+WATCHED = (JobEventKind.FAILED, JobEventKind.FENCED, JobEventKind.FINISHED)
+FOLLOWED = (
+    JobEventKind.TRIGGERED,
+    JobEventKind.COMPLETED,
+    JobEventKind.ABORTED,
+    JobEventKind.CONFIRMED,
+    JobEventKind.ATTEMPT_STARTED,
+    *WATCHED,
+)
+
+
+class Simulation:
+    """Everything of one run; starts processes again when they are dead, as an operator would."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.broker = SimBroker(world, len(world.faults.sizes))
+        self.source = SimSource(self.broker, world.faults.sizes)
+        self.broker.on_commit = self._check_commit
+        self.folder = CheckpointFolder(world)
+        self.snapshots = SimSnapshots(world, self.folder)
+        self.people = People(world, self.folder, self._coordinator)
+        self.committed_names: set[str] = set()
+        self.newest_attempt = AttemptId(0)
+        self.triggered: list[CheckpointId] = []
+        self.completed: list[CheckpointId] = []
+        self.coordinators: list[SimCoordinator] = []
+        self.drivers: list[SimDriver] = []
+        self.subtasks: list[SimSubtask] = []
+        self.restore_from = LATEST
+        self._embedded = world.faults.embedded
+        self._peers = Peers(self)
+        world.peers = self._peers.seen_by
+        world.stop_another = self._stop_another
+        world.on_crash.append(self._died)
+
+    def run(self) -> None:
+        self.start_coordinator()
+        self.start_driver()
+        Chaos(self).plan()
+        world = self.world
+        world.run_until(world.faults.fault_phase_ms, to_the_end=False)
+        world.calm = True
+        world.note("world", "is calm")
+        self._leave_one_of_each()
+        world.run_until(world.now_ms + CALM_MS, to_the_end=False)
+        if not world.over:
+            world.violated("not finished", f"after {CALM_MS} ms without faults")
+        world.run_until(world.now_ms + AFTERWARDS_MS)
+        judge_run(self)
+
+    def _leave_one_of_each(self) -> None:
+        """Somebody cleans up behind the rivals; who dies now is not started again while the other lives.
+
+        Where one has finished the job, whoever runs it once more is left: nobody would end what that one has open.
+        """
+        for coordinator in self.coordinators[:-1]:
+            self.world.kill(coordinator.process, "there is a later one")
+        living = [driver for driver in self.drivers if driver.process.alive]
+        if self.driver.done:
+            living.sort(key=lambda driver: driver.attempt)
+        for driver in living[:-1]:
+            self.world.kill(driver.process, "there is a later one")
+
+    @property
+    def driver(self) -> SimDriver:
+        """The one that finished the job, or the last that lives, or the last."""
+        done = [driver for driver in self.drivers if driver.done]
+        living = [driver for driver in self.drivers if driver.process.alive]
+        return (done or living or self.drivers)[-1]
+
+    @property
+    def refused(self) -> str:
+        return next((driver.refused for driver in self.drivers if driver.refused), "")
+
+    @property
+    def lost(self) -> str:
+        return next((driver.lost for driver in self.drivers if driver.lost), "")
+
+    def _coordinator(self) -> SimCoordinator | None:
+        coordinator = self.coordinators[-1]
+        return coordinator if coordinator.process.alive else None
+
+    def start_coordinator(self) -> None:
+        self.coordinators.append(SimCoordinator(self.world, len(self.coordinators) + 1, self.folder, self._told))
+
+    def _told(self, event: JobEvent) -> None:
+        if event.kind not in FOLLOWED:
+            return
+        self.people.told(event)
+        if event.kind == JobEventKind.TRIGGERED:
+            self.triggered.append(event.checkpoint_id)
+        elif event.kind == JobEventKind.COMPLETED:
+            self.completed.append(event.checkpoint_id)
+            self._wake_driver(to_sweep=True)
+        self._peers.told(event)
+        self.newest_attempt = max(self.newest_attempt, event.attempt)
+        if event.kind in WATCHED:
+            self._wake_driver()
+
+    def _wake_driver(self, *, to_sweep: bool = False) -> None:
+        for driver in self.drivers:
+            if driver.process.alive and (not to_sweep or driver.sweeps):
+                driver.woken()
+
+    def _restart_coordinator(self) -> None:
+        if self._coordinator() is None:
+            self.start_coordinator()
+
+    def start_driver(self) -> None:
+        number = len(self.drivers) + 1
+        client = SimJobClient(self._coordinator, self.restore_from)
+        sink = SimSink(self.broker)
+        self.drivers.append(
+            SimDriver(
+                self.world,
+                number,
+                client,
+                sink,
+                self.source,
+                self._spawn,
+                self._abandon,
+                lambda message: self.folder.is_blamed(message) or self.broker.ended_input(message),
+                self._recoveries_died,
+            )
+        )
+
+    def _recoveries_died(self) -> int:
+        """How many drivers before this one died in their recovery, one after the other."""
+        died = 0
+        for driver in reversed(self.drivers[:-1]):
+            if not driver.recovering:
+                break
+            died += 1
+        return died
+
+    def _spawn(self, spec: SubtaskSpec) -> SimSubtask:
+        pid = 100 + len(self.subtasks)
+        subtask = SimSubtask(
+            self.world, spec, pid, self.broker, self.snapshots, self.source, self._coordinator, self._wake_driver
+        )
+        self.subtasks.append(subtask)
+        return subtask
+
+    def _abandon(self, stage: Sequence[SimSubtask]) -> None:
+        """Kill subtasks, at once or after they have gone on for a while as zombies."""
+        for subtask in stage:
+            subtask.abandoned = True
+            delay = 0 if self.world.calm else self.world.delay(self.world.faults.kill_delay_ms)
+            process = subtask.process
+            if delay:
+                self.world.after(delay, lambda process=process: self.world.kill(process, "left over"))  # type: ignore[misc]
+            else:
+                self.world.kill(process, "its attempt is over")
+
+    def _died(self, process: Process) -> None:
+        for subtask in self.subtasks:
+            if subtask.process is process:
+                subtask.died()
+                self._wake_driver()
+        for coordinator in self.coordinators:
+            if coordinator.process is process:
+                self._coordinator_died(coordinator)
+        for driver in self.drivers:
+            if driver.process is process:
+                self._driver_died(driver)
+
+    def _coordinator_died(self, coordinator: SimCoordinator) -> None:
+        coordinator.died()
+        if coordinator is self.coordinators[-1]:
+            self.world.after(self.world.pick(RESTART_MS), self._restart_coordinator)
+            if self._embedded:
+                self.world.kill(self.driver.process, "the coordinator was inside")
+
+    def _driver_died(self, driver: SimDriver) -> None:
+        self._abandon(driver.stage)
+        if self._embedded and self.coordinators[-1].process.alive:
+            self.world.kill(self.coordinators[-1].process, "it was inside the driver")
+        self.world.after(self.world.pick(RESTART_MS) + 500, self._restart_driver)
+
+    def _restart_driver(self) -> None:
+        if not any(driver.process.alive or driver.done for driver in self.drivers):
+            self.start_driver()
+
+    def _stop_another(self, process: Process) -> None:
+        """Have one that the job needs away, just before this one is stopped."""
+        others = [each for each in self.wanted() if each is not process and each.alive]
+        if others and self.world.faults.aimed_pauses:
+            self.world.kill(others[-1], "just before another")
+        elif others:
+            self.world.pause(others[0], "just before another", 2)
+
+    def living(self) -> list[Process]:
+        """All processes that live, paused ones too."""
+        everyone = [each.process for each in self.coordinators]
+        everyone += [each.process for each in self.drivers] + [each.process for each in self.subtasks]
+        return [process for process in everyone if process.alive]
+
+    def wanted(self) -> list[Process]:
+        """The processes that the job needs now."""
+        stage = [subtask.process for subtask in self.driver.stage if not subtask.ended] if self.drivers else []
+        return [self.coordinators[-1].process, *([self.driver.process] if self.drivers else []), *stage]
+
+    def _check_commit(self, name: str, offsets: GroupOffsets) -> None:
+        witnesses = {WitnessMetadata.parse(text) for _, text in offsets.values()}
+        names = {f"{name}@{witness.checkpoint_id}" for witness in witnesses if witness is not None}
+        self.committed_names |= names
+        if not names or not names <= self.folder.completed_names:
+            self.world.violated("committed without a completion record", f"{name}, for {sorted(names)}")

@@ -1,0 +1,197 @@
+"""The sink under simulation: the production writer, slots, committer, settling and sweeping, on simulated clients.
+
+Only what makes producers is replaced, and the slots' keeper, which is a thread there and an event here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.simulation.broker import OUTPUT, SimBroker
+from tests.simulation.kafka_clients import SimChannel, SimControlClient, SimProducer, identity_of
+from tests.simulation.process import Lane
+from tests.simulation.world import World
+from twopc.context import JobContext, SubtaskContext
+from twopc.errors import TwoPhaseCommitError, Unavailable
+from twopc.kafka.identity import Identity
+from twopc.kafka.lingering import abort_open, fence_earlier
+from twopc.kafka.naming import SlotName, transactional_id
+from twopc.kafka.resume import Act, act_on_all, settle_all
+from twopc.kafka.slots import MOST_SLOTS, Slot, SlotPool, SlotState
+from twopc.kafka.transactional import Transaction, TransactionalWriter
+from twopc.kafka.writer_config import WriterConfig
+from twopc.protocol.facts import Committable
+from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.messages import Complete
+from twopc.record import Batch
+from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
+
+KEEPER_MS = 20
+SETTLE_BUDGET_SECONDS = 5.0
+
+
+class _Changed(type(threading.RLock())):  # type: ignore[misc]
+    """As `threading.Condition`, for which nobody ever waits: there is one thread."""
+
+    def notify_all(self) -> None:
+        """Nobody to wake."""
+
+
+_CHANGED: Any = _Changed()
+
+
+class SimSlotPool(SlotPool):
+    """The production pool without its thread."""
+
+    def __init__(
+        self, world: World, make: Callable[[int], tuple[str, Any]], first: int, spare_after_seconds: float
+    ) -> None:
+        assert world.lane is not None, "a sink is opened by some process"
+        self._world = world
+        self._keeper_lane = Lane(world.lane.process, "keeper")
+        self._make = make
+        self._changed = _CHANGED
+        self._closed = False
+        self._wanted = False
+        self._slots = [Slot(*make(number)) for number in range(first)]
+
+    def take(self, timeout: float) -> Slot:
+        if self._free() is None:
+            self._make_missing()
+        slot = self._free()
+        if slot is None:
+            raise Unavailable("simulated: no transactional producer became ready")
+        slot.state = SlotState.OPEN
+        return slot
+
+    def release(self, completed: CheckpointId) -> None:
+        super().release(completed)
+        if self._to_make() is not None:
+            self._later()
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _later(self) -> None:
+        self._world.after(KEEPER_MS, self._make_missing, self._keeper_lane)
+
+    def _make_missing(self) -> None:
+        slot = self._to_make()
+        if self._closed or (slot is None and (self._free() is not None or len(self._slots) >= MOST_SLOTS)):
+            return
+        try:
+            name, channel = self._make(len(self._slots) if slot is None else self._slots.index(slot))
+        except TwoPhaseCommitError:
+            self._later()
+            return
+        if slot is None:
+            self._slots.append(Slot(name, channel))
+        elif slot.state is SlotState.TO_MAKE:
+            slot.channel, slot.state, slot.doubtful = channel, SlotState.FREE, False
+
+
+class _Output:
+    """Writes each value to the output partition that it begins with."""
+
+    def __init__(self, topic_id: str) -> None:
+        self.topic_ids = {OUTPUT: topic_id}
+        self.static_topics = ()
+
+    def write(self, channel: SimChannel, batch: Batch) -> int:
+        for value in batch.values:
+            channel.topics.add(OUTPUT)
+            channel.producer.produce(int(value.partition(":")[0]), value)
+        return len(batch)
+
+
+class SimWriter(TransactionalWriter):
+    """The production writer with producers of the simulated broker."""
+
+    def __init__(self, broker: SimBroker, config: WriterConfig, identity: Identity) -> None:
+        self._broker = broker
+        output: Any = _Output(broker.topic_id)
+        client: Any = SimControlClient(broker)
+        identity.note_output(OUTPUT, broker.topic_id)
+        super().__init__(config, output, client, identity)
+
+    def _make(self, number: int) -> tuple[str, Any]:
+        name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
+        producer = SimProducer(self._broker, name, self._config.timeout_ms)
+        producer.init_transactions()
+        return name, SimChannel(producer)
+
+    def _metadata_of(self, group: str) -> object:
+        return group
+
+
+class SimSink(TwoPhaseCommitSink[Transaction]):
+    """One copy per subtask and one per driver, as in production."""
+
+    def __init__(self, broker: SimBroker) -> None:
+        self._broker = broker
+        self._writer: SimWriter | None = None
+        self._swept = AttemptId(0)
+
+    def open(self, context: SubtaskContext) -> None:
+        config = WriterConfig(
+            prefix=context.job,
+            subtask=context.subtask,
+            attempt=context.attempt,
+            settings=context.settings,
+            bootstrap_servers="",
+            properties={},
+            timeout_ms=self._timeout_ms,
+        )
+        self._writer = SimWriter(self._broker, config, identity_of(context, self._broker))
+
+    def begin(self) -> Transaction:
+        return self._open_writer.begin()
+
+    def write(self, txn: Transaction, batch: Batch) -> int:
+        return self._open_writer.write(txn, batch)
+
+    def pre_commit(self, txn: Transaction, request: PreCommit) -> Committable | None:
+        return self._open_writer.pre_commit(txn, request)
+
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        assert committable.checkpoint_id <= proof.checkpoint_id, "a completion proves earlier checkpoints only"
+        self._open_writer.commit(committable)
+
+    def release(self, completed: CheckpointId) -> None:
+        self._open_writer.release(completed)
+
+    def abort(self, txn: Transaction) -> None:
+        self._open_writer.abort(txn)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def recover(
+        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
+    ) -> list[Settled]:
+        client: Any = SimControlClient(self._broker)
+        return settle_all(client, committables, confirmed, SETTLE_BUDGET_SECONDS)
+
+    def give_up(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
+        client: Any = SimControlClient(self._broker)
+        return act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.ABORT)
+
+    def abort_lingering(self, context: JobContext) -> list[str]:
+        client: Any = SimControlClient(self._broker)
+        if self._swept == context.attempt:
+            return abort_open(client, context.job, self._timeout_ms, context.attempt)
+        lingering = fence_earlier(client, context.job, self._timeout_ms, context.attempt)
+        self._swept = context.attempt
+        return lingering
+
+    @property
+    def _timeout_ms(self) -> int:
+        return self._broker.world.faults.transaction_timeout_ms
+
+    @property
+    def _open_writer(self) -> SimWriter:
+        assert self._writer is not None, "open() was not called"
+        return self._writer

@@ -1,0 +1,273 @@
+"""A subtask process: the production `Subtask` with its store and commit threads as lanes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from tests.simulation.broker import SimBroker
+from tests.simulation.clocks import SimClock
+from tests.simulation.network import Peer, SimLink
+from tests.simulation.process import Lane
+from tests.simulation.sink import SimSink
+from tests.simulation.snapshots import SimSnapshots, local_disk
+from tests.simulation.source import ARRIVE_MS, AT_ONCE, GROUP, STEP, SimReader, SimSource
+from tests.simulation.world import World
+from twopc.errors import (
+    CheckpointCorrupted,
+    ConfigurationError,
+    Fenced,
+    ProtocolViolation,
+    TwoPhaseCommitError,
+    Unavailable,
+)
+from twopc.faults.points import CrashPoint, reached
+from twopc.operators import Chain, KeyedStateStore, Map
+from twopc.protocol.messages import Failed
+from twopc.runtime.batch_size import BatchSize
+from twopc.runtime.parts import Parts
+from twopc.runtime.spec import SubtaskSpec
+from twopc.runtime.state import SubtaskStore
+from twopc.runtime.subtask import Subtask
+from twopc.state.keyed import KeyedState
+from twopc.state.restore import restore_state
+
+STEP_MS = (1, 40)
+"""How long a turn of the loop takes: how late a message is noticed."""
+
+IDLE_MS = 1_000
+SILENCE_SECONDS = 60.0
+LAST_WORDS_MS = 2_000
+
+_NOBODY_WAITS: Future[Any] = Future()
+
+
+class SimExecutor(Executor):
+    """Runs one task at a time, in order, when its lane's turn comes."""
+
+    def __init__(self, world: World, lane: Lane, on_end: Callable[[], None]) -> None:
+        self._world = world
+        self._lane = lane
+        self._on_end = on_end
+        self._tasks: deque[Callable[[], Any]] = deque()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self._tasks.append(lambda: fn(*args, **kwargs))
+        self._world.after(self._world.delay(20), self._run_one, self._lane)
+        return _NOBODY_WAITS
+
+    def _run_one(self) -> None:
+        if self._tasks:
+            self._tasks.popleft()()
+            self._on_end()
+
+
+class AtOnce(Executor):
+    """Runs a task when it is given one: nothing of the simulated world can come between."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        fn(*args, **kwargs)
+        return Future()
+
+
+class SimSubtask:
+    """One process. `failed` and `ended` say how it ended; what one meets that is `abandoned` concerns nobody."""
+
+    def __init__(
+        self,
+        world: World,
+        spec: SubtaskSpec,
+        pid: int,
+        broker: SimBroker,
+        snapshots: SimSnapshots,
+        source: SimSource,
+        dial: Callable[[], Peer | None],
+        on_exit: Callable[[], None],
+    ) -> None:
+        self.process = world.process(f"subtask-{spec.subtask}.{spec.attempt}", "subtask")
+        self.failed = False
+        self.ended = False
+        self.abandoned = False
+        self._world = world
+        self._spec = spec
+        self._broker = broker
+        self._snapshots = snapshots
+        self._source = source
+        self._lane = Lane(self.process, "loop")
+        self._on_exit = on_exit
+        self._subtask: Subtask | None = None
+        self._awaits_welcome = False
+        self._reader: SimReader | None = None
+        self._step_at: int | None = None
+        self._link = SimLink(
+            world, Lane(self.process, "link"), spec.job, spec.attempt, spec.subtask, pid, dial, self._woken
+        )
+        self._sink = SimSink(broker)
+        world.note(self.process.name, "starts")
+        world.after(world.delay(60), self._start, self._lane)
+
+    def died(self) -> None:
+        self._link.lost()
+
+    def _start(self) -> None:
+        """Wait for the coordinator's welcome, as the assembly does."""
+        self._awaits_welcome = True
+        self._world.after(int(SILENCE_SECONDS * 1000), partial(self._guarded, self._give_up), self._lane)
+        self._guarded(self._begin_if_welcome)
+
+    def _begin_if_welcome(self) -> None:
+        if self._awaits_welcome and self._link.welcomed():
+            self._awaits_welcome = False
+            self._begin()
+
+    def _give_up(self) -> None:
+        if self._awaits_welcome:
+            raise Unavailable("simulated: the coordinator never accepted this subtask")
+
+    def _begin(self) -> None:
+        strike = self._world.strikes("pause before opening the sink", self._world.faults.pause_at_start)
+        if strike:
+            self._world.coverage["pause before opening the sink"] += 1
+            self._world.pause(self.process, "before it opens its sink", strike)
+            self._world.after(0, self._begin, self._lane)
+            return
+        self._guarded(self._assemble)
+
+    def _assemble(self) -> None:
+        spec, world = self._spec, self._world
+        reached(CrashPoint.BEFORE_RESTORE, subtask=spec.subtask)
+        local = local_disk()
+        backend = restore_state(
+            self._snapshots,
+            spec.snapshots,
+            [split.partition for split in spec.splits],
+            spec.subtask,
+            local / "work",
+        )
+        context = spec.context
+        self._sink.open(context)
+        reached(CrashPoint.BEFORE_SEEK, subtask=spec.subtask)
+        self._reader = self._source.open(context, spec.splits)
+        parts = Parts(
+            reader=self._reader,
+            chain=self._chain(KeyedState(backend)),
+            sink=self._sink,
+            store=SubtaskStore(
+                spec.subtask,
+                backend,
+                self._snapshots,
+                local / "snapshots",
+                spec.settings.inline_bytes(spec.parallelism),
+            ),
+            link=self._link,
+            clock=SimClock(world, self.process),
+            snapshot_executor=AtOnce(),
+            store_executor=SimExecutor(world, Lane(self.process, "store"), self._woken),
+            commit_executor=SimExecutor(world, Lane(self.process, "commit"), self._woken),
+        )
+        self._subtask = Subtask(
+            spec.subtask,
+            parts,
+            group=GROUP,
+            silence_limit_seconds=SILENCE_SECONDS,
+            base=spec.base,
+            batch_size=BatchSize(1, AT_ONCE),
+        )
+        self._subtask.begin()
+        self._step_in(self._world.between(*STEP_MS))
+
+    def _chain(self, state: KeyedStateStore) -> Chain:
+        """Return the steps of the job, in each of which a batch may be cut behind a record."""
+        world = self._world
+
+        def cutting(function: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*arguments: Any) -> Any:
+                if world.strikes("batch cut", world.faults.batch_cut):
+                    world.coverage["batch cut"] += 1
+                    chain.cut()
+                return function(*arguments)
+
+            return call
+
+        chain = Chain((Map(cutting(lambda value: value)), replace(STEP, function=cutting(STEP.function))), state)
+        return chain
+
+    def _woken(self) -> None:
+        """Something is there for the loop."""
+        if self._awaits_welcome:
+            self._world.after(0, partial(self._guarded, self._begin_if_welcome), self._lane)
+        elif self._subtask is not None and not self.failed and not self.ended:
+            self._step_in(self._world.between(*STEP_MS))
+
+    def _next_step(self) -> None:
+        """The loop would turn all the time; what turns in vain is left out."""
+        assert self._subtask is not None
+        assert self._reader is not None
+        arrives = self._reader.arrives_in if self._subtask._state.reading else None
+        if self._subtask._state.reading and self._subtask._parts.chain.waits:
+            arrives = 0 if self._world.calm else self._world.between(*ARRIVE_MS)
+        end_to_say = arrives is None and not self._subtask._end_reported
+        soon = self._world.between(*STEP_MS)
+        self._step_in(soon if end_to_say else IDLE_MS if arrives is None else soon + arrives)
+
+    def _step_in(self, delay_ms: int) -> None:
+        at = self._world.now_ms + delay_ms
+        if self._step_at is None or at < self._step_at:
+            self._step_at = at
+            self._world.after(delay_ms, partial(self._step, at), self._lane)
+
+    def _step(self, at: int) -> None:
+        if at != self._step_at or self.failed or self.ended:
+            return
+        self._step_at = None
+        subtask = self._subtask
+        assert subtask is not None
+        self._guarded(subtask.step)
+        if not self.process.alive or self.failed or self.ended:
+            return
+        if subtask.ended:
+            self.ended = True
+            self._end()
+        else:
+            self._next_step()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Fenced as error:
+            self._world.note(self.process.name, "ends as fenced:", error)
+            self.failed = True
+            self._end()
+        except TwoPhaseCommitError as error:
+            bad = isinstance(error, ProtocolViolation | CheckpointCorrupted | ConfigurationError)
+            broker, said = self._broker, str(error)
+            blamed = self._snapshots.is_blamed(said) or broker.ended_input(said) or broker.ended_output(said)
+            if bad and not self.abandoned and not blamed:
+                self._world.violated(f"a subtask met {type(error).__name__}", f"{self.process.name}: {error}")
+            self._fails(Failed(type(error).__name__, str(error), error.restartable))
+        except Exception as error:  # noqa: BLE001  whatever it is, the run's verdict names it
+            self._world.violated(f"a subtask failed with {type(error).__name__}", f"{self.process.name}: {error}")
+            self._fails(Failed(type(error).__name__, str(error), restartable=True))
+
+    def _fails(self, failed: Failed) -> None:
+        self.failed = True
+        self._link.send(failed)
+        self._end()
+
+    def _end(self) -> None:
+        """As `Subtask.run` and the worker do it: abort what is open, close, say the last words."""
+        self._awaits_welcome = False
+        if self._subtask is not None:
+            self._subtask._abort_open()
+        self._sink.close()
+        self._world.after(1 if self._link.connected else LAST_WORDS_MS, self._exit, self._lane)
+
+    def _exit(self) -> None:
+        self._link.close()
+        self.process.alive = False
+        self._world.note(self.process.name, "exits")
+        self._on_exit()

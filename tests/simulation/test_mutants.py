@@ -1,0 +1,25 @@
+"""Each deliberate break of the protocol is noticed by the simulation: so that its silence means something."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.mutants_in_flight import MUTANTS_IN_FLIGHT
+from tests.simulation.mutants_of_broker import MUTANTS_OF_BROKER
+from tests.simulation.mutants_of_subtask import MUTANTS_OF_SUBTASK
+
+pytestmark = pytest.mark.simulation
+
+
+@pytest.mark.parametrize("mutant", [*MUTANTS, *MUTANTS_IN_FLIGHT, *MUTANTS_OF_BROKER, *MUTANTS_OF_SUBTASK], ids=str)
+def test_a_break_of_the_protocol_is_caught(mutant: Mutant) -> None:
+    assert any(caught(mutant, seed) for seed in range(mutant.seeds)), f"no seed noticed that {mutant.what}"
+
+
+def caught(mutant: Mutant, seed: int) -> bool:
+    """Whether a seed that goes well goes wrong with the break."""
+    case = mutant.case(seed)
+    with mutant.apply():
+        violations = case.play().violations
+    return bool(violations) and not case.play().violations

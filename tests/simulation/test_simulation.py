@@ -1,0 +1,152 @@
+"""The protocol under simulated faults: 20,000 seeds in every run of this tier, and what they have to reach.
+
+`TWOPC_SIMULATION_FIRST` names another first seed: other seeds each day see what the same ones never will.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from functools import cache
+
+import pytest
+
+from tests.simulation.__main__ import main
+from tests.simulation.cells import PeerState
+from tests.simulation.play import Rules, Tally, play, play_here
+from tests.simulation.required_cells import cells_left_out, cells_to_reach
+from tests.simulation.simulate import simulate
+from twopc.faults.points import CrashPoint
+
+pytestmark = pytest.mark.simulation
+
+FIRST = int(os.environ.get("TWOPC_SIMULATION_FIRST", "0"))
+SEEDS = range(FIRST, FIRST + 18_000)
+SEEDS_WITH_TIMEOUTS = range(FIRST, FIRST + 2_000)
+NO_LOSS = Rules()
+LOSSES = Rules(timeouts=True)
+PROCESSES = ("coordinator", "driver", "subtask")
+AT_LARGE = (
+    "killed everything",
+    "power failed",
+    "bit rot",
+    "crash at a write",
+    "wall clock jumped",
+    "second coordinator",
+    "second driver",
+)
+
+
+@cache
+def played(rules: Rules) -> Tally:
+    return added_up(play(SEEDS_WITH_TIMEOUTS if rules.timeouts else SEEDS, rules))
+
+
+def added_up(shares: Iterable[Tally]) -> Tally:
+    tally = Tally()
+    for share in shares:
+        tally.add(share)
+    return tally
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("rules", [NO_LOSS, LOSSES], ids=["no-transaction-expires", "transactions-expire"])
+def test_every_seed_ends_with_the_output_of_its_input_exactly_once_or_with_a_loss_said_aloud(rules: Rules) -> None:
+    failed = played(rules).failed
+    again = [f"python -m tests.simulation --seed {seed}{rules}: {failed[seed]}" for seed in sorted(failed)]
+    assert again == []
+
+
+def test_losses_are_said_where_transactions_expire() -> None:
+    assert played(LOSSES).lost > 0
+
+
+def test_the_seeds_heal_losses() -> None:
+    assert played(LOSSES).coverage["healed a loss"] > 0
+
+
+def test_the_seeds_store_snapshots_where_the_coordinator_does_not_look() -> None:
+    assert played(NO_LOSS).coverage["stored elsewhere"] > 0
+
+
+def test_nothing_is_said_to_be_lost_where_no_transaction_expires() -> None:
+    assert played(NO_LOSS).lost == 0
+
+
+def test_the_seeds_come_to_every_named_place() -> None:
+    coverage = played(NO_LOSS).coverage
+    assert [point.name for point in CrashPoint if not coverage[f"reached {point.name}"]] == []
+
+
+def test_the_seeds_stop_a_process_at_every_place_with_the_others_in_every_state() -> None:
+    coverage = played(NO_LOSS).coverage
+    cells = [f"cell {point.name} {state.name}" for point, state in cells_to_reach()]
+    assert [cell for cell in cells if not coverage[cell]] == []
+
+
+def test_every_cell_must_be_reached_or_is_left_out_for_a_reason() -> None:
+    every = {(point, state) for point in CrashPoint for state in PeerState}
+    listed = cells_to_reach() + cells_left_out()
+    assert len(listed) == len(set(listed))
+    assert set(listed) == every
+
+
+def test_the_seeds_strike_every_kind_of_process_by_chance_and_the_machine_too() -> None:
+    wanted = [f"{what} {kind}" for what in ("killed", "paused") for kind in PROCESSES]
+    coverage = played(NO_LOSS).coverage
+    assert [each for each in (*wanted, *AT_LARGE) if not coverage[each]] == []
+
+
+def test_the_seeds_have_the_broker_restart_and_its_coordinator_move() -> None:
+    wanted = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+    coverage = played(NO_LOSS).coverage
+    assert [each for each in wanted if not coverage[f"broker {each}"]] == []
+
+
+def test_the_seeds_have_savepoints_taken_and_jobs_drained() -> None:
+    coverage = played(NO_LOSS).coverage
+    wanted = ("asked to drain", "completed: savepoint", "completed: final-savepoint")
+    assert [each for each in wanted if not coverage[each]] == []
+
+
+@pytest.mark.parametrize("what", ["forgot ids", "topic recreated", "input recreated", "input deleted"])
+def test_the_broker_forgets_where_something_may_be_lost(what: str) -> None:
+    assert played(LOSSES).coverage[f"broker {what}"] > 0
+
+
+@pytest.mark.parametrize("seed", [3, 20, 151])
+def test_a_seed_plays_the_same_run_every_time(seed: int) -> None:
+    first, second = simulate(seed), simulate(seed)
+    assert len(first.trace) > 20
+    assert first == second
+
+
+def test_two_seeds_play_different_runs() -> None:
+    assert simulate(1).trace != simulate(2).trace
+
+
+def test_seeds_come_to_the_same_in_several_processes_as_in_one() -> None:
+    seeds = range(250)
+    here, there = play_here(seeds, LOSSES), added_up(play(seeds, LOSSES, processes=2))
+    assert (here.played, here.lost, here.failed) == (there.played, there.lost, there.failed)
+    assert here.coverage == there.coverage
+
+
+def test_the_command_says_how_many_seeds_it_played_and_how_fast(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--first", "1", "--seeds", "2"]) == 0
+    assert capsys.readouterr().out.startswith("2 seeds, 0 failed")
+
+
+def test_the_command_sums_up_for_a_machine_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--first", "1", "--seeds", "2", "-o", "json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["played"], summary["failed"], summary["interrupted"]) == (2, {}, False)
+
+
+def test_the_command_shows_the_trace_of_one_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "0"]) == 0
+    output = capsys.readouterr().out
+    assert "coordinator-1" in output
+    assert "COMPLETION RECORD" in output
+    assert "again with: python -m tests.simulation --case" in output

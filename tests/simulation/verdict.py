@@ -1,0 +1,124 @@
+"""What must hold when a run is over, seen from outside: the output, the broker, the ledger, the last snapshots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import orjson
+
+from tests.simulation.coordinator import JOB
+from tests.simulation.disk import positions_of
+from tests.simulation.source import KEYS, expected_output
+from tests.simulation.world import EPOCH_MS
+from twopc.config import NO_TIMEOUT_MS
+from twopc.kafka.naming import parse_transactional_id
+from twopc.protocol.layout import MANIFEST, metadata_path
+from twopc.state.layout import parse_keyed_key
+
+FALSE_ALARM = "said to be lost while it is committed"
+COMMITTABLE = r"\bjob-\d+-\d+-\d+@\d+"
+
+HEALED = "healed a loss"
+
+if TYPE_CHECKING:
+    from tests.simulation.run import Simulation
+
+
+def judge_run(run: Simulation) -> None:
+    """Enter every broken invariant into the world's violations."""
+    world = run.world
+    for what, numbers in (("triggered", run.triggered), ("completed", run.completed)):
+        # Not always in their order: a coordinator that was paused after storing one may be late to say so.
+        if len(set(numbers)) != len(numbers):
+            world.violated(f"a checkpoint id was {what} twice", numbers)
+    run.people.judge()
+    if world.coverage.get(HEALED) and world.faults.transaction_timeout_ms == NO_TIMEOUT_MS:
+        # Healing must not hide that something lost it.
+        world.violated("output was lost, and written again, although no transaction expires")
+    if run.lost:
+        _judge_loss(run)
+        return
+    if run.refused:
+        _judge_no_more_than_expected(run)
+        return
+    for partition, size in enumerate(run.source.sizes if not run.broker.recreated else ()):
+        expected, visible = expected_output(partition, size), tuple(run.broker.read_committed(partition))
+        if visible != expected:
+            world.violated("output is not exactly once", f"partition {partition}: {_difference(expected, visible)}")
+    left = [name for name in run.broker.open_transactions() if not _opened_by_a_zombie_since(run, name)]
+    if left:
+        world.violated("left open", ", ".join(left))
+    if run.driver.done and not world.violations and not run.folder.rotten:
+        _judge_last_checkpoint(run)
+
+
+def _opened_by_a_zombie_since(run: Simulation, name: str) -> bool:
+    """Whether a process of an earlier attempt opened it when the job had finished: the next start would abort it."""
+    parsed = parse_transactional_id(JOB, name)
+    assert parsed is not None, f"{name} is not an id of the job"
+    return parsed.attempt < run.newest_attempt and run.broker.ids[name].start_ms > EPOCH_MS + run.driver.finished_ms
+
+
+def _judge_loss(run: Simulation) -> None:
+    """A loss is allowed only where something expires or the topic was deleted, and only if it is true.
+
+    Of an id that the broker has forgotten, and whose witness a later transaction has replaced, nobody can tell.
+    """
+    world = run.world
+    said = {name for name in re.findall(COMMITTABLE, run.lost) if name.partition("@")[0] not in run.broker.forgotten}
+    alarms = sorted(said & run.committed_names)
+    if alarms:
+        world.violated(FALSE_ALARM, f"{', '.join(alarms)}: {run.lost}")
+    elif run.world.faults.transaction_timeout_ms == NO_TIMEOUT_MS and not run.broker.recreated:
+        world.violated("output was lost although no transaction expires", run.lost)
+    _judge_no_more_than_expected(run)
+
+
+def _judge_no_more_than_expected(run: Simulation) -> None:
+    world = run.world
+    for partition, size in enumerate(run.source.sizes):
+        visible = run.broker.read_committed(partition)
+        if len(set(visible)) != len(visible) or not set(visible) <= set(expected_output(partition, size)):
+            world.violated("output holds more than the input made", f"partition {partition}: {visible}")
+
+
+def _judge_last_checkpoint(run: Simulation) -> None:
+    number = run.folder.newest
+    path = metadata_path(number)
+    snapshots = orjson.loads(run.folder.read(path))["body"]["snapshots"]
+    positions = positions_of(run.folder.read(path))
+    sizes = dict(enumerate(run.source.sizes))
+    if positions != sizes:
+        run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
+    counts: dict[tuple[int, bytes], int] = {}
+    for snapshot in snapshots:
+        state = snapshot["state"]
+        try:
+            items = state["items"] if "items" in state else _stored_items(run, state["path"])
+        except FileNotFoundError:
+            run.world.violated("the last checkpoint's state is gone", state["path"])
+            return
+        for key, value in items["keyed"]:
+            partition, _, user_key = parse_keyed_key(bytes.fromhex(key))
+            counts[(partition.partition, user_key)] = int(bytes.fromhex(value))
+    expected = {
+        (partition, b"k%d" % key): len(range(key, size, KEYS))
+        for partition, size in sizes.items()
+        for key in range(KEYS)
+    }
+    if counts != {key: value for key, value in expected.items() if value}:
+        run.world.violated("the last checkpoint's state is wrong", f"{counts}, the input makes {expected}")
+
+
+def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
+    missing = [value for value in expected if value not in visible]
+    twice = sorted({value for value in visible if visible.count(value) > 1})
+    strange = [value for value in visible if value not in expected]
+    return f"missing {missing}, twice {twice}, strange {strange}, order {visible}"
+
+
+def _stored_items(run: Simulation, path: str) -> dict[str, list[tuple[str, str]]]:
+    items: dict[str, list[tuple[str, str]]] = orjson.loads(run.folder.read(f"{path}/{MANIFEST}"))["body"]
+    return items
