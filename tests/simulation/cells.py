@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from tests.simulation.process import Process
+from tests.simulation.world import World
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
-
-if TYPE_CHECKING:
-    from tests.simulation.run import Simulation
 
 NONE = CheckpointId(0)
 
@@ -28,8 +26,12 @@ class PeerState(Enum):
 class Peers:
     """Follows what the coordinators publish, and looks at the processes."""
 
-    def __init__(self, run: Simulation) -> None:
-        self._run = run
+    def __init__(
+        self, world: World, wanted: Callable[[], Sequence[Process]], recovering: Callable[[], Sequence[Process]]
+    ) -> None:
+        self._world = world
+        self._wanted = wanted
+        self._recovering = recovering
         self._in_flight: set[CheckpointId] = set()
         self._uncommitted = NONE
 
@@ -53,13 +55,13 @@ class Peers:
 
     def seen_by(self, process: Process) -> PeerState:
         """The state of everybody but this process."""
-        if any(self._is_away(each) for each in self._run.wanted() if each is not process):
+        if any(self._is_away(each) for each in self._wanted() if each is not process):
             return PeerState.AWAY
-        if any(each.recovering and each.process is not process for each in self._run.drivers):
+        if any(each is not process for each in self._recovering()):
             return PeerState.RECOVERING
         if self._in_flight:
             return PeerState.IN_FLIGHT
         return PeerState.UNCOMMITTED if self._uncommitted else PeerState.QUIET
 
     def _is_away(self, process: Process) -> bool:
-        return not process.alive or process.paused_until > self._run.world.now_ms
+        return not process.alive or process.paused_until > self._world.now_ms

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from tests.simulation.process import Process
-
-if TYPE_CHECKING:
-    from tests.simulation.run import Simulation
+from tests.simulation.run import Simulation
 
 JUMPS_MS = (-86_400_000, -3_600_000, -1_000, 1_000, 3_600_000, 86_400_000)
 

@@ -14,7 +14,6 @@ from tests.simulation.process import Lane
 from tests.simulation.sink import SimSink
 from tests.simulation.source import SimSource
 from tests.simulation.subtask import SimSubtask
-from tests.simulation.verdict import HEALED
 from tests.simulation.world import World
 from twopc.config import RunSettings
 from twopc.context import JobContext
@@ -33,6 +32,7 @@ from twopc.protocol.ids import NO_ATTEMPT, AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEventKind
 from twopc.runtime.spec import SubtaskSpec, concerning
 
+HEALED = "healed a loss"
 LOOK_MS = 100
 """The longest time until something that happened is looked at."""
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from tests.simulation.broker import SimBroker
 from tests.simulation.broker_model import GroupOffsets
 from tests.simulation.cells import Peers
-from tests.simulation.chaos import Chaos
 from tests.simulation.coordinator import SimCoordinator, SimJobClient
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.driver import SimDriver
@@ -17,7 +16,6 @@ from tests.simulation.sink import SimSink
 from tests.simulation.snapshots import SimSnapshots
 from tests.simulation.source import SimSource
 from tests.simulation.subtask import SimSubtask
-from tests.simulation.verdict import judge_run
 from tests.simulation.world import World
 from twopc.kafka.committable import WitnessMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
@@ -59,15 +57,16 @@ class Simulation:
         self.subtasks: list[SimSubtask] = []
         self.restore_from = LATEST
         self._embedded = world.faults.embedded
-        self._peers = Peers(self)
+        self._peers = Peers(world, self.wanted, self._recovering)
         world.peers = self._peers.seen_by
         world.stop_another = self._stop_another
         world.on_crash.append(self._died)
 
-    def run(self) -> None:
+    def start(self) -> None:
         self.start_coordinator()
         self.start_driver()
-        Chaos(self).plan()
+
+    def run(self) -> None:
         world = self.world
         world.run_until(world.faults.fault_phase_ms, to_the_end=False)
         world.calm = True
@@ -77,7 +76,6 @@ class Simulation:
         if not world.over:
             world.violated("not finished", f"after {CALM_MS} ms without faults")
         world.run_until(world.now_ms + AFTERWARDS_MS)
-        judge_run(self)
 
     def _leave_one_of_each(self) -> None:
         """Somebody cleans up behind the rivals; who dies now is not started again while the other lives.
@@ -230,6 +228,9 @@ class Simulation:
         """The processes that the job needs now."""
         stage = [subtask.process for subtask in self.driver.stage if not subtask.ended] if self.drivers else []
         return [self.coordinators[-1].process, *([self.driver.process] if self.drivers else []), *stage]
+
+    def _recovering(self) -> list[Process]:
+        return [driver.process for driver in self.drivers if driver.recovering]
 
     def _check_commit(self, name: str, offsets: GroupOffsets) -> None:
         witnesses = {WitnessMetadata.parse(text) for _, text in offsets.values()}

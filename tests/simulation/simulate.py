@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from tests.simulation.chaos import Chaos
 from tests.simulation.dice import Strike
 from tests.simulation.faults import Faults, draw
 from tests.simulation.process import Stuck
 from tests.simulation.run import Simulation
 from tests.simulation.seams import playing
+from tests.simulation.verdict import judge_run
 from tests.simulation.world import World
 
 
@@ -35,7 +37,10 @@ def simulate(
     simulation = Simulation(world)
     with playing(world):
         try:
+            simulation.start()
+            Chaos(simulation).plan()
             simulation.run()
+            judge_run(simulation)
         except Stuck as error:
             world.violated("stuck", error)
     return Result(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import orjson
 
 from tests.simulation.coordinator import JOB
 from tests.simulation.disk import positions_of
+from tests.simulation.driver import HEALED
+from tests.simulation.run import Simulation
 from tests.simulation.source import KEYS, expected_output
 from tests.simulation.world import EPOCH_MS
 from twopc.config import NO_TIMEOUT_MS
@@ -19,11 +20,6 @@ from twopc.state.layout import parse_keyed_key
 
 FALSE_ALARM = "said to be lost while it is committed"
 COMMITTABLE = r"\bjob-\d+-\d+-\d+@\d+"
-
-HEALED = "healed a loss"
-
-if TYPE_CHECKING:
-    from tests.simulation.run import Simulation
 
 
 def judge_run(run: Simulation) -> None:
