@@ -74,8 +74,7 @@ class FolderStorage:
         self._has_folders = False
 
     def create_once(self, name: str, data: bytes) -> None:
-        # A fact waits for two fsyncs, of its bytes and of its name; benchmarks/coordinator_scale.md says who waits for
-        # which.
+        # Two fsyncs, of the bytes and of the name: docs/experiments/coordinator_scale.md says who waits for which.
         self._make_folders()
         path = self._root / name
         checkpoint_id = checkpoint_of_folder(path.parent.name)
