@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from coordinator.events import Attached, AttemptRequested, Said, SessionId
+from coordinator.events import Attached, MessageReceived, SessionId, StartAttempt
 from coordinator.jobs import Jobs
 from coordinator.storage import FolderStorage
 from twopc.clock import ManualClock
@@ -129,10 +129,10 @@ def one_checkpoint(jobs: Jobs, clock: ManualClock, subtasks: Subtasks, count: in
     cpu, wall = cpu + time.thread_time() - storing[0], wall + time.perf_counter() - storing[1]
     subtasks.fsyncs_when_asked = subtasks.disk.fsyncs
     for number, message in enumerate(messages):
-        jobs.take(JOB, (Said(SessionId(number), message),))
+        jobs.take(JOB, (MessageReceived(SessionId(number), message),))
     assert subtasks.completed == wanted, "the checkpoint did not complete"
     for number in range(count):
-        jobs.take(JOB, (Said(SessionId(number), Committed(wanted)),))
+        jobs.take(JOB, (MessageReceived(SessionId(number), Committed(wanted)),))
     return time.thread_time() - cpu, time.perf_counter() - wall
 
 
@@ -149,7 +149,7 @@ def measure(count: int, checkpoints: int, folder: Path) -> Cost:
     clock, subtasks = ManualClock(), Subtasks(disk)
     before = peak_memory_mb()
     jobs = Jobs(lambda job: FolderStorage(folder / job), clock, subtasks)
-    jobs.start_attempt(JOB, AttemptRequested(count, CheckpointSettings(INTERVAL_MS, 60_000), "none"))
+    jobs.start_attempt(JOB, StartAttempt(count, CheckpointSettings(INTERVAL_MS, 60_000), "none"))
     attempt = jobs.describe(JOB).attempt
     for number in range(count):
         index = SubtaskIndex(number)

@@ -1,6 +1,11 @@
-"""Who may call: loopback by default, a bearer token or certificates where they are set.
+"""What the coordinator lets in: callers, how much of them, and what of a subtask's message it keeps and passes on.
 
-Invariants: nothing but a health check passes without what is asked for, on loopback too; what has no rule is refused.
+Callers come from this machine by default, from others with a bearer token or certificates.
+
+Invariants:
+- nothing but a health check passes without what is asked for, on loopback too; what has no rule is refused;
+- no text goes further than `twopc.rpc.wording` lets it; a state handle names its own place in the job's checkpoint
+  folder, and nothing else; a duration is a number, which JSON can hold.
 """
 
 from __future__ import annotations
@@ -8,13 +13,18 @@ from __future__ import annotations
 import hmac
 import ipaddress
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import grpc
 
-from twopc.errors import ConfigurationError
+from twopc.errors import ConfigurationError, ProtocolViolation
+from twopc.protocol.layout import subtask_folder
+from twopc.protocol.messages import Ack, Decline, Failed, Progress, ToCoordinator
 from twopc.rpc.channel import checked_token
 from twopc.rpc.tls import TlsFiles
+from twopc.rpc.wording import outward
 
 _OPEN_TO_ALL = "/grpc.health.v1.Health/"
 _OPEN_TO_TASKS = "/twopc.rpc.SubtaskControl/"
@@ -22,6 +32,26 @@ _OPEN_TO_TASKS = "/twopc.rpc.SubtaskControl/"
 TASK = b"urn:twopc:role:task"
 ADMIN = b"urn:twopc:role:admin"
 """The role of a client, as a URI among the alternative names of its certificate. An admin may do what a task may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much the coordinator takes from its peers at a time, so that no one of them can harm the others.
+
+    The defaults are far above what a job needs.
+
+    streams: open calls of all peers; each open stream holds a thread, made when it is needed. More are refused.
+    streams_of_connection: the same of one connection; more wait.
+    events_in_flight: what one subtask has said and the coordinator has not yet looked at; one that floods is cut off.
+    attach_seconds: how long an open stream may be silent before it says whose it is.
+    answer_seconds: how long a call may wait for the coordinator's one thread.
+    """
+
+    streams: int = 1_024
+    streams_of_connection: int = 256
+    events_in_flight: int = 128
+    attach_seconds: float = 10.0
+    answer_seconds: float = 30.0
 
 
 def check_address(address: str, token: str | None, tls: TlsFiles | None, allow_insecure: bool) -> None:
@@ -97,3 +127,29 @@ def _only_for(allowed: frozenset[bytes], behaviour: Callable[[Any, grpc.Servicer
         return behaviour(request, context)
 
     return guarded
+
+
+PENDING_MAX = 100
+"""Names of pre-committed transactions that a report of progress may have; a subtask has a handful."""
+
+
+def admitted(message: ToCoordinator) -> ToCoordinator:
+    """Return the message as it may be taken; raise ProtocolViolation if it may not."""
+    match message:
+        case Ack():
+            expected = subtask_folder(message.checkpoint_id, message.snapshot.subtask)
+            if message.snapshot.state.path != expected:
+                raise ProtocolViolation(f"an acknowledgement names state elsewhere than in {expected}")
+            if not all(isfinite(each) and each >= 0 for each in message.durations):
+                raise ProtocolViolation("an acknowledgement tells of a duration that is none")
+            return message
+        case Decline():
+            return replace(message, reason=outward(message.reason))
+        case Failed():
+            return replace(message, error_type=outward(message.error_type), message=outward(message.message))
+        case Progress():
+            pending = tuple(outward(name) for name in message.pending_transactions[:PENDING_MAX])
+            opened = None if message.open_transaction is None else outward(message.open_transaction)
+            return replace(message, open_transaction=opened, pending_transactions=pending)
+        case _:
+            return message

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 
 import grpc
 
-from coordinator.answering import Asking, abort_with
-from coordinator.events import CheckpointAsked, DisposeAsked, StopAsked
+from coordinator.access import Limits
+from coordinator.events import DisposeCheckpoint, StopJob, TriggerCheckpoint
 from coordinator.jobs import Jobs
-from coordinator.limits import Limits
-from coordinator.loop import Loop
+from coordinator.loop import Loop, LoopClient, abort_with
 from coordinator.sessions import Channel, Sessions
 from twopc.checkpoints.label import checked_label
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
@@ -39,11 +38,11 @@ class AdminService(AdminServicer):
 
     def __init__(self, loop: Loop, sessions: Sessions, limits: Limits) -> None:
         self._sessions = sessions
-        self._asking = Asking(loop, limits)
+        self._client = LoopClient(loop, limits)
 
     def ListJobs(self, request: pb.ListJobsRequest, context: grpc.ServicerContext) -> pb.ListJobsResponse:  # noqa: N802
         try:
-            names = self._asking.ask(Jobs.names, context)
+            names = self._client.ask(Jobs.names, context)
             # One question a job: the first look at a job reads its ledger, and checkpoints go on in between.
             return pb.ListJobsResponse(jobs=[self._summary(name, context) for name in names])
         except Exception as error:  # noqa: BLE001
@@ -51,13 +50,13 @@ class AdminService(AdminServicer):
 
     def DescribeJob(self, request: pb.DescribeJobRequest, context: grpc.ServicerContext) -> pb.JobDescription:  # noqa: N802
         try:
-            return encode_description(self._asking.ask(lambda jobs: _described(jobs, request.job), context))
+            return encode_description(self._client.ask(lambda jobs: _described(jobs, request.job), context))
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
 
     def Subtasks(self, request: pb.SubtasksRequest, context: grpc.ServicerContext) -> pb.SubtasksResponse:  # noqa: N802
         try:
-            job = self._asking.ask(lambda jobs: _described(jobs, request.job), context)
+            job = self._client.ask(lambda jobs: _described(jobs, request.job), context)
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
         return pb.SubtasksResponse(attempt=job.attempt, subtasks=[encode_subtask(each) for each in job.subtasks])
@@ -85,7 +84,7 @@ class AdminService(AdminServicer):
                 finished_with = _finished_with(jobs, request.job)
             if finished_with is None:
                 running = _running(jobs, request.job).attempt
-                jobs.request(request.job, StopAsked(running, request.savepoint, label, request.drain))
+                jobs.request(request.job, StopJob(running, request.savepoint, label, request.drain))
 
         try:
             label = _label(request.label)
@@ -117,7 +116,7 @@ class AdminService(AdminServicer):
 
     def _require_still_stopping(self, name: str, context: grpc.ServicerContext) -> None:
         """Raise Unavailable if an attempt that somebody started has forgotten the stop: it will not come."""
-        job = self._asking.ask(lambda jobs: jobs.describe(name), context)
+        job = self._client.ask(lambda jobs: jobs.describe(name), context)
         if not job.stop_requested:
             raise Unavailable(
                 f"job {name!r} did not stop: it was started again meanwhile, as attempt {job.attempt}, which knows "
@@ -129,10 +128,10 @@ class AdminService(AdminServicer):
     ) -> pb.DisposeCheckpointResponse:
         def dispose(jobs: Jobs) -> None:
             _described(jobs, request.job)
-            jobs.request(request.job, DisposeAsked(CheckpointId(request.checkpoint_id)))
+            jobs.request(request.job, DisposeCheckpoint(CheckpointId(request.checkpoint_id)))
 
         try:
-            self._asking.ask(dispose, context)
+            self._client.ask(dispose, context)
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
         return pb.DisposeCheckpointResponse()
@@ -155,14 +154,14 @@ class AdminService(AdminServicer):
             action(jobs)
 
         try:
-            self._asking.ask(act, context)
+            self._client.ask(act, context)
             yield channel
         finally:
             self._sessions.unwatch(channel)
 
     def _summary(self, name: str, context: grpc.ServicerContext) -> pb.JobSummary:
         try:
-            job = self._asking.ask(lambda jobs: jobs.describe(name), context)
+            job = self._client.ask(lambda jobs: jobs.describe(name), context)
         except TwoPhaseCommitError as error:
             return pb.JobSummary(job=name, phase="unreadable", problem=outward(str(error)))
         newest = job.kept[-1] if job.kept else None
@@ -201,10 +200,10 @@ def _running(jobs: Jobs, name: str) -> JobDescription:
     return job
 
 
-def _asked(request: pb.TriggerCheckpointRequest, request_id: str) -> CheckpointAsked:
+def _asked(request: pb.TriggerCheckpointRequest, request_id: str) -> TriggerCheckpoint:
     if request.kind not in _ASKED_FOR:
         raise ConfigurationError(f"kind {request.kind!r} can't be asked for: give {' or '.join(sorted(_ASKED_FOR))}")
-    return CheckpointAsked(_ASKED_FOR[request.kind], _label(request.label), request_id)
+    return TriggerCheckpoint(_ASKED_FOR[request.kind], _label(request.label), request_id)
 
 
 def _label(label: str) -> str:

@@ -1,29 +1,34 @@
 """One running attempt: what its subtasks say, and what is to be done next. Pure.
 
 All of it is lost when the coordinator restarts, and learned again from the subtasks as they attach; what must survive
-is in the ledger's state, which every method gets as it is now.
+is in the ledger's state, which every method gets as it is now. A stream may break at any message: so a subtask says on
+attaching what it has heard, repeats what it was not answered, and gets what it lacks.
+
+Invariants: a message counts only from a member's stream, an acknowledgement only for a checkpoint that is in flight,
+and only with a snapshot of the subtask that sends it; a commit counts only of a checkpoint that this attempt completed.
 """
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from coordinator.aborts import Aborts
-from coordinator.catching_up import CatchingUp
-from coordinator.checkpoint import PendingCheckpoint, completion_record
-from coordinator.confirmations import Confirmations
-from coordinator.events import Attached, CheckpointAsked, Detached, Unseen
-from coordinator.hearing import Hearing
-from coordinator.history import History
-from coordinator.in_flight import InFlight
+from coordinator.checkpoint import CheckpointRequest, InFlight, PendingCheckpoint, completion_record
+from coordinator.commits import Confirmations
+from coordinator.events import (
+    Attached,
+    DecisionBuilder,
+    Detached,
+    MessageReceived,
+    SnapshotMissing,
+    TriggerCheckpoint,
+)
+from coordinator.failures import Failures, History
 from coordinator.membership import Membership
-from coordinator.outbox import Outbox
-from coordinator.request_queue import RequestQueue, Wanted
-from coordinator.schedule import Schedule, earliest
-from coordinator.triggering import Triggering
+from coordinator.schedule import RequestQueue, Schedule, Triggering, earliest
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
     CheckpointCompleted,
@@ -35,9 +40,16 @@ from twopc.protocol.ledger_facts import (
 )
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import (
+    Abort,
+    Ack,
+    Committed,
     Complete,
+    Decline,
     Drain,
+    EndOfInput,
+    Failed,
     FencedOff,
+    Progress,
     ToSubtask,
     Welcome,
 )
@@ -50,147 +62,229 @@ class RunningAttempt:
     def __init__(self, started: AttemptStarted, history: History) -> None:
         self.number = started.attempt
         self.parallelism = started.parallelism
-        self.settings = started.settings
         self.membership = Membership(started.parallelism)
         self.in_flight = InFlight()
+        self.requests = RequestQueue()
         self.confirmations = Confirmations(started.parallelism)
         self._history = history
         self._schedule = Schedule(started.settings)
-        self._triggering = Triggering(started, self._schedule, self.in_flight, self.membership)
-        self._catching_up = CatchingUp(self.in_flight, self.confirmations)
-        self._aborts = Aborts(self.in_flight, self.requests, self.membership, self._schedule, history)
-        self.hearing = Hearing(
-            self.number, self.membership, self.in_flight, self.confirmations, self._catching_up, self._aborts
-        )
-
-    @property
-    def requests(self) -> RequestQueue:
-        return self._triggering.requests
+        self._triggering = Triggering(started, self._schedule, self.requests)
+        self._failures = Failures(self.in_flight, self.requests, self.membership, self._schedule, history)
 
     @property
     def failed(self) -> JobEvent | None:
         """The event that said that the attempt failed, if it did."""
-        return self._aborts.failed
+        return self._failures.failed
 
-    def attached(self, event: Attached, state: LedgerState, out: Outbox) -> None:
+    def attached(self, event: Attached, state: LedgerState, out: DecisionBuilder) -> None:
         """Let a subtask in, and repeat what it may have missed."""
-        if self._catching_up.has_forgotten(event, state) or self.membership.is_another_process(event):
+        if self._has_forgotten(event, state) or self.membership.is_another_process(event):
             reason = f"subtask {event.subtask} was started a second time within attempt {self.number}"
             out.send(event.session, FencedOff(reason))
-            self._aborts.fail("Unavailable", reason, True, out, event.subtask)
+            self._failures.fail("Unavailable", reason, True, out, event.subtask)
             return
         replaced = self.membership.attach(event)
         if replaced is not None:
             out.hang_up(replaced.session)
         out.publish(JobEventKind.ATTACHED, subtask=event.subtask, pid=event.pid, message=event.host)
         out.send(event.session, Welcome())
-        self._catching_up.repeat_missed(event, state, out)
+        self._repeat_missed(event, state, out)
         if self.membership.all_attached and self._schedule.ready is None:
             self._schedule.ready = out.now.monotonic_ms
 
-    def detached(self, event: Detached, out: Outbox) -> None:
+    def detached(self, event: Detached, out: DecisionBuilder) -> None:
         """A checkpoint in flight goes on waiting: the subtask may attach again."""
         gone = self.membership.detach(event.session)
         if gone is not None:
             out.publish(JobEventKind.DETACHED, subtask=gone.subtask)
 
-    def asked(self, event: CheckpointAsked, out: Outbox) -> None:
+    def _has_forgotten(self, event: Attached, state: LedgerState) -> bool:
+        """Whether this is not the process that acknowledged before: it lacks what that one has pre-committed."""
+        acknowledged = max(state.newest_of_attempt, self.in_flight.acknowledged_by(event.subtask))
+        return event.last_checkpoint_id < acknowledged
+
+    def _repeat_missed(self, event: Attached, state: LedgerState, out: DecisionBuilder) -> None:
+        """Compare what the subtask has heard with what there was to hear, and send the difference."""
+        newest, last = state.newest_of_attempt, event.last_checkpoint_id
+        if newest > self.confirmations.reported_by(event.subtask):
+            out.send(event.session, Complete(newest))
+        if last > newest and self.in_flight.find(last) is None:
+            out.send(event.session, Abort(last, "aborted while the subtask was not attached"))
+        if state.stop is not None and state.stop.drain:
+            out.send(event.session, Drain())
+        for pending in self.in_flight.after(last):
+            out.send(event.session, pending.trigger)
+
+    def on_message(self, event: MessageReceived, state: LedgerState, out: DecisionBuilder) -> None:
+        """Take in a message; one of a stream that is no member's counts for nothing."""
+        member = self.membership.find(event.session)
+        if member is None:
+            return
+        message = event.message
+        match message:
+            case Ack():
+                self._on_ack(member, message, state, out)
+            case Decline():
+                self._on_decline(member, message, state, out)
+            case Committed():
+                completed = state.find(message.checkpoint_id)
+                if completed is not None and completed.record.attempt == self.number:
+                    self.confirmations.report(member.subtask, completed.checkpoint_id, out.now)
+            case EndOfInput():
+                if member.subtask not in self.membership.at_end:
+                    self.membership.at_end.add(member.subtask)
+                    out.publish(JobEventKind.END_OF_INPUT, subtask=member.subtask)
+            case Failed():
+                self._failures.fail(message.error_type, message.message, message.restartable, out, member.subtask)
+            case Progress():
+                self.membership.progress[member.subtask] = message
+                out.publish(JobEventKind.PROGRESS, subtask=member.subtask, progress=message)
+            case _:
+                assert_never(message)
+
+    def _on_ack(self, member: Attached, ack: Ack, state: LedgerState, out: DecisionBuilder) -> None:
+        pending = self.in_flight.find(ack.checkpoint_id)
+        if pending is None:
+            self._answer_late(member, ack.checkpoint_id, state, out)
+        elif ack.snapshot.subtask != member.subtask:
+            message = f"subtask {member.subtask} acknowledged with a snapshot of subtask {ack.snapshot.subtask}"
+            self._failures.abort(pending, FailureReason.CHECKPOINT_DECLINED, message, out)
+        elif pending.acknowledge(ack, out.now):
+            out.publish(
+                JobEventKind.ACKNOWLEDGED,
+                checkpoint_id=ack.checkpoint_id,
+                subtask=member.subtask,
+                duration_ms=ack.pause_ms + ack.store_ms,
+                pause_ms=ack.pause_ms,
+            )
+
+    def _on_decline(self, member: Attached, decline: Decline, state: LedgerState, out: DecisionBuilder) -> None:
+        pending = self.in_flight.find(decline.checkpoint_id)
+        if pending is None:
+            self._answer_late(member, decline.checkpoint_id, state, out)
+            return
+        message = f"subtask {member.subtask} declined: {decline.reason}"
+        self._failures.decline(pending, member.subtask, decline.reason, message, out)
+
+    def _answer_late(
+        self, member: Attached, checkpoint_id: CheckpointId, state: LedgerState, out: DecisionBuilder
+    ) -> None:
+        """Send again what became of a checkpoint, so that the subtask stops repeating itself."""
+        newest = state.newest_of_attempt
+        if checkpoint_id <= newest:
+            out.send(member.session, Complete(newest))
+        else:
+            out.send(member.session, Abort(checkpoint_id, "it is no longer pending"))
+
+    def request(self, event: TriggerCheckpoint, out: DecisionBuilder) -> None:
         """Queue a request; raise Unavailable if too many are waiting. One that was made before is fine."""
         if event.request_id not in self._history.requests:
-            self.requests.put(Wanted(event.kind, out.now, event.label, event.request_id))
+            self.requests.put(CheckpointRequest(event.kind, out.now, event.label, event.request_id))
             self._history.requests.append(event.request_id)
 
-    def decide(self, state: LedgerState, out: Outbox) -> None:
+    def decide(self, state: LedgerState, out: DecisionBuilder) -> None:
         """Take the next step that is possible now; it may be to ask for facts to be stored."""
         now = out.now.monotonic_ms
         may_store = self.confirmations.may_store(now)
-        if self._aborts.failed:
-            # What is said is not waited for any more: the next attempt may start at any moment.
+        if self.failed:
+            # What subtasks reported is stored without waiting for more: the next attempt may start at any moment.
             if may_store:
                 self.confirmations.settle(state, out)
             return
         whole = self.in_flight.whole()
         if whole is not None:
+            # First of all: a checkpoint that all have acknowledged completes, though its time is over by now.
             metadata = whole.metadata(out.job, out.now)
             out.store(metadata, completion_record(metadata))
             return
-        self._aborts.expire(out)
+        self._failures.expire(out)
         confirm_at = self.confirmations.due(state.newest_of_attempt)
         if may_store and confirm_at is not None and now >= confirm_at and self.confirmations.settle(state, out):
             return
-        if self._aborts.failed:
+        if self.failed:
+            # An expiry was one failure too many.
             return
         if state.final_completed:
+            # The job ends when all have committed its last output, and that is durable: never before.
             if may_store and self.confirmations.everywhere >= state.final_completed:
                 out.store(AttemptEnded(self.number, True, "the final checkpoint is committed everywhere"))
             return
-        due = self._triggering.due(state)
+        due = self._trigger_due(state)
         if due is not None and now >= due:
-            self._triggering.reserve(state, out)
+            self._triggering.reserve(state, self.membership.all_at_end, out)
 
     def deadline(self, state: LedgerState) -> int | None:
         """When `decide` has something to do again, if nothing arrives before."""
-        if self._aborts.failed:
-            return self.confirmations.due(state.newest_of_attempt)
         confirm_at = self.confirmations.due(state.newest_of_attempt)
-        return earliest((self._triggering.due(state), self._aborts.next_expiry(), confirm_at))
+        if self.failed:
+            return confirm_at
+        return earliest((self._trigger_due(state), self._failures.next_expiry(), confirm_at))
 
-    def fence(self, reason: str, out: Outbox) -> None:
+    def _trigger_due(self, state: LedgerState) -> int | None:
+        """When the next checkpoint is to be triggered; None while there is no room, or not all are attached."""
+        if not self.membership.all_attached or state.final_completed:
+            return None
+        if not self.in_flight.has_room(self._schedule.settings.concurrent):
+            return None
+        return self._triggering.due(state, self.membership.all_at_end)
+
+    def fence(self, reason: str, out: DecisionBuilder) -> None:
         """Another attempt, or another coordinator, owns the job now."""
-        self._aborts.all(FailureReason.CHECKPOINT_COORDINATOR_SUSPEND, reason, out)
-        self.tell_all(FencedOff(reason), out)
+        self._failures.abort_all(FailureReason.CHECKPOINT_COORDINATOR_SUSPEND, reason, out)
+        self.send_all(FencedOff(reason), out)
 
-    def tell_all(self, message: ToSubtask, out: Outbox) -> None:
+    def send_all(self, message: ToSubtask, out: DecisionBuilder) -> None:
         out.send_all(self.membership.sessions, message)
 
-    def told(self, fact: StopRequested | CheckpointsDisposed | StartsPlanned, out: Outbox) -> None:
-        """What a person asked for, or the driver planned, is durable."""
+    def request_stored(self, fact: StopRequested | CheckpointsDisposed | StartsPlanned, out: DecisionBuilder) -> None:
+        """What a person or the driver asked for is durable; only draining is the subtasks' affair at once."""
         if isinstance(fact, StopRequested) and fact.drain:
-            self.tell_all(Drain(), out)
+            self.send_all(Drain(), out)
 
-    def reserved(self, fact: CheckpointReserved, out: Outbox) -> None:
+    def reserved(self, fact: CheckpointReserved, out: DecisionBuilder) -> None:
         """The id is durable: trigger."""
-        due = self._triggering.reserved(fact, out.now)
-        pending = PendingCheckpoint(due.checkpoint_id, self.number, due.wanted, self.parallelism, out.now)
+        request = self._triggering.reserved(fact, out.now)
+        pending = PendingCheckpoint(fact.checkpoint_id, self.number, request, self.parallelism, out.now)
         self.in_flight.add(pending)
-        if due.wanted.kind is CheckpointKind.PERIODIC:
+        if request.kind is CheckpointKind.PERIODIC:
             self._schedule.triggered = out.now.monotonic_ms
-        out.publish(JobEventKind.TRIGGERED, checkpoint_id=due.checkpoint_id, **due.wanted.told)
-        self.tell_all(pending.trigger, out)
+        out.publish(JobEventKind.TRIGGERED, checkpoint_id=fact.checkpoint_id, **request.event_fields)
+        self.send_all(pending.trigger, out)
 
-    def completed(self, fact: CheckpointCompleted, out: Outbox) -> None:
-        """The completion record exists: tell everyone."""
+    def completed(self, fact: CheckpointCompleted, out: DecisionBuilder) -> None:
+        """The completion record exists: notify everyone."""
         pending = self.in_flight.remove(fact.checkpoint_id)
         self._schedule.completed(out.now.monotonic_ms)
         self._history.completed += 1
         self.confirmations.completed(fact.checkpoint_id, out.now)
-        wanted = pending.wanted if pending is not None else Wanted(fact.kind, out.now, fact.label)
+        request = pending.request if pending is not None else CheckpointRequest(fact.kind, out.now, fact.label)
         out.publish(
             JobEventKind.COMPLETED,
             checkpoint_id=fact.checkpoint_id,
             duration_ms=float(out.now.monotonic_ms - pending.triggered.monotonic_ms) if pending else 0.0,
-            **wanted.told,
+            **request.event_fields,
         )
-        self.tell_all(Complete(fact.checkpoint_id), out)
-        self._aborts.completed(fact.checkpoint_id, out)
+        self.send_all(Complete(fact.checkpoint_id), out)
+        self._failures.completed(fact.checkpoint_id, out)
         if fact.kind.ends_job:
             reason = FailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
-            self._aborts.refuse_requests(reason, "the job has taken its final checkpoint", out)
+            self._failures.refuse_requests(reason, "the job has taken its final checkpoint", out)
 
-    def ended(self, fact: AttemptEnded, out: Outbox) -> None:
+    def ended(self, fact: AttemptEnded, out: DecisionBuilder) -> None:
         """Nothing more comes of this attempt."""
-        self._aborts.all(FailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN, f"the attempt ended: {fact.reason}", out)
+        reason = FailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
+        self._failures.abort_all(reason, f"the attempt ended: {fact.reason}", out)
 
-    def not_stored(self, fact: Fact, reason: str, out: Outbox) -> None:
+    def not_stored(self, fact: Fact, reason: str, out: DecisionBuilder) -> None:
         """Storing failed: what hung on it does not happen; what must happen is tried again later."""
         match fact:
             case CheckpointReserved():
-                due = self._triggering.not_reserved(fact, out.now)
-                self._aborts.gone(due.wanted, due.checkpoint_id, FailureReason.IO_EXCEPTION, reason, out)
+                request = self._triggering.not_reserved(fact, out.now)
+                self._failures.record(request, fact.checkpoint_id, FailureReason.IO_EXCEPTION, reason, out)
             case CheckpointMetadata() | CheckpointCompleted():
                 pending = self.in_flight.find(fact.checkpoint_id)
                 if pending is not None:
-                    self._aborts.abort(pending, FailureReason.FINALIZE_CHECKPOINT_FAILURE, reason, out)
+                    self._failures.abort(pending, FailureReason.FINALIZE_CHECKPOINT_FAILURE, reason, out)
             case CommittablesConfirmed() | AttemptEnded():
                 self.confirmations.not_stored(out.now.monotonic_ms)
             case AttemptStarted() | LossSettled() | StartsPlanned() | StopRequested() | CheckpointsDisposed():
@@ -198,7 +292,7 @@ class RunningAttempt:
             case _:
                 assert_never(fact)
 
-    def unseen(self, event: Unseen, out: Outbox) -> None:
+    def snapshot_missing(self, event: SnapshotMissing, out: DecisionBuilder) -> None:
         """A subtask has stored its snapshot elsewhere: whoever restored this checkpoint would not find it."""
         pending = self.in_flight.find(event.checkpoint_id)
         if pending is not None:
@@ -207,4 +301,4 @@ class RunningAttempt:
                 f"subtask {event.subtask} on {host} stored its snapshot where the coordinator does not see it "
                 f"({event.what}): is --checkpoint-dir one folder that all machines share?"
             )
-            self._aborts.decline(pending, event.subtask, message, message, out)
+            self._failures.decline(pending, event.subtask, message, message, out)

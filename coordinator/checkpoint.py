@@ -1,17 +1,22 @@
-"""One checkpoint in flight: who has acknowledged. Pure.
+"""One checkpoint from the request for it to its end, and the checkpoints that are in flight together. Pure.
 
-Invariant: only the first acknowledgement of each subtask counts.
+Invariants:
+- only the first acknowledgement of each subtask counts;
+- ids in flight grow in the order of their triggers, and never exceed the allowed number;
+- nothing is triggered while a savepoint or a final checkpoint is in flight: a savepoint must not be subsumed by a later
+  checkpoint, and after a final trigger nothing is read that another could cover.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from coordinator.request_queue import Wanted
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import CheckpointCompleted
 from twopc.protocol.messages import Ack, Trigger
@@ -21,13 +26,28 @@ _DIGITS = 2
 """Of milliseconds: what a person can make something of."""
 
 
+@dataclass(frozen=True, slots=True)
+class CheckpointRequest:
+    """A checkpoint that is to be taken, and since when. The periodic one has neither label nor request id."""
+
+    kind: CheckpointKind
+    since: Instant
+    label: str = ""
+    request_id: str = ""
+
+    @property
+    def event_fields(self) -> Mapping[str, Any]:
+        """How an event names it."""
+        return {"checkpoint_kind": self.kind, "label": self.label, "request_id": self.request_id}
+
+
 @dataclass(slots=True)
 class PendingCheckpoint:
     """The table of one triggered checkpoint."""
 
     checkpoint_id: CheckpointId
     attempt: AttemptId
-    wanted: Wanted
+    request: CheckpointRequest
     parallelism: int
     triggered: Instant
     _acks: dict[SubtaskIndex, Ack] = field(default_factory=dict)
@@ -35,7 +55,7 @@ class PendingCheckpoint:
 
     @property
     def kind(self) -> CheckpointKind:
-        return self.wanted.kind
+        return self.request.kind
 
     @property
     def final(self) -> bool:
@@ -90,9 +110,63 @@ class PendingCheckpoint:
             triggered_ms=self.triggered.unix_ms,
             acknowledged_ms=now.unix_ms,
             snapshots=tuple(self._acks[subtask].snapshot for subtask in sorted(self._acks)),
-            label=self.wanted.label,
+            label=self.request.label,
             times=tuple(self._times[subtask] for subtask in sorted(self._times)),
         )
+
+
+class InFlight:
+    """Ordered by id, oldest first."""
+
+    def __init__(self) -> None:
+        self._pending: dict[CheckpointId, PendingCheckpoint] = {}
+
+    def add(self, pending: PendingCheckpoint) -> None:
+        self._pending[pending.checkpoint_id] = pending
+
+    def remove(self, checkpoint_id: CheckpointId) -> PendingCheckpoint | None:
+        return self._pending.pop(checkpoint_id, None)
+
+    def find(self, checkpoint_id: CheckpointId) -> PendingCheckpoint | None:
+        return self._pending.get(checkpoint_id)
+
+    @property
+    def all(self) -> tuple[PendingCheckpoint, ...]:
+        return tuple(self._pending.values())
+
+    def has_room(self, concurrent: int) -> bool:
+        """Whether another may be triggered."""
+        return not self._pending or (
+            len(self._pending) < concurrent and not any(pending.exclusive for pending in self._pending.values())
+        )
+
+    def whole(self) -> PendingCheckpoint | None:
+        """The oldest that all subtasks have acknowledged, if there is one."""
+        for pending in self._pending.values():
+            if pending.whole:
+                return pending
+        return None
+
+    def before(self, checkpoint_id: CheckpointId) -> tuple[PendingCheckpoint, ...]:
+        return tuple(pending for pending in self.all if pending.checkpoint_id < checkpoint_id)
+
+    def after(self, checkpoint_id: CheckpointId) -> tuple[PendingCheckpoint, ...]:
+        return tuple(pending for pending in self.all if pending.checkpoint_id > checkpoint_id)
+
+    def acknowledged_by(self, subtask: SubtaskIndex) -> CheckpointId:
+        """The latest of these that this subtask has acknowledged; 0 for none."""
+        acknowledged = (pending.checkpoint_id for pending in self.all if pending.has_acknowledged(subtask))
+        return max(acknowledged, default=NO_CHECKPOINT)
+
+    @property
+    def oldest_trigger(self) -> int | None:
+        """When the one that has been in flight longest was triggered, in monotonic milliseconds."""
+        for oldest in self._pending.values():
+            return oldest.triggered.monotonic_ms
+        return None
+
+    def __len__(self) -> int:
+        return len(self._pending)
 
 
 def completion_record(metadata: CheckpointMetadata) -> CheckpointCompleted:

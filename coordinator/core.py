@@ -9,28 +9,27 @@ from __future__ import annotations
 from typing import assert_never
 
 from coordinator.attempt import RunningAttempt
-from coordinator.description import describe
 from coordinator.events import (
     Attached,
-    CheckpointAsked,
     Decision,
+    DecisionBuilder,
     Detached,
-    EndAsked,
+    EndAttempt,
     Event,
+    EventBatch,
     LedgerLost,
+    MessageReceived,
     NotStored,
     Request,
-    Said,
+    SnapshotMissing,
     Stored,
     Tick,
-    Together,
-    Unseen,
+    TriggerCheckpoint,
 )
-from coordinator.history import History
-from coordinator.outbox import Outbox
-from coordinator.phase import Phase, phase_of
-from coordinator.request_queue import check_asked
+from coordinator.failures import History
 from coordinator.requests import fact_of_request
+from coordinator.schedule import check_request
+from coordinator.status import Phase, describe, phase_of
 from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.facts import CheckpointMetadata
@@ -50,7 +49,7 @@ from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import FencedOff, Finish
 from twopc.protocol.planned_starts import StartsPlanned
 
-_OUTCOMES = (Stored, NotStored, Unseen)
+_OUTCOMES = (Stored, NotStored, SnapshotMissing)
 
 
 class Core:
@@ -80,7 +79,7 @@ class Core:
         """Take in one event and decide. A request that is refused raises, and changes nothing."""
         if self._asked is not isinstance(event, _OUTCOMES) and not isinstance(event, LedgerLost):
             raise ProtocolViolation(f"the coordinator's core got {type(event).__name__} out of turn")
-        out = Outbox(self._job, self.state.current, now)
+        out = DecisionBuilder(self._job, self.state.current, now)
         self._knows_deadline = False
         self._take(event, out)
         if not out.facts and self._running is not None and not self.state.ended and not self._fenced:
@@ -101,7 +100,7 @@ class Core:
         running, newest = self._running, self.state.newest
         waiting = running is not None and self.phase is Phase.WAITING
         attached = f" ({running.membership.attached} of {running.parallelism} attached)" if running and waiting else ""
-        out = Outbox(self._job, self.state.current, now)
+        out = DecisionBuilder(self._job, self.state.current, now)
         out.publish(
             JobEventKind.STATUS,
             checkpoint_id=newest.checkpoint_id if newest else NO_CHECKPOINT,
@@ -123,12 +122,12 @@ class Core:
             problem = running.failed.message
         return describe(self._job, self.phase.value, problem, self.state, running, self._history)
 
-    def _take(self, event: Event, out: Outbox) -> None:
+    def _take(self, event: Event, out: DecisionBuilder) -> None:
         match event:
-            case Together():
+            case EventBatch():
                 for each in event.events:
                     self._subtask(each, out)
-            case Attached() | Detached() | Said():
+            case Attached() | Detached() | MessageReceived():
                 self._subtask(event, out)
             case Stored():
                 self.state = event.state
@@ -136,38 +135,38 @@ class Core:
                     self._stored(fact, out)
             case NotStored() if self._running is not None:
                 self._running.not_stored(event.facts[-1], event.reason, out)
-            case Unseen() if self._running is not None:
-                self._running.unseen(event, out)
+            case SnapshotMissing() if self._running is not None:
+                self._running.snapshot_missing(event, out)
             case LedgerLost():
                 self._lost(event.reason, out)
-            case Tick() | NotStored() | Unseen():
+            case Tick() | NotStored() | SnapshotMissing():
                 pass
             case _:
                 self._request(event, out)
 
-    def _request(self, event: Request, out: Outbox) -> None:
+    def _request(self, event: Request, out: DecisionBuilder) -> None:
         if self._fenced:
-            if isinstance(event, EndAsked):
+            if isinstance(event, EndAttempt):
                 return
             raise Fenced(self._fenced)
-        if isinstance(event, CheckpointAsked):
+        if isinstance(event, TriggerCheckpoint):
             self._ask(event, out)
             return
         fact = fact_of_request(self.state, event, out.now)
         if fact is not None:
             out.store(fact)
 
-    def _ask(self, event: CheckpointAsked, out: Outbox) -> None:
+    def _ask(self, event: TriggerCheckpoint, out: DecisionBuilder) -> None:
         """Queue a request for a checkpoint; raise ConfigurationError where none can be taken any more."""
-        check_asked(event.kind, event.label, event.request_id)
+        check_request(event.kind, event.label, event.request_id)
         running = self._running
         if running is None or running.failed or self.state.ended:
             raise ConfigurationError(f"no {event.kind} can be taken: no attempt of job {self._job!r} runs")
         if self.state.stop_requested or self.state.final_completed:
             raise ConfigurationError(f"no {event.kind} can be taken: job {self._job!r} is stopping")
-        running.asked(event, out)
+        running.request(event, out)
 
-    def _subtask(self, event: Attached | Detached | Said, out: Outbox) -> None:
+    def _subtask(self, event: Attached | Detached | MessageReceived, out: DecisionBuilder) -> None:
         if isinstance(event, Attached) and self._refused(event, out):
             return
         running = self._running
@@ -178,13 +177,13 @@ class Core:
                 running.attached(event, self.state, out)
             case Detached():
                 running.detached(event, out)
-            case Said():
+            case MessageReceived():
                 if self.state.ended is None and not self._fenced:
-                    running.hearing.take(event, self.state, out)
+                    running.on_message(event, self.state, out)
             case _:
                 assert_never(event)
 
-    def _refused(self, event: Attached, out: Outbox) -> bool:
+    def _refused(self, event: Attached, out: DecisionBuilder) -> bool:
         """Turn away a subtask that is not of the running attempt."""
         running = self._running
         if self._fenced:
@@ -201,7 +200,7 @@ class Core:
             return False
         return True
 
-    def _stored(self, fact: Fact, out: Outbox) -> None:
+    def _stored(self, fact: Fact, out: DecisionBuilder) -> None:
         if isinstance(fact, CheckpointMetadata):
             return
         if isinstance(fact, AttemptStarted):
@@ -222,26 +221,26 @@ class Core:
             case LossSettled():
                 out.publish(JobEventKind.LOSS_SETTLED, checkpoint_id=fact.checkpoint_id, message=fact.message)
             case StopRequested() | CheckpointsDisposed() | StartsPlanned():
-                running.told(fact, out)
+                running.request_stored(fact, out)
             case _:
                 assert_never(fact)
 
-    def _ended(self, fact: AttemptEnded, running: RunningAttempt, out: Outbox) -> None:
+    def _ended(self, fact: AttemptEnded, running: RunningAttempt, out: DecisionBuilder) -> None:
         running.ended(fact, out)
         if fact.finished:
             newest = self.state.newest
             newest_id = newest.checkpoint_id if newest else NO_CHECKPOINT
             out.publish(JobEventKind.FINISHED, checkpoint_id=newest_id, message=fact.reason)
-        running.tell_all(Finish(), out)
+        running.send_all(Finish(), out)
 
-    def _start(self, fact: AttemptStarted, out: Outbox) -> None:
+    def _start(self, fact: AttemptStarted, out: DecisionBuilder) -> None:
         if self._running is not None:
             self._running.fence(f"attempt {fact.attempt} owns the job now{fact.driver}", out)
         self._running = RunningAttempt(fact, self._history)
         out.attempt = fact.attempt
         out.publish(JobEventKind.ATTEMPT_STARTED, checkpoint_id=fact.restored)
 
-    def _lost(self, reason: str, out: Outbox) -> None:
+    def _lost(self, reason: str, out: DecisionBuilder) -> None:
         self._fenced = reason
         if self._running is not None:
             self._running.fence(reason, out)

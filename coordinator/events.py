@@ -1,14 +1,16 @@
-"""What the core is told, and what it answers, as frozen values. Pure."""
+"""What the core takes in, and what it decides, as frozen values. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NewType
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NewType
 
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent
+from twopc.protocol.instant import Instant
+from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import Fact
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import ToCoordinator, ToSubtask
@@ -19,7 +21,7 @@ SessionId = NewType("SessionId", int)
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptRequested:
+class StartAttempt:
     """A driver wants to run the job. `restore_from` is "latest", "none", or a checkpoint id in decimal.
 
     `after` is an attempt that the new one must be greater than, whatever the ledger says: it left traces elsewhere.
@@ -43,7 +45,7 @@ class AttemptRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmRequested:
+class ConfirmCommittables:
     """The driver has settled these committables of this checkpoint."""
 
     attempt: AttemptId
@@ -52,7 +54,7 @@ class ConfirmRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class LossDecided:
+class SettleLoss:
     """The driver has decided what becomes of committables of the newest completed checkpoint that are lost."""
 
     attempt: AttemptId
@@ -63,14 +65,14 @@ class LossDecided:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRequested:
+class PlanStarts:
     """The driver has planned where an attempt without anything to restore begins to read."""
 
     planned: StartsPlanned
 
 
 @dataclass(frozen=True, slots=True)
-class StopAsked:
+class StopJob:
     """A final checkpoint of this attempt is wanted; see `StopRequested`."""
 
     attempt: AttemptId
@@ -80,14 +82,14 @@ class StopAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class DisposeAsked:
+class DisposeCheckpoint:
     """Somebody lets go of a kept checkpoint."""
 
     checkpoint_id: CheckpointId
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointAsked:
+class TriggerCheckpoint:
     """Somebody wants a manual checkpoint, or a savepoint, of whichever attempt runs.
 
     `request_id` is the asker's own: every event of what comes of it carries it. The same id again is the same request.
@@ -99,7 +101,7 @@ class CheckpointAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class EndAsked:
+class EndAttempt:
     """The driver ends the attempt."""
 
     attempt: AttemptId
@@ -127,7 +129,7 @@ class Detached:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MessageReceived:
     """A subtask has sent this."""
 
     session: SessionId
@@ -140,10 +142,10 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class EventBatch:
     """These arrived while the core was busy; what they lead to is decided once."""
 
-    events: tuple[Detached | Said, ...]
+    events: tuple[Detached | MessageReceived, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ class NotStored:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class SnapshotMissing:
     """Nothing of the last decision was stored: a subtask's snapshot is not there where the coordinator reads."""
 
     facts: tuple[Fact, ...]
@@ -181,16 +183,27 @@ class LedgerLost:
 
 
 Request = (
-    AttemptRequested
-    | ConfirmRequested
-    | LossDecided
-    | PlanRequested
-    | StopAsked
-    | CheckpointAsked
-    | EndAsked
-    | DisposeAsked
+    StartAttempt
+    | ConfirmCommittables
+    | SettleLoss
+    | PlanStarts
+    | StopJob
+    | TriggerCheckpoint
+    | EndAttempt
+    | DisposeCheckpoint
 )
-Event = Request | Attached | Detached | Said | Tick | Together | Stored | NotStored | Unseen | LedgerLost
+Event = (
+    Request
+    | Attached
+    | Detached
+    | MessageReceived
+    | Tick
+    | EventBatch
+    | Stored
+    | NotStored
+    | SnapshotMissing
+    | LedgerLost
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +231,37 @@ class Decision:
     events: tuple[JobEvent, ...] = ()
     messages: tuple[Send | HangUp, ...] = ()
     facts: tuple[Fact, ...] = ()
+
+
+@dataclass(slots=True)
+class DecisionBuilder:
+    """The decision of one step, while it is being made at the moment `now`."""
+
+    job: str
+    attempt: AttemptId
+    now: Instant
+    events: list[JobEvent] = field(default_factory=list)
+    messages: list[Send | HangUp] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+
+    def publish(self, kind: JobEventKind, **details: Any) -> JobEvent:
+        """Tell drivers and views; `details` are fields of JobEvent."""
+        event = JobEvent(kind=kind, job=self.job, attempt=self.attempt, time_ms=self.now.unix_ms, **details)
+        self.events.append(event)
+        return event
+
+    def send(self, session: SessionId, message: ToSubtask) -> None:
+        self.messages.append(Send(session, message))
+
+    def send_all(self, sessions: Iterable[SessionId], message: ToSubtask) -> None:
+        self.messages.extend(Send(session, message) for session in sessions)
+
+    def hang_up(self, session: SessionId) -> None:
+        self.messages.append(HangUp(session))
+
+    def store(self, *facts: Fact) -> None:
+        """Ask for these facts to be stored, in this order."""
+        self.facts.extend(facts)
+
+    def decision(self) -> Decision:
+        return Decision(tuple(self.events), tuple(self.messages), tuple(self.facts))

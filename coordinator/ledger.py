@@ -43,7 +43,7 @@ and read when the ledger is opened, so few are kept; a summary costs as much as 
 log = logging.getLogger(__name__)
 
 
-class SnapshotUnseen(Exception):
+class MissingSnapshot(Exception):
     """A subtask has acknowledged a snapshot that is not there under the ledger's own path."""
 
     def __init__(self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, what: str) -> None:
@@ -75,7 +75,7 @@ class Ledger:
     def store(self, fact: Fact) -> None:
         """Store one fact durably.
 
-        Raises Fenced, OSError if storing failed, or SnapshotUnseen; then nothing has changed.
+        Raises Fenced, OSError if storing failed, or MissingSnapshot; then nothing has changed.
         """
         if isinstance(fact, CheckpointMetadata):
             self._store_metadata(fact)
@@ -88,7 +88,7 @@ class Ledger:
         if begins:
             self._delete_older()
 
-    def tidy(self) -> None:
+    def compact(self) -> None:
         """Sum up if there are many entries; raise Fenced as `store` does."""
         if self._unsummarised >= self._summary_every:
             self._summarise()
@@ -129,7 +129,7 @@ class Ledger:
             raise self._fenced(f"metadata of checkpoint {metadata.checkpoint_id}") from error
 
     def _require(self, checkpoint_id: CheckpointId, snapshot: SubtaskSnapshot) -> None:
-        """Raise SnapshotUnseen unless the snapshot stands in the metadata, or its manifest is there, as acknowledged.
+        """Raise MissingSnapshot unless the snapshot stands in the metadata, or its manifest is there, as acknowledged.
 
         Whoever wrote it may have another disk under the same path: only looking tells.
         """
@@ -137,16 +137,16 @@ class Ledger:
         if isinstance(state, InlineState):
             return
         if state.path != subtask_folder(checkpoint_id, subtask):
-            raise SnapshotUnseen(checkpoint_id, subtask, f"{state.path} is not its place")
+            raise MissingSnapshot(checkpoint_id, subtask, f"{state.path} is not its place")
         path = manifest_path(checkpoint_id, subtask)
         try:
             manifest = self._storage.read(path)
         except FileNotFoundError:
-            raise SnapshotUnseen(checkpoint_id, subtask, f"{self._job}/{path} is not there") from None
+            raise MissingSnapshot(checkpoint_id, subtask, f"{self._job}/{path} is not there") from None
         except CheckpointCorrupted as error:
-            raise SnapshotUnseen(checkpoint_id, subtask, str(error)) from error
+            raise MissingSnapshot(checkpoint_id, subtask, str(error)) from error
         if hashlib.sha256(manifest).hexdigest() != state.manifest_sha256:
-            raise SnapshotUnseen(checkpoint_id, subtask, f"{self._job}/{path} is another than it acknowledged")
+            raise MissingSnapshot(checkpoint_id, subtask, f"{self._job}/{path} is another than it acknowledged")
 
     def _append(self, entry: Entry | LedgerState) -> None:
         number = self._next

@@ -1,4 +1,8 @@
-"""The one thread that owns all jobs: everything that happens passes through its queue, in order."""
+"""The one thread that owns all jobs: everything that happens passes through its queue, in order; and how a call waits
+for its answer from there.
+
+Invariant: a peer gets the message of an error of ours, made fit to leave; of any other it learns nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,17 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from coordinator.events import Detached, Said
+import grpc
+
+from coordinator.access import Limits
+from coordinator.events import Detached, MessageReceived
 from coordinator.jobs import Jobs
 from twopc.clock import Clock
+from twopc.errors import TwoPhaseCommitError, Unavailable
+from twopc.rpc.status import code_of
+from twopc.rpc.wording import outward
 
 T = TypeVar("T")
 
@@ -26,7 +36,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Post:
     job: str
-    event: Detached | Said
+    event: Detached | MessageReceived
     handled: Callable[[], None]
 
 
@@ -53,7 +63,7 @@ class Loop:
         self._queue.put(None)
         self._thread.join()
 
-    def post(self, job: str, event: Detached | Said, handled: Callable[[], None] = lambda: None) -> None:
+    def post(self, job: str, event: Detached | MessageReceived, handled: Callable[[], None] = lambda: None) -> None:
         """Hand over an event; nobody waits for what follows. `handled` is called when it has been dealt with."""
         self._queue.put(_Post(job, event, handled))
 
@@ -104,3 +114,33 @@ class Loop:
             action()
         except Exception:
             log.exception("the coordinator goes on after an error that should not happen")
+
+
+class LoopClient:
+    """Puts questions to the coordinator's one thread, and waits for the answers as long as it is worth it."""
+
+    def __init__(self, loop: Loop, limits: Limits) -> None:
+        self._loop = loop
+        self._limits = limits
+
+    def ask(self, action: Callable[[Jobs], T], context: grpc.ServicerContext) -> T:
+        """The same as `ask_within`, for a call that may have a deadline of its own."""
+        return self.ask_within(context.time_remaining(), action)
+
+    def ask_within(self, seconds: float | None, action: Callable[[Jobs], T]) -> T:
+        """Return what the action does, or raise what it raises; Unavailable if that takes too long."""
+        patience = self._limits.answer_seconds
+        patience = patience if seconds is None else min(patience, seconds)
+        try:
+            return self._loop.ask(action).result(patience)
+        except TimeoutError:
+            raise Unavailable("the coordinator is too busy to answer: ask again") from None
+
+
+def abort_with(context: grpc.ServicerContext, error: Exception) -> NoReturn:
+    """End a call with an error: ours by its message, any other without its details, which are nobody's business."""
+    if isinstance(error, TwoPhaseCommitError):
+        context.abort(code_of(error), outward(str(error)))
+    log.error("a call failed with an error that should not happen", exc_info=error)
+    context.abort(grpc.StatusCode.INTERNAL, "the coordinator failed; its log says why")
+    raise AssertionError("abort raises")

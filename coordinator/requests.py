@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import assert_never
 
 from coordinator.events import (
-    AttemptRequested,
-    ConfirmRequested,
-    DisposeAsked,
-    EndAsked,
-    LossDecided,
-    PlanRequested,
-    StopAsked,
+    ConfirmCommittables,
+    DisposeCheckpoint,
+    EndAttempt,
+    PlanStarts,
+    SettleLoss,
+    StartAttempt,
+    StopJob,
 )
 from coordinator.retention import needed_because
 from twopc.errors import ConfigurationError, Fenced
@@ -29,24 +29,24 @@ NONE = "none"
 
 def fact_of_request(
     state: LedgerState,
-    request: AttemptRequested | ConfirmRequested | LossDecided | PlanRequested | StopAsked | EndAsked | DisposeAsked,
+    request: StartAttempt | ConfirmCommittables | SettleLoss | PlanStarts | StopJob | EndAttempt | DisposeCheckpoint,
     now: Instant,
 ) -> Fact | None:
     """What has to be stored; None if that is stored already, or too late. Raises what says why it is refused."""
     match request:
-        case AttemptRequested():
+        case StartAttempt():
             return attempt_to_start(state, request, now)
-        case ConfirmRequested():
+        case ConfirmCommittables():
             return confirmation(state, request, now)
-        case LossDecided():
+        case SettleLoss():
             return loss_settlement(state, request, now)
-        case PlanRequested():
+        case PlanStarts():
             return plan_to_store(state, request.planned)
-        case StopAsked():
+        case StopJob():
             return stop_to_store(state, request)
-        case DisposeAsked():
+        case DisposeCheckpoint():
             return disposal(state, request)
-        case EndAsked():
+        case EndAttempt():
             current = state.attempt is not None and request.attempt == state.current and not state.ended
             return AttemptEnded(request.attempt, False, request.reason) if current else None
         case _:
@@ -81,7 +81,7 @@ class Outrun(Fenced):
     """Another driver has taken the job over since: trying again would only fence that one."""
 
 
-def refuse_outrun(state: LedgerState, request: AttemptRequested) -> None:
+def refuse_outrun(state: LedgerState, request: StartAttempt) -> None:
     """Raise Outrun if the job has had a later attempt than the one that the driver starts again."""
     newest = max(state.current, request.after)
     driver = state.attempt.driver if state.attempt is not None and newest == state.current else ""
@@ -92,7 +92,7 @@ def refuse_outrun(state: LedgerState, request: AttemptRequested) -> None:
         )
 
 
-def refuse_unknown_past(state: LedgerState, request: AttemptRequested) -> None:
+def refuse_unknown_past(state: LedgerState, request: StartAttempt) -> None:
     """Raise ConfigurationError if there were attempts that this ledger knows nothing of; who names a start knows it.
 
     A ledger without a past is let in where nothing of theirs is open: what they committed, the positions tell.
@@ -108,7 +108,7 @@ def refuse_unknown_past(state: LedgerState, request: AttemptRequested) -> None:
         )
 
 
-def attempt_to_start(state: LedgerState, request: AttemptRequested, now: Instant) -> AttemptStarted:
+def attempt_to_start(state: LedgerState, request: StartAttempt, now: Instant) -> AttemptStarted:
     """The next attempt."""
     if request.parallelism < 1:
         raise ConfigurationError(f"parallelism must be at least 1, but is {request.parallelism}")
@@ -124,7 +124,7 @@ def attempt_to_start(state: LedgerState, request: AttemptRequested, now: Instant
     )
 
 
-def stop_to_store(state: LedgerState, request: StopAsked) -> StopRequested | None:
+def stop_to_store(state: LedgerState, request: StopJob) -> StopRequested | None:
     """The stop, as a fact; None if it is on its way already, or there is nothing to stop.
 
     Whoever asks for less joins a stop that is on its way, and ends its draining; who asks for more is refused: the
@@ -148,7 +148,7 @@ def stop_to_store(state: LedgerState, request: StopAsked) -> StopRequested | Non
     return None
 
 
-def disposal(state: LedgerState, request: DisposeAsked) -> CheckpointsDisposed:
+def disposal(state: LedgerState, request: DisposeCheckpoint) -> CheckpointsDisposed:
     """The disposal, as a fact; raise ConfigurationError if a restore may still need the checkpoint."""
     why = needed_because(state.completed, request.checkpoint_id, state.still_restored)
     if why:
@@ -156,7 +156,7 @@ def disposal(state: LedgerState, request: DisposeAsked) -> CheckpointsDisposed:
     return CheckpointsDisposed((request.checkpoint_id,))
 
 
-def confirmation(state: LedgerState, request: ConfirmRequested, now: Instant) -> CommittablesConfirmed | None:
+def confirmation(state: LedgerState, request: ConfirmCommittables, now: Instant) -> CommittablesConfirmed | None:
     """The confirmations that are news; None if all of them are stored already."""
     check_attempt(state, request.attempt)
     completed = state.find(request.checkpoint_id)
@@ -173,7 +173,7 @@ def plan_to_store(state: LedgerState, planned: StartsPlanned) -> StartsPlanned |
     return None if known is not None and replace(known, attempt=planned.attempt) == planned else planned
 
 
-def loss_settlement(state: LedgerState, request: LossDecided, now: Instant) -> LossSettled | None:
+def loss_settlement(state: LedgerState, request: SettleLoss, now: Instant) -> LossSettled | None:
     """What was decided about a loss, as a fact; None if it is stored already."""
     check_attempt(state, request.attempt)
     completed, names = state.newest, frozenset(request.names)

@@ -1,11 +1,33 @@
-"""When checkpoints are due. Pure arithmetic on monotonic milliseconds."""
+"""Which checkpoint is triggered next, and when. Pure; times are monotonic milliseconds.
+
+    a savepoint > the final checkpoint > a manual one > the periodic one
+
+What people ask for waits for room only: neither for the interval nor for the minimum pause. The final checkpoint is due
+as soon as a stop is requested, or all subtasks are at the end of their input; a stop that drains waits for the latter.
+
+Invariants: an id is durable before it is sent; ids are used in ascending order, each once; one whose storing failed is
+never used, since whether it reached the disk is unknown; the queue of requests is bounded.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from coordinator.checkpoint import CheckpointRequest
+from coordinator.events import DecisionBuilder
+from coordinator.retention import to_forget
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.checkpoints import CheckpointKind, FailureReason
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
+from twopc.protocol.instant import Instant
+from twopc.protocol.ledger_facts import CheckpointReserved
+from twopc.protocol.ledger_state import LedgerState
+
+MOST_REQUESTS = 1_000
+LONGEST_LABEL = 128
 
 RETRY_FINAL_MS = 1_000
 """The longest wait before a final checkpoint that was aborted is tried again."""
@@ -59,3 +81,119 @@ class Schedule:
     def expires(self, triggered: int) -> int:
         """When a checkpoint triggered then has taken too long."""
         return triggered + self.settings.timeout_ms
+
+
+class RequestQueue:
+    """The manual checkpoints and savepoints that are not triggered yet."""
+
+    def __init__(self) -> None:
+        self._savepoints: list[CheckpointRequest] = []
+        self._manual: list[CheckpointRequest] = []
+
+    def put(self, request: CheckpointRequest) -> None:
+        """Enter a request; raise Unavailable if there are too many."""
+        if len(self) >= MOST_REQUESTS:
+            raise Unavailable(
+                f"{FailureReason.TOO_MANY_CHECKPOINT_REQUESTS}: {MOST_REQUESTS} requests for checkpoints are waiting "
+                "already; ask again when some of them are answered"
+            )
+        (self._savepoints if request.kind is CheckpointKind.SAVEPOINT else self._manual).append(request)
+
+    @property
+    def first(self) -> CheckpointRequest | None:
+        waiting = self._savepoints or self._manual
+        return waiting[0] if waiting else None
+
+    @property
+    def waiting(self) -> tuple[CheckpointRequest, ...]:
+        """All of them, in the order in which they are to be triggered."""
+        return (*self._savepoints, *self._manual)
+
+    @property
+    def oldest(self) -> int | None:
+        """When the oldest of them was asked for, in monotonic milliseconds."""
+        return min((request.since.monotonic_ms for request in self.waiting), default=None)
+
+    def remove(self, request: CheckpointRequest) -> None:
+        (self._savepoints if request.kind is CheckpointKind.SAVEPOINT else self._manual).remove(request)
+
+    def clear(self) -> tuple[CheckpointRequest, ...]:
+        """Take all of them out."""
+        waiting = self.waiting
+        self._savepoints, self._manual = [], []
+        return waiting
+
+    def __len__(self) -> int:
+        return len(self._savepoints) + len(self._manual)
+
+
+class Triggering:
+    """Chooses what is triggered next, and reserves an id for it."""
+
+    def __init__(self, started: AttemptStarted, schedule: Schedule, requests: RequestQueue) -> None:
+        self._attempt = started.attempt
+        self._settings = started.settings
+        self._schedule = schedule
+        self._requests = requests
+        self._reserving: CheckpointRequest | None = None
+        self._burnt = NO_CHECKPOINT
+
+    def due(self, state: LedgerState, all_at_end: bool) -> int | None:
+        """When the next checkpoint is to be triggered, where there is room for it; None before all were attached."""
+        match self._next_kind(state, all_at_end):
+            case CheckpointKind.FINAL | CheckpointKind.FINAL_SAVEPOINT:
+                return self._schedule.next_final()
+            case CheckpointKind.PERIODIC:
+                return self._schedule.next_periodic()
+            case _:
+                return self._schedule.ready
+
+    def reserve(self, state: LedgerState, all_at_end: bool, out: DecisionBuilder) -> None:
+        """Ask for the id of what is due to be stored; a request waits in the queue until that is known."""
+        request = self._next(state, all_at_end, out.now)
+        checkpoint_id = CheckpointId(max(state.last_reserved, self._burnt) + 1)
+        self._reserving = request
+        forgotten = to_forget(state.completed, self._settings.retained, state.still_restored)
+        out.store(CheckpointReserved(checkpoint_id, self._attempt, request.kind, forgotten))
+
+    def reserved(self, fact: CheckpointReserved, now: Instant) -> CheckpointRequest:
+        """The id is durable: return what it is for."""
+        return self._reserved_for(fact, now)
+
+    def not_reserved(self, fact: CheckpointReserved, now: Instant) -> CheckpointRequest:
+        """Storing the id failed: return what it was for."""
+        self._burnt = fact.checkpoint_id
+        return self._reserved_for(fact, now)
+
+    def _next_kind(self, state: LedgerState, all_at_end: bool) -> CheckpointKind:
+        first = self._requests.first
+        if first is not None and first.kind is CheckpointKind.SAVEPOINT:
+            return first.kind
+        stop = state.stop
+        if all_at_end or (stop is not None and not stop.drain):
+            return CheckpointKind.FINAL_SAVEPOINT if stop is not None and stop.savepoint else CheckpointKind.FINAL
+        return CheckpointKind.PERIODIC if first is None else first.kind
+
+    def _next(self, state: LedgerState, all_at_end: bool, now: Instant) -> CheckpointRequest:
+        kind, first = self._next_kind(state, all_at_end), self._requests.first
+        if first is not None and first.kind is kind:
+            return first
+        return CheckpointRequest(kind, now, state.stop.label if state.stop is not None and kind.ends_job else "")
+
+    def _reserved_for(self, fact: CheckpointReserved, now: Instant) -> CheckpointRequest:
+        request, self._reserving = self._reserving or CheckpointRequest(fact.kind, now), None
+        if request.request_id:
+            self._requests.remove(request)
+        return request
+
+
+def check_request(kind: CheckpointKind, label: str, request_id: str) -> None:
+    """Raise ConfigurationError for what nobody may request."""
+    if not request_id:
+        raise ConfigurationError("request_id is empty: whoever asks for a checkpoint names the request")
+    if kind not in (CheckpointKind.MANUAL, CheckpointKind.SAVEPOINT):
+        raise ConfigurationError(
+            f"a {kind} checkpoint can't be asked for: ask for a manual one, a savepoint, or a stop"
+        )
+    if len(label) > LONGEST_LABEL or not label.isprintable():
+        raise ConfigurationError(f"a checkpoint's label may have {LONGEST_LABEL} printable characters, on one line")

@@ -11,15 +11,13 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from coordinator.access import RoleCheck, TokenCheck, check_address
+from coordinator.access import Limits, RoleCheck, TokenCheck, check_address
 from coordinator.admin import AdminService
 from coordinator.jobs import Jobs
-from coordinator.limits import Limits
 from coordinator.loop import Loop
 from coordinator.service import JobService, SubtaskService
-from coordinator.sessions import Sessions
+from coordinator.sessions import EventStream, Sessions
 from coordinator.storage import FolderStorage, check_checkpoint_folder
-from coordinator.watching import Watching
 from twopc.checkpoints.catalog import jobs as jobs_in
 from twopc.clock import SystemClock
 from twopc.errors import ConfigurationError
@@ -72,7 +70,7 @@ class CoordinatorServer:
             lambda job: FolderStorage(checkpoint_dir / job), clock, self._sessions, lambda: jobs_in(checkpoint_dir)
         )
         self._loop = Loop(jobs, clock)
-        self.events = Watching(self._loop, self._sessions, limits)
+        self.events = EventStream(self._loop, self._sessions, limits)
         self._health = health.HealthServicer()
         self._server = grpc.server(
             ThreadPoolExecutor(limits.streams, thread_name_prefix="coordinator-rpc"),

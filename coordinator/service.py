@@ -9,24 +9,22 @@ from dataclasses import replace
 
 import grpc
 
-from coordinator.admission import admitted
-from coordinator.answering import Asking, abort_with
+from coordinator.access import Limits, admitted
 from coordinator.events import (
     Attached,
-    AttemptRequested,
-    ConfirmRequested,
+    ConfirmCommittables,
     Detached,
-    EndAsked,
-    LossDecided,
-    PlanRequested,
-    Said,
+    EndAttempt,
+    MessageReceived,
+    PlanStarts,
+    Request,
     SessionId,
-    StopAsked,
+    SettleLoss,
+    StartAttempt,
+    StopJob,
 )
-from coordinator.limits import Limits
-from coordinator.loop import Loop
-from coordinator.sessions import Channel, Sessions
-from coordinator.watching import subscription
+from coordinator.loop import Loop, LoopClient, abort_with
+from coordinator.sessions import Channel, Sessions, subscription
 from twopc.errors import ConfigurationError, ProtocolViolation, TwoPhaseCommitError
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
@@ -48,7 +46,7 @@ class SubtaskService(SubtaskControlServicer):
         self._loop = loop
         self._sessions = sessions
         self._limits = limits
-        self._asking = Asking(loop, limits)
+        self._client = LoopClient(loop, limits)
 
     def Attach(  # noqa: N802  the name on the wire
         self, request_iterator: Iterator[pb.FromSubtask], context: grpc.ServicerContext
@@ -66,7 +64,7 @@ class SubtaskService(SubtaskControlServicer):
             host=attach.host,
         )
         try:
-            self._asking.ask(lambda jobs: jobs.attach(attach.job, attached), context)
+            self._client.ask(lambda jobs: jobs.attach(attach.job, attached), context)
             reader = threading.Thread(
                 target=self._read,
                 args=(attach.job, session, channel, request_iterator),
@@ -92,7 +90,7 @@ class SubtaskService(SubtaskControlServicer):
                     raise ProtocolViolation("a subtask attached twice on one stream")
                 if not in_flight.acquire(blocking=False):
                     raise Overloaded(f"more than {self._limits.events_in_flight} messages of one subtask were waiting")
-                self._loop.post(job, Said(session, admitted(message)), handled=in_flight.release)
+                self._loop.post(job, MessageReceived(session, admitted(message)), handled=in_flight.release)
             channel.close()
         except TwoPhaseCommitError as error:
             channel.close(error)
@@ -125,7 +123,7 @@ class JobService(JobControlServicer):
     def __init__(self, loop: Loop, sessions: Sessions, limits: Limits) -> None:
         self._sessions = sessions
         self._limits = limits
-        self._asking = Asking(loop, limits)
+        self._client = LoopClient(loop, limits)
 
     def StartAttempt(  # noqa: N802
         self, request: pb.StartAttemptRequest, context: grpc.ServicerContext
@@ -135,7 +133,7 @@ class JobService(JobControlServicer):
                 raise ConfigurationError(
                     f"parallelism {request.parallelism} is more than this coordinator's limit, {self._limits.streams}"
                 )
-            wanted = AttemptRequested(
+            wanted = StartAttempt(
                 parallelism=request.parallelism,
                 settings=decode_settings(request.settings),
                 restore_from=request.restore_from,
@@ -147,7 +145,7 @@ class JobService(JobControlServicer):
                 host=outward(request.host),
                 pid=request.pid,
             )
-            started = self._asking.ask(lambda jobs: jobs.start_attempt(request.job, wanted), context)
+            started = self._client.ask(lambda jobs: jobs.start_attempt(request.job, wanted), context)
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
         return pb.StartAttemptResponse(
@@ -165,13 +163,13 @@ class JobService(JobControlServicer):
         self, request: pb.ConfirmRequest, context: grpc.ServicerContext
     ) -> pb.ConfirmResponse:
         attempt, checkpoint_id = AttemptId(request.attempt), CheckpointId(request.checkpoint_id)
-        self._ask(request.job, ConfirmRequested(attempt, checkpoint_id, tuple(request.committables)), context)
+        self._ask(request.job, ConfirmCommittables(attempt, checkpoint_id, tuple(request.committables)), context)
         return pb.ConfirmResponse()
 
     def SettleLoss(  # noqa: N802
         self, request: pb.SettleLossRequest, context: grpc.ServicerContext
     ) -> pb.SettleLossResponse:
-        decided = LossDecided(
+        decided = SettleLoss(
             attempt=AttemptId(request.attempt),
             checkpoint_id=CheckpointId(request.checkpoint_id),
             names=tuple(request.committables),
@@ -190,17 +188,17 @@ class JobService(JobControlServicer):
                 raise ProtocolViolation("PlanStarts needs planned starts")
         except ProtocolViolation as error:
             abort_with(context, error)
-        self._ask(request.job, PlanRequested(planned), context)
+        self._ask(request.job, PlanStarts(planned), context)
         return pb.PlanStartsResponse()
 
     def Stop(self, request: pb.StopRequest, context: grpc.ServicerContext) -> pb.StopResponse:  # noqa: N802
-        self._ask(request.job, StopAsked(AttemptId(request.attempt)), context)
+        self._ask(request.job, StopJob(AttemptId(request.attempt)), context)
         return pb.StopResponse()
 
     def EndAttempt(  # noqa: N802
         self, request: pb.EndAttemptRequest, context: grpc.ServicerContext
     ) -> pb.EndAttemptResponse:
-        self._ask(request.job, EndAsked(AttemptId(request.attempt), outward(request.reason)), context)
+        self._ask(request.job, EndAttempt(AttemptId(request.attempt), outward(request.reason)), context)
         return pb.EndAttemptResponse()
 
     def Watch(  # noqa: N802
@@ -209,7 +207,7 @@ class JobService(JobControlServicer):
         channel = Channel[JobEvent]()
         context.add_callback(channel.close)
         try:
-            self._asking.ask(subscription(request.job, channel, self._sessions), context)
+            self._client.ask(subscription(request.job, channel, self._sessions), context)
             for events in channel.batches():
                 yield pb.JobEvents(events=map(encode_event, events))
         except Exception as error:  # noqa: BLE001
@@ -220,10 +218,10 @@ class JobService(JobControlServicer):
     def _ask(
         self,
         job: str,
-        request: ConfirmRequested | LossDecided | PlanRequested | StopAsked | EndAsked,
+        request: Request,
         context: grpc.ServicerContext,
     ) -> None:
         try:
-            self._asking.ask(lambda jobs: jobs.request(job, request), context)
+            self._client.ask(lambda jobs: jobs.request(job, request), context)
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)

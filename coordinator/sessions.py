@@ -1,4 +1,8 @@
-"""The streams that are open now: of subtasks, and of those who watch. Thread-safe; nobody waits for a slow one."""
+"""The streams that are open now: of subtasks, and of those who watch. Thread-safe; nobody waits for a slow one.
+
+A watcher gets the status of its job first, then every event: over gRPC, or inside this process. A driver that embeds
+the coordinator takes the second way: over gRPC each event costs both sides of a connection to itself.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
+from coordinator.access import Limits
 from coordinator.events import SessionId
+from coordinator.jobs import Jobs
+from coordinator.loop import Loop, LoopClient
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import FencedOff, ToSubtask
@@ -61,7 +68,7 @@ class Channel(Generic[T]):
 
 
 class Sessions:
-    """Routes messages to subtasks and events to watchers; the `Outlet` of the jobs."""
+    """Routes messages to subtasks and events to watchers; the `DecisionSink` of the jobs."""
 
     def __init__(self, observers: Sequence[Callable[[JobEvent], None]] = ()) -> None:
         self._observers = tuple(observers)
@@ -124,3 +131,51 @@ class Sessions:
                 observer(event)
             except Exception:
                 log.exception("an observer of job %s raised on %s; the coordinator goes on", event.job, event.kind)
+
+
+def subscription(job: str, channel: Channel[JobEvent], sessions: Sessions) -> Callable[[Jobs], None]:
+    """Return what the coordinator's thread does so that this channel gets the status of a job, and what follows it."""
+
+    def subscribe(jobs: Jobs) -> None:
+        for event in jobs.status(job):
+            channel.put(event)
+        sessions.watch(job, channel)
+
+    return subscribe
+
+
+class EventStream:
+    """Watches from inside this process, as `twopc.rpc.job_client.JobClient` does from outside. Thread-safe."""
+
+    def __init__(self, loop: Loop, sessions: Sessions, limits: Limits) -> None:
+        self._client = LoopClient(loop, limits)
+        self._sessions = sessions
+        self._lock = threading.Lock()
+        self._channels: set[Channel[JobEvent]] = set()
+        self._stopped = False
+
+    def watch(self, job: str) -> Iterator[JobEvent]:
+        """Yield every event of a job from now on, its status first, then how its attempt ended if it has.
+
+        Ends when `stop_watching` is called, and when the coordinator does.
+        """
+        channel = Channel[JobEvent]()
+        with self._lock:
+            self._channels.add(channel)
+            if self._stopped:
+                channel.close()
+        try:
+            self._client.ask_within(None, subscription(job, channel, self._sessions))
+            for events in channel.batches():
+                yield from events
+        finally:
+            self._sessions.unwatch(channel)
+            with self._lock:
+                self._channels.discard(channel)
+
+    def stop_watching(self) -> None:
+        """End every `watch`, for good."""
+        with self._lock:
+            self._stopped = True
+            for channel in self._channels:
+                channel.close()

@@ -9,7 +9,7 @@ from itertools import product
 from types import ModuleType
 from typing import Any, get_args
 
-import coordinator.phase
+import coordinator.status
 import twopc.kafka.slots
 from twopc.faults.crash_table import CrashPoint
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
@@ -68,10 +68,10 @@ def ledger_facts() -> str:
 def phases() -> str:
     """The coordinator's phases and what leads from one to the next: the table at the top of its core."""
     found = re.findall(
-        r"^    (\w+) +([A-Z]+) +(\S.*(?:\n {20,}\S.*)*)", coordinator.phase.__doc__ or "", flags=re.MULTILINE
+        r"^    (\w+) +([A-Z]+) +(\S.*(?:\n {20,}\S.*)*)", coordinator.status.__doc__ or "", flags=re.MULTILINE
     )
     rows = [(source, target, " ".join(when.split())) for source, target, when in found]
-    meanings = table(["phase", "is"], [(phase.name, phase.value) for phase in coordinator.phase.Phase])
+    meanings = table(["phase", "is"], [(phase.name, phase.value) for phase in coordinator.status.Phase])
     return f"{meanings}\n\n{table(['from', 'to', 'when'], rows)}"
 
 

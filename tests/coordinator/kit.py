@@ -8,15 +8,15 @@ from typing import TypeVar
 
 from coordinator.events import (
     Attached,
-    AttemptRequested,
-    CheckpointAsked,
-    ConfirmRequested,
+    ConfirmCommittables,
     Detached,
-    DisposeAsked,
-    EndAsked,
-    Said,
+    DisposeCheckpoint,
+    EndAttempt,
+    MessageReceived,
     SessionId,
-    StopAsked,
+    StartAttempt,
+    StopJob,
+    TriggerCheckpoint,
 )
 from coordinator.jobs import Jobs
 from coordinator.storage import MemoryStorage, Storage
@@ -128,7 +128,7 @@ class Scene:
     def start(
         self, parallelism: int = 2, restore_from: str = "latest", *, restart: bool = False, restart_of: int = 0
     ) -> StartedAttempt:
-        wanted = AttemptRequested(
+        wanted = StartAttempt(
             parallelism,
             self.settings,
             restore_from,
@@ -172,7 +172,7 @@ class Scene:
 
     def say(self, subtask: int, *messages: ToCoordinator) -> None:
         session = self.session_of[subtask]
-        self.jobs.take(self.job, tuple(Said(session, message) for message in messages))
+        self.jobs.take(self.job, tuple(MessageReceived(session, message) for message in messages))
 
     def ack(self, subtask: int, number: int, *transactions: str) -> None:
         self.say(subtask, Ack(CheckpointId(number), snapshot(subtask, *transactions, checkpoint_id=number)))
@@ -191,19 +191,19 @@ class Scene:
         self.jobs.tick()
 
     def stop(self, *, savepoint: bool = False, label: str = "", drain: bool = False) -> None:
-        self.jobs.request(self.job, StopAsked(self.attempt, savepoint, label, drain))
+        self.jobs.request(self.job, StopJob(self.attempt, savepoint, label, drain))
 
     def dispose(self, number: int) -> None:
-        self.jobs.request(self.job, DisposeAsked(CheckpointId(number)))
+        self.jobs.request(self.job, DisposeCheckpoint(CheckpointId(number)))
 
     def ask(self, kind: CheckpointKind, label: str = "", request_id: str = "r1") -> None:
-        self.jobs.request(self.job, CheckpointAsked(kind, label, request_id))
+        self.jobs.request(self.job, TriggerCheckpoint(kind, label, request_id))
 
     def end(self, reason: str = "enough") -> None:
-        self.jobs.request(self.job, EndAsked(self.attempt, reason))
+        self.jobs.request(self.job, EndAttempt(self.attempt, reason))
 
     def confirm(self, number: int, *names: str) -> None:
-        self.jobs.request(self.job, ConfirmRequested(self.attempt, CheckpointId(number), names))
+        self.jobs.request(self.job, ConfirmCommittables(self.attempt, CheckpointId(number), names))
 
     def complete(self, number: int, *, parallelism: int = 2, commit: bool = True) -> None:
         """Let the next periodic checkpoint, which must have this number, complete; each subtask has one transaction."""

@@ -11,7 +11,7 @@ import itertools
 import random
 from dataclasses import replace
 
-from coordinator.events import Attached, CheckpointAsked, Detached, Said, SessionId
+from coordinator.events import Attached, Detached, MessageReceived, SessionId, TriggerCheckpoint
 from coordinator.jobs import Jobs
 from tests.coordinator.judge import Judge
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, TIMEOUT, FaultyStorage, Scene, snapshot
@@ -120,7 +120,7 @@ class Subtask:
             outgoing += self._life.random.choices(self._said, k=2)
         if self._life.happens(0.1):
             self._life.random.shuffle(outgoing)
-        self._jobs.take(JOB, tuple(Said(self._session, message) for message in outgoing))
+        self._jobs.take(JOB, tuple(MessageReceived(self._session, message) for message in outgoing))
 
 
 class Life:
@@ -212,7 +212,7 @@ class Life:
         request_id = f"r{next(self._requests)}"
         for _ in range(self.random.choice((1, 1, 2))):
             try:
-                self.jobs.request(JOB, CheckpointAsked(kind, request_id, request_id))
+                self.jobs.request(JOB, TriggerCheckpoint(kind, request_id, request_id))
             except (ConfigurationError, Fenced):
                 return
             self.judge.asked.add(request_id)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.admission import PENDING_MAX, admitted
+from coordinator.access import PENDING_MAX, admitted
 from tests.coordinator.kit import checkpoint, snapshot
 from twopc.errors import ProtocolViolation
 from twopc.protocol.facts import InlineState, StateHandle

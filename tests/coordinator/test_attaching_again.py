@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.events import Attached, AttemptRequested, SessionId
+from coordinator.events import Attached, SessionId, StartAttempt
 from coordinator.jobs import Jobs
 from coordinator.storage import MemoryStorage
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, TIMEOUT, Recorder, Scene, checkpoint
@@ -300,7 +300,7 @@ def test_several_jobs_do_not_meet() -> None:
     outlet = Recorder()
     jobs = Jobs(lambda job: disks[job], scene.clock, outlet)
     for number, job in enumerate(("a", "b"), start=1):
-        jobs.start_attempt(job, AttemptRequested(1, SETTINGS, "latest"))
+        jobs.start_attempt(job, StartAttempt(1, SETTINGS, "latest"))
         jobs.attach(
             job,
             Attached(SessionId(number), AttemptId(1), SubtaskIndex(0), CheckpointId(0), False, number, "here"),

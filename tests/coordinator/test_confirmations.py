@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-from coordinator.confirmations import WAIT_MS
+from coordinator.commits import WAIT_MS
 from coordinator.ledger import Ledger
 from coordinator.storage import MemoryStorage, Storage
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint, snapshot, stored

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.events import AttemptRequested
+from coordinator.events import StartAttempt
 from coordinator.jobs import Jobs
 from coordinator.storage import FolderStorage
 from tests.checkpoints.damages import DAMAGES, NEED_BYTES, Damage, delete, proof_of
@@ -96,7 +96,7 @@ def restore(root: Path, work: Path, job: str = JOB, restore_from: str = "latest"
     """Start an attempt as a driver does, and restore every subtask as a worker does; all that they then know."""
     with under_files(SteppedDisk()):
         jobs = Jobs(lambda name: FolderStorage(root / name), ManualClock(), Recorder())
-        started = jobs.start_attempt(job, AttemptRequested(SUBTASKS, SETTINGS, restore_from))
+        started = jobs.start_attempt(job, StartAttempt(SUBTASKS, SETTINGS, restore_from))
         assert started.restored is not None
         known: Restored = {}
         for index in range(SUBTASKS):

@@ -23,11 +23,13 @@ pytestmark = pytest.mark.drill
 
 POINTS = [point for point in CrashPoint if point.name.startswith("COORDINATOR_")]
 
+COORDINATOR = (sys.executable, "-m", "twopc", "coordinator", "start")
+
 
 @contextmanager
 def coordinator(folder: Path, address: str, crash_point: str = "") -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run `python -m coordinator` until the end of the context; give it and the address that it printed."""
-    command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(folder), "--address", address]
+    """Run `twopc coordinator start` until the end of the context; give it and the address that it printed."""
+    command = [*COORDINATOR, "--checkpoint-dir", str(folder), "--address", address]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, VARIABLE: crash_point}
     ) as process:
@@ -84,9 +86,8 @@ def test_a_signal_ends_the_coordinator_cleanly(tmp_path: Path, number: signal.Si
         assert process.wait(timeout=240) == 0
 
 
-@pytest.mark.parametrize("program", [["-m", "coordinator"], ["-m", "twopc", "coordinator", "start"]], ids=" ".join)
-def test_a_coordinator_says_as_json_where_it_is(tmp_path: Path, program: list[str]) -> None:
-    command = [sys.executable, *program, "--checkpoint-dir", str(tmp_path), "-o", "json"]
+def test_a_coordinator_says_as_json_where_it_is(tmp_path: Path) -> None:
+    command = [*COORDINATOR, "--checkpoint-dir", str(tmp_path), "-o", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -100,7 +101,7 @@ def test_a_coordinator_says_as_json_where_it_is(tmp_path: Path, program: list[st
 
 
 def test_a_wrong_address_is_one_line_and_a_failing_exit_code(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(tmp_path), "--address", "0.0.0.0:0"]
+    command = [*COORDINATOR, "--checkpoint-dir", str(tmp_path), "--address", "0.0.0.0:0"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.checkpoint import PendingCheckpoint, completion_record
+from coordinator.checkpoint import CheckpointRequest, PendingCheckpoint, completion_record
 from coordinator.ledger import Ledger
-from coordinator.request_queue import Wanted
 from coordinator.storage import FolderStorage, MemoryStorage, Storage
 from tests.coordinator.kit import JOB, SETTINGS, FaultyStorage, checkpoint, snapshot
 from twopc.errors import CheckpointCorrupted, Fenced
@@ -34,7 +33,8 @@ def started(attempt: int) -> AttemptStarted:
 
 
 def metadata(number: int, attempt: int = 1) -> CheckpointMetadata:
-    pending = PendingCheckpoint(checkpoint(number), AttemptId(attempt), Wanted(CheckpointKind.PERIODIC, NOW), 1, NOW)
+    request = CheckpointRequest(CheckpointKind.PERIODIC, NOW)
+    pending = PendingCheckpoint(checkpoint(number), AttemptId(attempt), request, 1, NOW)
     pending.acknowledge(Ack(checkpoint(number), snapshot(0, f"t{number}")), NOW)
     return pending.metadata(JOB, NOW)
 
@@ -131,7 +131,7 @@ def test_a_summary_that_could_not_be_stored_loses_nothing() -> None:
     ledger.store(started(1))
     reserve(ledger, 1)
     storage.is_full = lambda name, data: b'"summary"' in data
-    ledger.tidy()
+    ledger.compact()
     assert len(entry_numbers(storage)) == 2
     assert Ledger(JOB, storage).state == ledger.state
 
@@ -154,7 +154,7 @@ def test_the_number_of_entries_is_bounded(storage: Storage) -> None:
     ledger.store(started(1))
     for number in range(1, 60):
         reserve(ledger, number)
-        ledger.tidy()
+        ledger.compact()
         assert len(entry_numbers(storage)) <= 11
     assert Ledger(JOB, storage).state == ledger.state
 

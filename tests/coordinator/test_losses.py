@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.events import LossDecided
+from coordinator.events import SettleLoss
 from coordinator.retention import to_forget
 from coordinator.storage import MemoryStorage
 from tests.coordinator.kit import JOB, Scene, checkpoint
@@ -19,7 +19,7 @@ BASES = ((SubtaskIndex(0), checkpoint(1)),)
 def decide(
     scene: Scene, *names: str, number: int = 2, bases: tuple[tuple[SubtaskIndex, CheckpointId], ...] = BASES
 ) -> None:
-    scene.jobs.request(JOB, LossDecided(scene.attempt, checkpoint(number), names, bases, "what was lost"))
+    scene.jobs.request(JOB, SettleLoss(scene.attempt, checkpoint(number), names, bases, "what was lost"))
 
 
 def after_two_checkpoints() -> Scene:

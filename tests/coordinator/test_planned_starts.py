@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.events import PlanRequested
+from coordinator.events import PlanStarts
 from tests.coordinator.kit import JOB, Scene
 from twopc.errors import Fenced
 from twopc.protocol.facts import PartitionPosition
@@ -20,7 +20,7 @@ Ask = Callable[[Scene], object]
 def plan(scene: Scene, start: int = 70, *, attempt: int | None = None) -> StartsPlanned:
     starts = (PartitionPosition(TopicPartition("in", 0), "id", Position(start)),)
     planned = StartsPlanned(scene.attempt if attempt is None else AttemptId(attempt), "Latest()", starts)
-    scene.jobs.request(JOB, PlanRequested(planned))
+    scene.jobs.request(JOB, PlanStarts(planned))
     return planned
 
 

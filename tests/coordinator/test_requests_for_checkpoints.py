@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.request_queue import MOST_REQUESTS
+from coordinator.schedule import MOST_REQUESTS
 from tests.coordinator.kit import INTERVAL, JOB, TIMEOUT, Scene, checkpoint
 from twopc.errors import ConfigurationError, Fenced, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason

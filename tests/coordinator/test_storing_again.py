@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.confirmations import RETRY_STORE_MS
+from coordinator.commits import RETRY_STORE_MS
 from tests.coordinator.kit import FaultyStorage, Scene
 from twopc.protocol.messages import Finish
 

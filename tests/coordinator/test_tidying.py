@@ -9,9 +9,10 @@ import pytest
 
 from coordinator.events import SessionId
 from coordinator.ledger import SUMMARY_EVERY, Ledger
+from coordinator.shell import JobShell
 from coordinator.storage import MemoryStorage
-from coordinator.tidying import tidy
-from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, Scene, checkpoint
+from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, Recorder, Scene, checkpoint
+from twopc.clock import ManualClock
 from twopc.errors import Fenced
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.checkpoints import CheckpointKind
@@ -69,11 +70,11 @@ def test_a_long_ledger_is_summed_up_only_when_what_was_stored_is_told() -> None:
     assert len(disk.list("ledger")) < 5
 
 
-def test_who_finds_when_tidying_that_another_owns_the_ledger_learns_it_with_the_next_fact() -> None:
+def test_who_finds_when_compacting_that_another_owns_the_ledger_learns_it_with_the_next_fact() -> None:
     disk = MemoryStorage()
     fenced = Ledger(JOB, disk, summary_every=1)
     fenced.store(AttemptStarted(AttemptId(1), 1, SETTINGS, CheckpointId(0), 0))
     Ledger(JOB, disk).store(AttemptStarted(AttemptId(2), 1, SETTINGS, CheckpointId(0), 0))
-    tidy(JOB, fenced, ())
+    JobShell(JOB, fenced, ManualClock(), Recorder()).compact(())
     with pytest.raises(Fenced):
         fenced.store(CheckpointReserved(checkpoint(1), AttemptId(1), CheckpointKind.PERIODIC))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.limits import Limits
+from coordinator.access import Limits
 from coordinator.server import CoordinatorServer
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, eventually
 from twopc.driver.events import EventSource

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import twopc.kafka.claim
-from coordinator.events import AttemptRequested
+from coordinator.events import StartAttempt
 from coordinator.requests import refuse_unknown_past
 from tests.simulation.broker_model import BrokerModel
 from tests.simulation.transaction_tables import Code
@@ -179,7 +179,7 @@ class Run:
         client = self._client
         after, writing = last_attempt(client, PREFIX), open_attempt(client, PREFIX)
         state = LedgerState(None if not self._current else _started(self._current))
-        refuse_unknown_past(state, AttemptRequested(1, SETTINGS, "latest", after=after, writing=writing))
+        refuse_unknown_past(state, StartAttempt(1, SETTINGS, "latest", after=after, writing=writing))
         attempt = AttemptId(max(self._current, after, successor(client, PREFIX, NO_ATTEMPT)) + 1)
         self._current = attempt
         self._refuse_moved_on()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.phase import Phase
+from coordinator.status import Phase
 from scripts.protocol_doc import DOCUMENT, parts, refreshed
 from scripts.protocol_tables import TABLES, phases
 from twopc.faults.crash_table import CrashPoint

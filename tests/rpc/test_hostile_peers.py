@@ -15,8 +15,8 @@ from typing import Any
 import grpc
 import pytest
 
+from coordinator.access import Limits
 from coordinator.jobs import Jobs
-from coordinator.limits import Limits
 from coordinator.server import CoordinatorServer
 from tests.coordinator.kit import snapshot
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from coordinator.events import StopAsked
+from coordinator.events import StopJob
 from tests.scenarios.script import Script
 from tests.scenarios.transcript import TranscriptWorld
 from tests.simulation.coordinator import JOB
@@ -111,7 +111,7 @@ def _start(simulation: Simulation, what: str) -> None:
 
 
 def _stop(simulation: Simulation, how: str) -> None:
-    request = StopAsked(simulation.newest_attempt, savepoint="savepoint" in how)
+    request = StopJob(simulation.newest_attempt, savepoint="savepoint" in how)
     simulation.coordinators[-1].ask(lambda jobs: jobs.request(JOB, request))
 
 

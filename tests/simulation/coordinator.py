@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from coordinator.events import AttemptRequested, ConfirmRequested, EndAsked, LossDecided, PlanRequested, SessionId
+from coordinator.events import ConfirmCommittables, EndAttempt, PlanStarts, SessionId, SettleLoss, StartAttempt
 from coordinator.jobs import Jobs
 from tests.simulation.clocks import SimClock
 from tests.simulation.disk import CheckpointFolder
@@ -162,11 +162,11 @@ class SimJobClient:
     def start_attempt(
         self, job: str, parallelism: int, settings: CheckpointSettings, *, restart: bool, restart_of: AttemptId
     ) -> StartedAttempt:
-        request = AttemptRequested(parallelism, settings, self._restore_from, restart=restart, restart_of=restart_of)
+        request = StartAttempt(parallelism, settings, self._restore_from, restart=restart, restart_of=restart_of)
         return self._ask(lambda jobs: jobs.start_attempt(job, request))
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: list[str]) -> None:
-        self._ask(lambda jobs: jobs.request(job, ConfirmRequested(attempt, checkpoint_id, tuple(names))))
+        self._ask(lambda jobs: jobs.request(job, ConfirmCommittables(attempt, checkpoint_id, tuple(names))))
 
     def settle_loss(
         self,
@@ -177,14 +177,14 @@ class SimJobClient:
         bases: Mapping[SubtaskIndex, CheckpointId],
         message: str,
     ) -> None:
-        decided = LossDecided(attempt, checkpoint_id, tuple(names), tuple(sorted(bases.items())), message)
+        decided = SettleLoss(attempt, checkpoint_id, tuple(names), tuple(sorted(bases.items())), message)
         self._ask(lambda jobs: jobs.request(job, decided))
 
     def plan_starts(self, job: str, planned: StartsPlanned) -> None:
-        self._ask(lambda jobs: jobs.request(job, PlanRequested(planned)))
+        self._ask(lambda jobs: jobs.request(job, PlanStarts(planned)))
 
     def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
-        self._ask(lambda jobs: jobs.request(job, EndAsked(attempt, reason)))
+        self._ask(lambda jobs: jobs.request(job, EndAttempt(attempt, reason)))
 
     def status(self, job: str) -> tuple[JobEvent, ...]:
         return self._ask(lambda jobs: jobs.status(job))

@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import coordinator.jobs
-import coordinator.reading_back
+import coordinator.restore_plan
 import tests.simulation.coordinator
 import tests.simulation.driver
 import tests.simulation.sink
@@ -22,11 +22,11 @@ import twopc.kafka.resume
 import twopc.protocol.ledger_state
 import twopc.state.restore
 from coordinator.attempt import RunningAttempt
-from coordinator.catching_up import CatchingUp
 from coordinator.checkpoint import PendingCheckpoint
 from coordinator.core import Core
 from coordinator.events import Stored
 from coordinator.ledger import Ledger
+from coordinator.shell import JobShell
 from tests.simulation.clocks import SimClock
 from tests.simulation.faults import draw
 from tests.simulation.filesystem import SimDisk
@@ -145,7 +145,7 @@ def _never_doubtful(settled: Any, pool: Any, slot: Any, *, doubtful: bool) -> No
 def _tell_before_storing(decide: Any, attempt: Any, state: Any, out: Any) -> None:
     whole = attempt.in_flight.whole()
     if whole is not None:
-        attempt.tell_all(Complete(whole.checkpoint_id), out)
+        attempt.send_all(Complete(whole.checkpoint_id), out)
     decide(attempt, state, out)
 
 
@@ -206,8 +206,8 @@ def _lost_by_error_code(original: Any) -> Any:
     return turn
 
 
-def _stored_anyway(store: Any, jobs: Any, job: Any, facts: Any) -> Any:
-    outcome = store(jobs, job, facts)
+def _stored_anyway(store: Any, job: Any, facts: Any) -> Any:
+    outcome = store(job, facts)
     if type(outcome) is Stored:
         return outcome
     state = job.core.state
@@ -244,8 +244,8 @@ def _damage_unnoticed() -> Iterator[None]:
 @contextmanager
 def _nothing_repeated() -> Iterator[None]:
     with (
-        patch.object(CatchingUp, "repeat_missed", lambda attempt, event, state, out: None),
-        patch.object(CatchingUp, "answer_late", lambda attempt, member, checkpoint_id, state, out: None),
+        patch.object(RunningAttempt, "_repeat_missed", lambda attempt, event, state, out: None),
+        patch.object(RunningAttempt, "_answer_late", lambda attempt, member, checkpoint_id, state, out: None),
     ):
         yield
 
@@ -275,7 +275,7 @@ def _healed_from_the_latest() -> Iterator[None]:
 
     with (
         patch.object(twopc.driver.losses, "restored_from", latest_itself),
-        patch.object(coordinator.reading_back, "restored_from", latest_itself),
+        patch.object(coordinator.restore_plan, "restored_from", latest_itself),
     ):
         yield
 
@@ -349,7 +349,7 @@ MUTANTS = (
             property(lambda state: tuple(each.committable for each in state._pending[-1:] if each.committable)),
         ),
     ),
-    Mutant("an older checkpoint is restored", instead(coordinator.jobs, "read_back", _older_checkpoint)),
+    Mutant("an older checkpoint is restored", instead(coordinator.jobs, "plan_restore", _older_checkpoint)),
     Mutant("positions are not restored", _around(twopc.driver.recovery.Planner, "plan", _from_the_start)),
     Mutant("each driver looks anew where to start", _around(twopc.driver.recovery.Planner, "plan", _planned_anew)),
     Mutant("state is not restored", instead(tests.simulation.subtask, "restore_state", _without_state)),
@@ -374,7 +374,7 @@ MUTANTS = (
         instead(Ledger, "_require", lambda ledger, checkpoint_id, snapshot: None),
         {"stored_elsewhere": 0.3, "inline_bytes": 0},
     ),
-    Mutant("what was not stored counts as stored", _around(coordinator.jobs.Jobs, "_store", _stored_anyway)),
+    Mutant("what was not stored counts as stored", _around(JobShell, "_store", _stored_anyway)),
     Mutant("a file is not synced before it gets its name", instead(SimDisk, "sync", lambda disk, file: None), POWER),
     Mutant("a folder is not synced", instead(SimDisk, "sync_folder", lambda disk, path: None), POWER),
     Mutant("a damaged ledger is read as it stands", _damage_unnoticed, {"bit_rot_every_ms": 200}),

@@ -10,16 +10,16 @@ from typing import Any
 from unittest.mock import patch
 
 import coordinator.requests
-import coordinator.triggering
+import coordinator.schedule
 import twopc.protocol.ledger_state
-from coordinator.aborts import Aborts
+from coordinator.attempt import RunningAttempt
+from coordinator.checkpoint import InFlight
 from coordinator.core import Core
-from coordinator.events import StopAsked
-from coordinator.hearing import Hearing
-from coordinator.in_flight import InFlight
+from coordinator.events import StopJob
+from coordinator.failures import Failures
 from coordinator.requests import stop_to_store
 from coordinator.retention import to_forget
-from coordinator.triggering import Triggering
+from coordinator.schedule import Triggering
 from tests.simulation.mutants import Mutant
 from twopc.kafka.slots import SlotPool
 from twopc.protocol.checkpoints import CheckpointKind
@@ -29,7 +29,7 @@ from twopc.protocol.messages import Ack
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
 
 _on = SubtaskState.on
-_acknowledged = Hearing._acknowledged
+_on_ack = RunningAttempt._on_ack
 
 
 def _commit_everything_pending(state: SubtaskState, message: Any) -> Any:
@@ -37,9 +37,9 @@ def _commit_everything_pending(state: SubtaskState, message: Any) -> Any:
     return replace(action, due=tuple(state._pending)) if isinstance(action, CommitPending) else action
 
 
-def _acknowledge_the_newest(hearing: Any, member: Any, ack: Ack, state: Any, out: Any) -> None:
-    newest = hearing.in_flight.all[-1].checkpoint_id if hearing.in_flight.all else ack.checkpoint_id
-    _acknowledged(hearing, member, replace(ack, checkpoint_id=newest), state, out)
+def _acknowledge_the_newest(attempt: Any, member: Any, ack: Ack, state: Any, out: Any) -> None:
+    newest = attempt.in_flight.all[-1].checkpoint_id if attempt.in_flight.all else ack.checkpoint_id
+    _on_ack(attempt, member, replace(ack, checkpoint_id=newest), state, out)
 
 
 def _forget_savepoints_too(completed: Any, retained: int, restored: CheckpointId) -> Any:
@@ -51,7 +51,7 @@ def _forget_what_is_taken(pool: Any, checkpoint: CheckpointId) -> None:
     pool._last_taken = CheckpointId(0)
 
 
-def _stop_at_once(state: LedgerState, request: StopAsked) -> Any:
+def _stop_at_once(state: LedgerState, request: StopJob) -> Any:
     return stop_to_store(state, replace(request, drain=False))
 
 
@@ -83,10 +83,10 @@ def _ids_used_again() -> Iterator[None]:
     """Number checkpoints after the newest completed one; neither the ledger nor a comparison of attempts hides it."""
     reserve = Triggering.reserve
 
-    def numbered_anew(triggering: Any, state: LedgerState, out: Any) -> None:
+    def numbered_anew(triggering: Any, state: LedgerState, all_at_end: bool, out: Any) -> None:
         triggering._burnt = CheckpointId(0)
         newest = state.newest.checkpoint_id if state.newest else CheckpointId(0)
-        reserve(triggering, replace(state, last_reserved=newest), out)
+        reserve(triggering, replace(state, last_reserved=newest), all_at_end, out)
 
     with (
         patch.object(Triggering, "reserve", numbered_anew),
@@ -115,7 +115,7 @@ MUTANTS_IN_FLIGHT = (
     ),
     Mutant(
         "an acknowledgement counts for the newest checkpoint in flight",
-        partial(patch.object, Hearing, "_acknowledged", _acknowledge_the_newest),
+        partial(patch.object, RunningAttempt, "_on_ack", _acknowledge_the_newest),
         OVERLAPPING,
     ),
     Mutant("an earlier checkpoint completes after a later one", _earlier_completes_after_later, OVERLAPPING),
@@ -128,19 +128,19 @@ MUTANTS_IN_FLIGHT = (
         "retention keeps the newest only",
         partial(
             patch.object,
-            coordinator.triggering,
+            coordinator.schedule,
             "to_forget",
             lambda done, kept, restored: tuple(each.checkpoint_id for each in done[:-1]),
         ),
     ),
     Mutant(
         "retention forgets savepoints",
-        partial(patch.object, coordinator.triggering, "to_forget", _forget_savepoints_too),
+        partial(patch.object, coordinator.schedule, "to_forget", _forget_savepoints_too),
         ASKING,
     ),
     Mutant(
         "whoever waits for a checkpoint is forgotten",
-        partial(patch.object, Aborts, "refuse_requests", lambda aborts, reason, message, out: None),
+        partial(patch.object, Failures, "refuse_requests", lambda failures, reason, message, out: None),
         ASKING,
     ),
 )

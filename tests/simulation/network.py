@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from coordinator.events import Attached, Detached, Said, SessionId
+from coordinator.events import Attached, Detached, MessageReceived, SessionId
 from coordinator.jobs import Jobs
 from tests.simulation.process import Lane
 from tests.simulation.world import World
@@ -57,15 +57,15 @@ class Stream:
         self._world = world
         self._link = link
         self._peer = peer
-        self._up: deque[Attached | Said | Detached] = deque()
+        self._up: deque[Attached | MessageReceived | Detached] = deque()
         self._down: deque[ToSubtask | None] = deque()
         self._next_up = self._next_down = 0
         self._hung_up = False
         self.session = peer.open(self)
 
-    def say(self, event: Attached | Said) -> None:
+    def say(self, event: Attached | MessageReceived) -> None:
         self._up.append(event)
-        if isinstance(event, Said) and self._world.strikes("said twice", self._world.faults.duplicates):
+        if isinstance(event, MessageReceived) and self._world.strikes("said twice", self._world.faults.duplicates):
             self._up.append(event)
         self._next_up = self._schedule(self._next_up, self._arrive_up, self._peer.lane)
 
@@ -161,7 +161,7 @@ class SimLink:
         stream = self._stream
         if stream is None:
             return
-        stream.say(Said(stream.session, message))
+        stream.say(MessageReceived(stream.session, message))
         if self._world.strikes("breaks after saying", self._world.faults.stream_breaks):
             self.broken(stream)
 
@@ -234,4 +234,4 @@ class SimLink:
             )
         )
         for message in self._memory.repeat():
-            stream.say(Said(stream.session, message))
+            stream.say(MessageReceived(stream.session, message))

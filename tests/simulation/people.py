@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from coordinator.events import CheckpointAsked, DisposeAsked, StopAsked
+from coordinator.events import DisposeCheckpoint, StopJob, TriggerCheckpoint
 from tests.simulation.coordinator import JOB, SimCoordinator
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.world import World
@@ -43,7 +43,7 @@ class People:
         kind = self._world.of((CheckpointKind.MANUAL, CheckpointKind.SAVEPOINT), strike)
         request_id = f"request-{strike}"
         try:
-            coordinator.ask(lambda jobs: jobs.request(JOB, CheckpointAsked(kind, request_id, request_id)))
+            coordinator.ask(lambda jobs: jobs.request(JOB, TriggerCheckpoint(kind, request_id, request_id)))
         except TwoPhaseCommitError:
             return
         self._world.coverage[f"asked for: {kind}"] += 1
@@ -55,14 +55,14 @@ class People:
         savepoints = sorted(self._folder.savepoints)
         if savepoints:
             chosen = self._world.of(savepoints, strike)
-            self._want(coordinator, "disposed of a savepoint", DisposeAsked(chosen))
+            self._want(coordinator, "disposed of a savepoint", DisposeCheckpoint(chosen))
 
     def _drain(self, coordinator: SimCoordinator, strike: int) -> None:
         """Have the job read its input to the end, take a last checkpoint or savepoint, and finish."""
         savepoint = bool(strike % 2)
-        self._want(coordinator, "asked to drain", StopAsked(self._attempt, savepoint=savepoint, drain=True))
+        self._want(coordinator, "asked to drain", StopJob(self._attempt, savepoint=savepoint, drain=True))
 
-    def _want(self, coordinator: SimCoordinator, what: str, request: DisposeAsked | StopAsked) -> None:
+    def _want(self, coordinator: SimCoordinator, what: str, request: DisposeCheckpoint | StopJob) -> None:
         try:
             coordinator.ask(lambda jobs: jobs.request(JOB, request))
         except TwoPhaseCommitError:

@@ -11,10 +11,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-import coordinator.crash_places
 import coordinator.jobs
 import coordinator.ledger
-import coordinator.tidying
+import coordinator.shell
 import tests.simulation.disk
 import tests.simulation.driver
 import tests.simulation.kafka_clients
@@ -45,9 +44,7 @@ from twopc.protocol.ledger_state import LedgerState, decode_entry, encode_entry
 from twopc.state.memory import MemoryBackend
 
 CRASHING: tuple[Any, ...] = (
-    coordinator.crash_places,
-    coordinator.jobs,
-    coordinator.tidying,
+    coordinator.shell,
     twopc.driver.recovery,
     twopc.storage.files,
     twopc.kafka.committer,

@@ -74,7 +74,14 @@ class Processes:
             self._starter.start()
         if (self._coordinator is None or self._coordinator.poll() is not None) and self._coordinator_due <= now:
             self._coordinator = self._start(
-                "-m", "coordinator", "--checkpoint-dir", str(self.checkpoint_dir), "--address", self._address
+                "-m",
+                "twopc",
+                "coordinator",
+                "start",
+                "--checkpoint-dir",
+                str(self.checkpoint_dir),
+                "--address",
+                self._address,
             )
         if self.report is None and (self._driver is None or self._driver.poll() is not None):
             self._drive()

@@ -88,7 +88,7 @@ def start_coordinator(
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> Started:
     """Start a coordinator of its own, and return when it listens."""
-    command = [sys.executable, "-m", "coordinator", "--checkpoint-dir", str(checkpoint_dir)]
+    command = [sys.executable, "-m", "twopc", "coordinator", "start", "--checkpoint-dir", str(checkpoint_dir)]
     started = Started([*command, "--address", f"127.0.0.1:{port}"], environment, log, patience_seconds)
     await_true(
         lambda: started.exit_code is not None or "\n" in started.output,

@@ -1,4 +1,4 @@
-"""What is read back of completed checkpoints when an attempt starts: to settle, to restore, to heal from."""
+"""Which completed checkpoints a new attempt settles, restores, and may heal losses from; read and checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twopc.protocol.ids import CheckpointId
 log = logging.getLogger(__name__)
 
 
-def read_back(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata | None, CheckpointMetadata | None]:
+def plan_restore(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata | None, CheckpointMetadata | None]:
     """The latest completed checkpoint, to settle, and the one to restore.
 
     Where the latest can't be read, it takes a person who names another (or none) to go on without it.
