@@ -69,7 +69,7 @@ soak: setup  ## RECORDS (1000000) through a job under SECONDS (60) of random fau
 	  $(PYTEST) -q -m drill tests/soak --log-cli-level=INFO
 
 torture: setup  ## RUNS random runs, or SECONDS (600) of them, from SEED (0) on: faults on one and three real brokers
-	$(BIN)/python -m twopc.testing.torture --seed $(or $(SEED),0) --runs $(or $(RUNS),0) --seconds $(or $(SECONDS),600)
+	$(BIN)/python -m tests.torture --seed $(or $(SEED),0) --runs $(or $(RUNS),0) --seconds $(or $(SECONDS),600)
 
 bench: setup  ## The quick comparisons with a bare loop: some minutes (benchmarks/README.md has the others)
 	$(BIN)/python benchmarks/run.py quick

@@ -25,8 +25,8 @@ from peers.topics import Inputs, committed_end, read_output
 from peers.workloads import UpperJudge
 
 from twopc.bench.usage import Usage, UsageSampler
+from twopc.faults.tcp_proxy import Connection, Direction, Proxy
 from twopc.testing.local_broker import LocalBroker
-from twopc.testing.proxy import Connection, Direction, Proxy
 from twopc.testing.topics import create_topic
 
 LIMIT_SECONDS = 600.0

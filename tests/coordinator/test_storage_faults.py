@@ -15,6 +15,7 @@ import pytest
 from coordinator.ledger import Ledger
 from coordinator.storage import FolderStorage
 from tests.coordinator.kit import INTERVAL, JOB, Scene
+from tests.leak_audit import Place, look
 from tests.storage.disks import (
     FAULTS,
     FailingDisk,
@@ -29,7 +30,6 @@ from twopc.checkpoints.catalog import read_job
 from twopc.errors import Unavailable
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import Abort, Complete, Trigger
-from twopc.testing.outsider import Place, look
 
 pytestmark = pytest.mark.simulation
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from twopc.drill.faults import CHECKPOINTS_APART, FaultPlan, Kind, choices, draw
+from twopc.faults.armed import Act
 from twopc.faults.crash_table import CrashPoint
-from twopc.testing.drill.arm import Act
 
 SEEDS = range(50)
 

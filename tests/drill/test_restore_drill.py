@@ -30,13 +30,13 @@ from twopc.config import RunSettings
 from twopc.drill.restore import RestorePlan, restore_drill
 from twopc.drill.scratch import PREFIX
 from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.faults.process import ManagedProcess, await_true
 from twopc.kafka.ending import await_markers
 from twopc.kafka.resume import Act, settle
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.recovery import BrokerState
 from twopc.sink import Outcome
 from twopc.testing.broker import Broker
-from twopc.testing.drill.process import Started, await_true
 from twopc.testing.topics import Write, create_topic, produce
 
 pytestmark = pytest.mark.broker
@@ -154,7 +154,7 @@ def run_and_kill(folder: Path, job: str, common: tuple[str, ...], checkpoints: P
         "TMPDIR": str(folder),
         "TWOPC_CRASH_POINT": f"BEFORE_COMMIT,checkpoint={STRUCK},subtask=0,once={struck},hold",
     }
-    with Started([sys.executable, "-m", "twopc", *command], environment, folder / "run.log", 240) as run:
+    with ManagedProcess([sys.executable, "-m", "twopc", *command], environment, folder / "run.log", 240) as run:
         await_true(lambda: struck.exists() or run.exit_code is not None, f"no worker came to checkpoint {STRUCK}", 240)
         assert run.exit_code is None, run.output
         run.send(signal.SIGKILL)

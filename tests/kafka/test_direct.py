@@ -17,6 +17,8 @@ from kafka.protocol.metadata import CoordinatorType
 
 from tests.kafka.kit import DrivenSink, eventually
 from twopc.errors import ConfigurationError, Unavailable
+from twopc.faults.kafka_proxy import Api, Fate, KafkaProxy, Rule
+from twopc.faults.tcp_proxy import Direction
 from twopc.kafka import direct
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.direct import DirectConnection, SubtaskClient
@@ -24,9 +26,7 @@ from twopc.kafka.patience import patiently
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.recovery import BrokerState
-from twopc.testing.kafka_proxy import Api, Fate, KafkaProxy, Rule
 from twopc.testing.local_broker import LocalBroker
-from twopc.testing.proxy import Direction
 from twopc.testing.topics import create_topic, delete_topic
 
 # kafka-python leaves the socket of every connection that failed to the garbage collector.

@@ -15,6 +15,7 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from tests.jobs.cli import twopc
+from tests.kafka.token_endpoint import TokenEndpoint
 from tests.rpc.certificates import LOOPBACK, Authority
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka import connection
@@ -23,7 +24,6 @@ from twopc.kafka.wire import ControlClient
 from twopc.testing.broker_settings import LoginPort, TlsPort
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.ports import free_port
-from twopc.testing.token_endpoint import TokenEndpoint
 from twopc.testing.topics import create_topic, produce, read_topic
 
 pytestmark = pytest.mark.broker

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from tests.judging import Finished
+from tests.counting.finished import Finished
+from tests.counting.numbered_input import NumberedInput
+from tests.leak_audit import Place, report, wait_until_clean
 from tests.soak.ends import Reader
 from tests.soak.stage import VARIABLE, Processes
 from twopc.checkpoints.catalog import read_job
@@ -13,8 +15,6 @@ from twopc.kafka.committable import PreparedTransaction
 from twopc.protocol.envelope import decode_fact
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ledger_facts import METADATA_KIND
-from twopc.testing.lanes import NumberedInput
-from twopc.testing.outsider import Place, report, wait_until_clean
 
 
 class Aftermath:

@@ -11,13 +11,13 @@ from typing import Self
 
 from confluent_kafka import KafkaException
 
-from tests.judging import mark_of
+from tests.counting.finished import mark_of
+from tests.counting.numbered_input import NumberedInput
+from tests.counting.transcript import Transcript
+from tests.counting.verifier import Verifier
 from twopc.errors import TwoPhaseCommitError
 from twopc.testing.follow import CaughtUp, follow
-from twopc.testing.lanes import NumberedInput
 from twopc.testing.topics import Read, Write, produce
-from twopc.testing.transcript import Transcript
-from twopc.testing.verifier import Verifier
 
 TICK_SECONDS = 0.1
 

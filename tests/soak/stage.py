@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psutil
 
+from tests.leak_audit.processes import marked_processes
 from tests.soak.plan import Action, Step, Target
 from twopc.testing.local_broker import LocalBroker
-from twopc.testing.outsider.processes import marked_processes
 from twopc.testing.ports import free_port
 
 JOB_FILE = Path(__file__).with_name("job.py")

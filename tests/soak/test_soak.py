@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.counting.numbered_input import NumberedInput
 from tests.soak.aftermath import Aftermath
 from tests.soak.ends import Feed, Reader
 from tests.soak.keys import keys_for
 from tests.soak.plan import plan
 from tests.soak.stage import Processes
-from twopc.testing.lanes import NumberedInput
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic
 

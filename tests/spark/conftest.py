@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.crash_cells.rig import Rig, load_input
 from tests.spark.jvms import VARIABLE, light_options, local_session
 from twopc.testing.broker import Broker
-from twopc.testing.drill import Drill
-from twopc.testing.drill.drill import load_input
 
 SLOTS = 6
 """Thrice what a job here needs: the task of a zombie keeps its slot until its worker has ended."""
@@ -43,7 +42,7 @@ def session(light_jvms: dict[str, str]) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def drill_input(broker: Broker) -> str:
+def rig_input(broker: Broker) -> str:
     """An input that is there already; every drill writes to an output of its own."""
     name = f"drill-{uuid.uuid4().hex[:6]}-in"
     load_input(broker.bootstrap_servers, name)
@@ -51,15 +50,13 @@ def drill_input(broker: Broker) -> str:
 
 
 @pytest.fixture
-def drill(
-    broker: Broker, light_jvms: dict[str, str], drill_input: str, tmp_path: Path, topic: Callable[[], str]
-) -> Drill:
+def rig(broker: Broker, light_jvms: dict[str, str], rig_input: str, tmp_path: Path, topic: Callable[[], str]) -> Rig:
     """A job of its own on that input, on Spark."""
-    made = Drill(
+    made = Rig(
         broker.bootstrap_servers,
         tmp_path,
         topic(),
-        drill_input,
+        rig_input,
         settings={"host": "spark", "master": "local[2]", "checkpoint_timeout": "60s"},
         environment=dict(light_jvms),
         patience_seconds=START_SECONDS,

@@ -13,11 +13,12 @@ from contextlib import suppress
 import psutil
 import pytest
 
+from tests.crash_cells.judge import judge
+from tests.crash_cells.rig import Rig
 from tests.spark.zombies import wait_until_gone
 from twopc.checkpoints.catalog import read_job
+from twopc.faults.armed import held
 from twopc.faults.points import CrashPoint
-from twopc.testing.drill import Drill, judge
-from twopc.testing.drill.arm import held
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -28,8 +29,8 @@ SLOWLY = {"DRILL_PAUSE_SECONDS": "0.12"}
 
 
 @pytest.fixture(autouse=True)
-def cluster(drill: Drill) -> None:
-    drill.settings["master"] = "local-cluster[2,1,1024]"
+def cluster(rig: Rig) -> None:
+    rig.settings["master"] = "local-cluster[2,1,1024]"
 
 
 def executor_of(worker: psutil.Process) -> psutil.Process:
@@ -40,65 +41,65 @@ def executor_of(worker: psutil.Process) -> psutil.Process:
 @pytest.mark.parametrize(
     "moment", [CrashPoint.AFTER_ACK, CrashPoint.AFTER_END_TXN], ids=lambda moment: moment.name.lower()
 )
-def test_an_executor_is_killed(drill: Drill, moment: CrashPoint) -> None:
-    with drill.run(arm := held(moment)) as job:
-        executor_of(psutil.Process(drill.await_arm(arm))).kill()
+def test_an_executor_is_killed(rig: Rig, moment: CrashPoint) -> None:
+    with rig.run(arm := held(moment)) as job:
+        executor_of(psutil.Process(rig.await_arm(arm))).kill()
         assert job.finish()["attempts"] == 2
-    assert judge(drill) == []
+    assert judge(rig) == []
 
 
-def test_a_python_worker_is_killed_and_its_executor_lives(drill: Drill) -> None:
-    with drill.run(arm := held(CrashPoint.BEFORE_COMMIT)) as job:
-        worker = psutil.Process(drill.await_arm(arm))
+def test_a_python_worker_is_killed_and_its_executor_lives(rig: Rig) -> None:
+    with rig.run(arm := held(CrashPoint.BEFORE_COMMIT)) as job:
+        worker = psutil.Process(rig.await_arm(arm))
         executor = executor_of(worker)
         worker.kill()
         assert executor.is_running()
         assert job.finish()["attempts"] == 2
-    assert judge(drill) == []
+    assert judge(rig) == []
 
 
-def test_the_driver_is_killed_and_its_executors_end_with_it(drill: Drill) -> None:
-    with drill.run(arm := held(CrashPoint.BEFORE_COMMIT)) as first:
-        executor = executor_of(psutil.Process(drill.await_arm(arm)))
+def test_the_driver_is_killed_and_its_executors_end_with_it(rig: Rig) -> None:
+    with rig.run(arm := held(CrashPoint.BEFORE_COMMIT)) as first:
+        executor = executor_of(psutil.Process(rig.await_arm(arm)))
         first.kill()
-    with drill.run() as again:
+    with rig.run() as again:
         again.finish()
-    assert judge(drill) == []
+    assert judge(rig) == []
     wait_until_gone(executor)
 
 
-def test_executors_are_killed_at_random(drill: Drill) -> None:
+def test_executors_are_killed_at_random(rig: Rig) -> None:
     chance = random.Random(seed := random.randrange(1_000_000))
-    drill.environment |= SLOWLY
-    with drill.run() as job:
+    rig.environment |= SLOWLY
+    with rig.run() as job:
         for _ in range(RANDOM_KILLS):
-            wait_for_checkpoint_of_a_new_attempt(drill, last=max(attempts_with_checkpoints(drill), default=0))
+            wait_for_checkpoint_of_a_new_attempt(rig, last=max(attempts_with_checkpoints(rig), default=0))
             time.sleep(chance.uniform(0.0, 1.0))
             executors = with_word(job.pid, EXECUTOR)
             if executors:
                 chance.choice(executors).kill()
         assert job.finish()["attempts"] != 1, f"nothing was killed in time (seed {seed})"
-    assert judge(drill) == []
+    assert judge(rig) == []
 
 
-def test_a_worker_that_slept_with_its_executor_finds_itself_fenced(drill: Drill) -> None:
-    drill.settings["master"] = "local-cluster[3,1,1024]"
-    drill.environment |= SLOWLY
-    with drill.run(arm := held(CrashPoint.AFTER_NEXT_WRITE)) as job:
-        sleeper = psutil.Process(drill.await_arm(arm))
+def test_a_worker_that_slept_with_its_executor_finds_itself_fenced(rig: Rig) -> None:
+    rig.settings["master"] = "local-cluster[3,1,1024]"
+    rig.environment |= SLOWLY
+    with rig.run(arm := held(CrashPoint.AFTER_NEXT_WRITE)) as job:
+        sleeper = psutil.Process(rig.await_arm(arm))
         machine = [sleeper, *sleeper.parents()]
         machine = machine[: machine.index(executor_of(sleeper)) + 1]
         for process in reversed(machine):
             process.send_signal(signal.SIGSTOP)
-        drill.release(arm)
+        rig.release(arm)
         other_worker(job.pid, sleeper).kill()
-        wait_for_checkpoint_of_a_new_attempt(drill, last=1)
+        wait_for_checkpoint_of_a_new_attempt(rig, last=1)
         sleeper.send_signal(signal.SIGCONT)
         assert job.finish()["attempts"] == 2
         for process in reversed(machine[1:]):
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGCONT)
-    assert judge(drill) == []
+    assert judge(rig) == []
 
 
 def with_word(driver: int, word: str) -> list[psutil.Process]:
@@ -119,14 +120,14 @@ def other_worker(driver: int, sleeper: psutil.Process) -> psutil.Process:
     return other
 
 
-def attempts_with_checkpoints(drill: Drill) -> set[int]:
-    folder = drill.checkpoint_dir / drill.job / "ledger"
-    return {each.attempt for each in read_job(drill.checkpoint_dir, drill.job).completed} if folder.is_dir() else set()
+def attempts_with_checkpoints(rig: Rig) -> set[int]:
+    folder = rig.checkpoint_dir / rig.job / "ledger"
+    return {each.attempt for each in read_job(rig.checkpoint_dir, rig.job).completed} if folder.is_dir() else set()
 
 
-def wait_for_checkpoint_of_a_new_attempt(drill: Drill, *, last: int) -> None:
+def wait_for_checkpoint_of_a_new_attempt(rig: Rig, *, last: int) -> None:
     """Wait until an attempt after this one has completed a checkpoint."""
-    drill.await_true(
-        lambda: max(attempts_with_checkpoints(drill), default=0) > last,
+    rig.await_true(
+        lambda: max(attempts_with_checkpoints(rig), default=0) > last,
         f"no attempt after {last} completed a checkpoint",
     )

@@ -7,10 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.crash_cells.judge import judge
+from tests.crash_cells.rig import Rig
+from twopc.faults.armed import held
 from twopc.faults.points import CrashPoint
 from twopc.java import find_java
-from twopc.testing.drill import Drill, judge
-from twopc.testing.drill.arm import held
 from twopc.testing.ports import free_port
 
 FAILED_STARTS = 4
@@ -24,64 +25,64 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
     [CrashPoint.AFTER_ACK, CrashPoint.BEFORE_COMMIT, CrashPoint.AFTER_END_TXN],
     ids=lambda moment: moment.name.lower(),
 )
-def test_a_python_worker_is_killed_from_outside(drill: Drill, moment: CrashPoint) -> None:
-    with drill.run(arm := held(moment)) as job:
-        os.kill(drill.await_arm(arm), signal.SIGKILL)
+def test_a_python_worker_is_killed_from_outside(rig: Rig, moment: CrashPoint) -> None:
+    with rig.run(arm := held(moment)) as job:
+        os.kill(rig.await_arm(arm), signal.SIGKILL)
         assert job.finish()["attempts"] == 2
-    assert judge(drill) == []
+    assert judge(rig) == []
 
 
-def test_the_driver_is_killed_and_the_same_command_goes_on(drill: Drill) -> None:
-    with drill.run(arm := held(CrashPoint.BEFORE_COMMIT)) as first:
-        drill.await_arm(arm)
+def test_the_driver_is_killed_and_the_same_command_goes_on(rig: Rig) -> None:
+    with rig.run(arm := held(CrashPoint.BEFORE_COMMIT)) as first:
+        rig.await_arm(arm)
         first.kill()
-    with drill.run() as again:
+    with rig.run() as again:
         again.finish()
-    assert judge(drill) == []
+    assert judge(rig) == []
 
 
-def test_the_coordinator_is_killed_and_the_job_goes_on_without_a_restart(drill: Drill) -> None:
+def test_the_coordinator_is_killed_and_the_job_goes_on_without_a_restart(rig: Rig) -> None:
     port = free_port()
     arm = held(CrashPoint.AFTER_ACK)
-    with drill.coordinator(port) as first, drill.run(arm, coordinator=f"127.0.0.1:{port}") as job:
-        drill.await_arm(arm)
+    with rig.coordinator(port) as first, rig.run(arm, coordinator=f"127.0.0.1:{port}") as job:
+        rig.await_arm(arm)
         first.kill()
-        with drill.coordinator(port):
-            drill.release(arm)
+        with rig.coordinator(port):
+            rig.release(arm)
             assert job.finish()["attempts"] == 1
-    assert judge(drill) == []
+    assert judge(rig) == []
 
 
-def test_the_jvm_is_killed_and_the_driver_starts_another(drill: Drill) -> None:
-    with drill.run(arm := held(CrashPoint.BEFORE_COMMIT)) as job:
-        worker = psutil.Process(drill.await_arm(arm))
+def test_the_jvm_is_killed_and_the_driver_starts_another(rig: Rig) -> None:
+    with rig.run(arm := held(CrashPoint.BEFORE_COMMIT)) as job:
+        worker = psutil.Process(rig.await_arm(arm))
         (jvm,) = [process for process in worker.parents() if process.name() == "java"]
         jvm.kill()
         assert job.finish()["attempts"] == 2
-    assert judge(drill) == []
+    assert judge(rig) == []
 
 
-def test_a_jvm_that_does_not_start_again_at_once_is_tried_again(drill: Drill, tmp_path: Path) -> None:
+def test_a_jvm_that_does_not_start_again_at_once_is_tried_again(rig: Rig, tmp_path: Path) -> None:
     java = tmp_path / "java-home" / "bin" / "java"
     java.parent.mkdir(parents=True)
     broken, tried = tmp_path / "broken", tmp_path / "tried"
     java.write_text(f'#!/bin/sh\n[ -e {broken} ] && {{ echo >> {tried}; exit 1; }}\nexec {find_java()} "$@"\n')
     java.chmod(0o755)
-    drill.environment["JAVA_HOME"] = str(java.parent.parent)
-    with drill.run(arm := held(CrashPoint.BEFORE_COMMIT)) as job:
-        worker = psutil.Process(drill.await_arm(arm))
+    rig.environment["JAVA_HOME"] = str(java.parent.parent)
+    with rig.run(arm := held(CrashPoint.BEFORE_COMMIT)) as job:
+        worker = psutil.Process(rig.await_arm(arm))
         (jvm,) = [process for process in worker.parents() if process.name() == "java"]
         broken.touch()
         jvm.kill()
-        drill.await_true(lambda: tried.exists() and len(tried.read_text()) > FAILED_STARTS, "no start was tried again")
+        rig.await_true(lambda: tried.exists() and len(tried.read_text()) > FAILED_STARTS, "no start was tried again")
         broken.unlink()
         assert job.finish()["attempts"] > 2
-    assert judge(drill) == []
+    assert judge(rig) == []
 
 
-def test_the_first_ctrl_c_takes_a_last_checkpoint(drill: Drill) -> None:
-    with drill.run(arm := held(CrashPoint.AFTER_COMMITTED_SENT)) as job:
-        drill.await_arm(arm)
+def test_the_first_ctrl_c_takes_a_last_checkpoint(rig: Rig) -> None:
+    with rig.run(arm := held(CrashPoint.AFTER_COMMITTED_SENT)) as job:
+        rig.await_arm(arm)
         job.send(signal.SIGINT)
-        drill.release(arm)
+        rig.release(arm)
         assert job.finish()["stopped"] is True

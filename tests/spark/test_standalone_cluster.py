@@ -17,9 +17,9 @@ import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 
 from tests.jobs.cli import twopc
+from tests.spark.cluster import SparkCluster, spark_home
 from twopc.testing.broker import Broker
 from twopc.testing.ports import free_port
-from twopc.testing.spark_cluster import SparkCluster, spark_home
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.zombies import WAIT_SECONDS, ZombieJob, wait_until_gone, wake
+from twopc.faults.process import start_coordinator
 from twopc.testing.broker import Broker
-from twopc.testing.drill.process import start_coordinator
 from twopc.testing.ports import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

@@ -18,14 +18,14 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.judging import Finished
+from tests.counting.finished import Finished
+from tests.counting.numbered_input import NumberedInput
+from tests.leak_audit import Place, report, wait_until_clean
 from twopc.config import RunSettings
 from twopc.driver.run import RunReport, run
 from twopc.faults.points import VARIABLE
 from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent, JobEventKind
-from twopc.testing.lanes import NumberedInput
-from twopc.testing.outsider import Place, report, wait_until_clean
 from twopc.testing.topics import create_topic, produce
 
 JOB_FILE = Path(__file__).with_name("zombie_job.py")

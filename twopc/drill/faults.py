@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from twopc.faults.armed import Act, ArmedFault
 from twopc.faults.crash_table import CrashPoint
-from twopc.testing.drill.arm import Act, Arm
 
 FIRST_CHECKPOINT = 2
 CHECKPOINTS_APART = 2
@@ -83,10 +83,10 @@ class Fault:
     seconds: float
 
     @property
-    def arm(self) -> Arm:
+    def arm(self) -> ArmedFault:
         """What the processes are told: a worker ends itself; for all else it waits until the fault is done."""
         act = Act.KILL if self.kind is Kind.KILL_WORKER else Act.HOLD
-        return Arm(self.step, act, checkpoint=self.checkpoint, name=f"-fault-{self.number}")
+        return ArmedFault(self.step, act, checkpoint=self.checkpoint, name=f"-fault-{self.number}")
 
     def __str__(self) -> str:
         lasting = f" for {self.seconds} s" if self.kind.lasts else ""

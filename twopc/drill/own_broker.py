@@ -10,10 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from twopc.testing.drill.process import is_stopped
-from twopc.testing.kafka_proxy import Api, Fate, KafkaProxy, Rule
+from twopc.faults.kafka_proxy import Api, Fate, KafkaProxy, Rule
+from twopc.faults.process import is_stopped
+from twopc.faults.tcp_proxy import Direction
 from twopc.testing.local_broker import LocalBroker
-from twopc.testing.proxy import Direction
 
 TRANSACTION_TIMEOUT_SECONDS = 10.0
 """Longer than any fault lasts, so that nothing expires that is not to."""

@@ -18,13 +18,13 @@ import psutil
 
 from twopc.config import RunSettings
 from twopc.drill.driver import decode
+from twopc.faults.armed import ArmedFault
 from twopc.faults.points import VARIABLE
+from twopc.faults.process import PATIENCE_SECONDS, ManagedProcess, await_true
+from twopc.faults.tcp_proxy import Proxy
 from twopc.protocol.job_events import JobEvent
 from twopc.storage.scratch_folder import CHECKPOINTS
-from twopc.testing.drill.arm import Arm
-from twopc.testing.drill.process import PATIENCE_SECONDS, Started, await_true
 from twopc.testing.ports import free_port
-from twopc.testing.proxy import Proxy
 
 _LISTENS_SECONDS = 60.0
 
@@ -32,11 +32,13 @@ _LISTENS_SECONDS = 60.0
 class Stage:
     """Enter it, and a coordinator listens; `keep_running` starts whoever is missing."""
 
-    def __init__(self, folder: Path, servers: str, job_file: str, settings: RunSettings, arms: Sequence[Arm]) -> None:
+    def __init__(
+        self, folder: Path, servers: str, job_file: str, settings: RunSettings, arms: Sequence[ArmedFault]
+    ) -> None:
         self.folder = folder
         self.checkpoint_dir = folder / CHECKPOINTS
-        self.drivers: list[Started] = []
-        self.coordinators: list[Started] = []
+        self.drivers: list[ManagedProcess] = []
+        self.coordinators: list[ManagedProcess] = []
         self._servers = servers
         self._job_file = job_file
         self._settings = settings
@@ -63,12 +65,12 @@ class Stage:
         self._running.close()
 
     @property
-    def driver(self) -> Started | None:
+    def driver(self) -> ManagedProcess | None:
         """The driver that runs now."""
         return next((each for each in self.drivers if each.exit_code is None), None)
 
     @property
-    def coordinator(self) -> Started:
+    def coordinator(self) -> ManagedProcess:
         return self.coordinators[-1]
 
     def keep_running(self) -> None:
@@ -78,7 +80,7 @@ class Stage:
         if self.driver is None:
             self._start_driver()
 
-    def kill(self, process: Started | None) -> None:
+    def kill(self, process: ManagedProcess | None) -> None:
         """End a process as a crash does; a driver's workers end with it."""
         if process is not None:
             process.send(signal.SIGKILL)
@@ -127,7 +129,7 @@ class Stage:
         command = [sys.executable, "-m", "twopc.drill.driver", self._job_file, str(self._events)]
         self.drivers.append(self._start("driver", command, len(self.drivers)))
 
-    def _start(self, kind: str, command: list[str], number: int) -> Started:
+    def _start(self, kind: str, command: list[str], number: int) -> ManagedProcess:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TWOPC_COORDINATOR")}
         environment |= {
             "TMPDIR": str(self.folder / "tmp"),
@@ -147,4 +149,4 @@ class Stage:
         if kind == "driver":
             environment["TWOPC_COORDINATOR"] = f"127.0.0.1:{self.control.port}"
         log = self.folder / f"{kind}-{number}.log"
-        return self._running.enter_context(Started(command, environment, log, PATIENCE_SECONDS))
+        return self._running.enter_context(ManagedProcess(command, environment, log, PATIENCE_SECONDS))

@@ -11,8 +11,8 @@ from twopc.drill.own_broker import OwnBroker
 from twopc.drill.stage import Stage
 from twopc.drill.stored_strikes import NO_ROOM, damage_newest, fill_under
 from twopc.drill.transaction_strikes import abort_one, expire_one
+from twopc.faults.tcp_proxy import Direction
 from twopc.kafka.wire import ControlClient
-from twopc.testing.proxy import Direction
 
 ARMED_AGAIN_SECONDS = 3.0
 """Whoever waited at the step has gone on by then, however busy the machine is."""

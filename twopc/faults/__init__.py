@@ -1,1 +1,1 @@
-"""Where a process can be made to crash, by name."""
+"""Faults for real processes: crash points by name, faults armed there, supervised processes, proxies."""

@@ -1,0 +1,124 @@
+"""Cells as data: which point, which signal, and what has to happen first so that the point is reached.
+
+A cell says who is hit and where; `tests.crash_cells.scenes` knows how each kind of process is hit and replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from twopc.faults.armed import CHECKPOINT, SIBLING, VICTIM, Act, ArmedFault
+from twopc.faults.crash_table import CrashPoint, Where
+
+
+class Signal(Enum):
+    """What the process is hit with; STOP is SIGSTOP until its successor has completed a checkpoint, then SIGCONT."""
+
+    KILL = Act.KILL
+    STOP = Act.STOP
+    TERM = Act.TERM
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One point and one signal; `str` is its sentence."""
+
+    point: CrashPoint
+    signal: Signal
+
+    def __str__(self) -> str:
+        verb = {Signal.KILL: "killed", Signal.STOP: "stopped and woken late", Signal.TERM: "terminated"}[self.signal]
+        return f"{self.point.code}: {verb} when {self.point.value.happened}"
+
+    @property
+    def arm(self) -> ArmedFault:
+        """The strike itself."""
+        return ArmedFault(self.point, self.signal.value, checkpoint=_AT.get(self.point, CHECKPOINT), subtask=self._who)
+
+    @property
+    def helpers(self) -> tuple[ArmedFault, ...]:
+        """What is armed besides, in the same process."""
+        return HELPERS.get(self.point, ())
+
+    @property
+    def _who(self) -> int | None:
+        # Whether anything is under way when a flush begins is luck: whoever has it is hit.
+        named = self.point.where is Where.SUBTASK and self.point is not CrashPoint.IN_FLUSH
+        return VICTIM if named else None
+
+
+#: Recovery is of whatever was completed by then; pruning has nothing to do before some checkpoints are old.
+_AT: Mapping[CrashPoint, int] = {
+    CrashPoint.IN_FLUSH: 2,
+    CrashPoint.COORDINATOR_BEFORE_PRUNE: 2,
+    CrashPoint.COORDINATOR_IN_PRUNE: 0,
+    CrashPoint.BEFORE_RESTORE: 1,
+    CrashPoint.IN_RESTORE_AFTER_MANIFEST: 1,
+    CrashPoint.IN_RESTORE: 1,
+    CrashPoint.BEFORE_SEEK: 1,
+    CrashPoint.DRIVER_BEFORE_SETTLE: 1,
+    CrashPoint.DRIVER_IN_SETTLE: 1,
+    CrashPoint.DRIVER_AFTER_SETTLE: 1,
+    CrashPoint.DRIVER_AFTER_CONFIRM: 1,
+    CrashPoint.DRIVER_IN_SWEEP: 0,
+    CrashPoint.DRIVER_AFTER_ABORT_LINGERING: 1,
+}
+
+#: A process that dies at once takes with it what it has just queued: what is said to be sent needs a moment to go out.
+_LET_OUT_MS = 50
+#: One acknowledgement comes well after the other, or long after its checkpoint has expired.
+_LATE_MS, EXPIRED_MS, TIMEOUT_MS = 150, 3_000, 2_000
+
+HELPERS: Mapping[CrashPoint, tuple[ArmedFault, ...]] = {
+    point: (ArmedFault(point, Act.PAUSE, checkpoint=CHECKPOINT, pause_ms=_LET_OUT_MS),)
+    for point in (
+        CrashPoint.COORDINATOR_IN_TRIGGERS,
+        CrashPoint.COORDINATOR_AFTER_TRIGGERS,
+        CrashPoint.COORDINATOR_IN_NOTIFY,
+        CrashPoint.COORDINATOR_AFTER_NOTIFY,
+    )
+}
+
+#: What is armed in the driver and its workers, where the cell strikes the coordinator or needs them to be slow.
+WORKER_HELPERS: Mapping[CrashPoint, tuple[ArmedFault, ...]] = {
+    CrashPoint.COORDINATOR_IN_ACKS: (
+        ArmedFault(CrashPoint.AFTER_STORE, Act.PAUSE, checkpoint=CHECKPOINT, subtask=SIBLING, pause_ms=_LATE_MS),
+    ),
+    # Two transactions are due at once only after a checkpoint that was aborted.
+    CrashPoint.AFTER_END_TXN: (
+        ArmedFault(CrashPoint.AFTER_STORE, Act.PAUSE, checkpoint=CHECKPOINT, subtask=SIBLING, pause_ms=EXPIRED_MS),
+    ),
+}
+
+#: What ends the attempt before, so that there is something to recover: a completed checkpoint, committed by nobody.
+FALL = ArmedFault(CrashPoint.BEFORE_COMMIT, checkpoint=CHECKPOINT, name="-first")
+
+RECOVERY = tuple(point for point in CrashPoint if point.code.startswith("R") and point is not CrashPoint.RECOVERY_AGAIN)
+ON_THE_WIRE = (
+    CrashPoint.END_TXN_REPLY_LOST,
+    CrashPoint.END_TXN_NOT_APPLIED,
+    CrashPoint.END_TXN_CONCURRENT,
+)
+CELLS = tuple(Cell(point, signal) for point in CrashPoint for signal in Signal)
+
+#: Where it matters to a kill whether a subtask's state is in files, or in the acknowledgement and the metadata.
+OF_SMALL_STATE = tuple(
+    Cell(point, Signal.KILL)
+    for point in (
+        CrashPoint.BEFORE_SNAPSHOT,
+        CrashPoint.AFTER_STORE,
+        CrashPoint.AFTER_ACK,
+        CrashPoint.COORDINATOR_IN_ACKS,
+        CrashPoint.COORDINATOR_METADATA_UNNAMED,
+        CrashPoint.COORDINATOR_AFTER_METADATA,
+        CrashPoint.COORDINATOR_AFTER_COMPLETION,
+        CrashPoint.COORDINATOR_IN_PRUNE,
+        CrashPoint.BEFORE_COMMIT,
+        CrashPoint.BEFORE_SEEK,
+    )
+)
+
+#: Recovery that crashes in recovery, and again: one driver after the other falls, each a step further.
+THREE_DEEP = (CrashPoint.DRIVER_BEFORE_SETTLE, CrashPoint.DRIVER_AFTER_SETTLE, CrashPoint.DRIVER_IN_SWEEP)

@@ -1,0 +1,209 @@
+"""One job under drill: its topics, folders and processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from twopc.faults.armed import ArmedFault
+from twopc.faults.points import VARIABLE
+from twopc.faults.process import PATIENCE_SECONDS, ManagedProcess, await_true, is_stopped, start_coordinator
+from twopc.testing.topics import Write, create_topic, produce
+
+PARTITIONS = 2
+KEYS = 13
+RECORDS = 10_000
+ROOT = Path(__file__).parents[2]
+"""Where a process finds `tests`, whatever folder it is started in."""
+
+
+def load_input(bootstrap_servers: str, topic: str, records: int = RECORDS) -> None:
+    """Create and fill an input: numbered records, every key in one partition. Many drills may read it."""
+    create_topic(bootstrap_servers, topic, PARTITIONS)
+    numbers = range(records)
+    produce(
+        bootstrap_servers,
+        topic,
+        (Write(b"%d" % number, key=b"k%d" % (number % KEYS), partition=partition_of(number)) for number in numbers),
+    )
+
+
+def partition_of(number: int) -> int:
+    """The input partition of a record."""
+    return number % KEYS % PARTITIONS
+
+
+@dataclass
+class Rig:
+    """A job with output, checkpoints and events of its own, which reads an input that `load_input` has filled.
+
+    `settings` are those of the job, `environment` is what its processes get besides; `patience_seconds` is how long
+    anything may take that is waited for.
+    """
+
+    bootstrap_servers: str
+    folder: Path
+    job: str
+    input: str
+    records: int = RECORDS
+    settings: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    patience_seconds: float = PATIENCE_SECONDS
+    _started: int = 0
+
+    def __post_init__(self) -> None:
+        self.temporary.mkdir(parents=True, exist_ok=True)
+        # A user's file lies outside the package: Spark's workers get it by value.
+        shutil.copyfile(Path(__file__).with_name("job.py"), self.job_file)
+
+    @property
+    def output(self) -> str:
+        return f"{self.job}-out"
+
+    @property
+    def checkpoint_dir(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def marker(self) -> tuple[str, str]:
+        """What every process of the job has in its environment."""
+        return "DRILL_JOB", self.job
+
+    @property
+    def temporary(self) -> Path:
+        """Where the workers make their folders."""
+        return self.folder / "tmp"
+
+    @property
+    def job_file(self) -> Path:
+        return self.folder / "job.py"
+
+    @property
+    def events_file(self) -> Path:
+        return self.folder / "events.jsonl"
+
+    def create_output(self) -> None:
+        create_topic(self.bootstrap_servers, self.output, PARTITIONS)
+
+    def driver(self, *arms: ArmedFault, **settings: str) -> ManagedProcess:
+        """Start a driver with a coordinator inside, or one that dials where `coordinator` says."""
+        command = [sys.executable, "-m", "tests.crash_cells.driver", str(self.job_file)]
+        return self._start("driver", command, arms, self.settings | settings)
+
+    def run(self, *arms: ArmedFault, **settings: str) -> ManagedProcess:
+        """Start `twopc run` as a user does: no events, and no worker outlives its attempt."""
+        command = [sys.executable, "-m", "twopc", "run", str(self.job_file), "--until-end", "--output", "json"]
+        return self._start("run", command, arms, {"host": "process"} | self.settings | settings)
+
+    def coordinator(self, port: int, *arms: ArmedFault) -> ManagedProcess:
+        """Start a coordinator of its own, and return when it listens."""
+        return start_coordinator(
+            self.checkpoint_dir, port, self._environment(arms, {}), self._log("coordinator"), self.patience_seconds
+        )
+
+    def events(self, kind: str = "") -> list[dict[str, Any]]:
+        """All that any driver was told so far, in order; of one kind, if given."""
+        if not self.events_file.exists():
+            return []
+        lines = self.events_file.read_text().splitlines(keepends=True)
+        events = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [event for event in events if kind in ("", event["kind"])]
+
+    def workers(self, attempt: int) -> set[int]:
+        """The process ids of the workers that have attached to an attempt."""
+        return {int(event["pid"]) for event in self.events("attached") if event["attempt"] == attempt}
+
+    def has_happened(self, arm: ArmedFault) -> bool:
+        return arm.has_happened(self.folder)
+
+    def await_arm(self, arm: ArmedFault) -> int:
+        """Wait until an armed point was reached; return the process id that acted there."""
+        self.await_true(lambda: self.has_happened(arm), f"{arm.point.name} was not reached")
+        return int(arm.once(self.folder).read_text())
+
+    def await_stopped(self, arm: ArmedFault) -> int:
+        """Wait until a process has stopped itself at the point; return its id."""
+        pid = self.await_arm(arm)
+        self.await_true(lambda: is_stopped(pid), f"process {pid} did not stop at {arm.point.name}")
+        return pid
+
+    def release(self, arm: ArmedFault) -> None:
+        """Let go of whoever is held."""
+        arm.release(self.folder).touch()
+
+    def await_completed_after(self, attempt: int) -> None:
+        """Wait until an attempt later than this one has completed a checkpoint."""
+        self.await_true(
+            lambda: any(event["attempt"] > attempt for event in self.events("completed")),
+            f"no attempt after {attempt} completed a checkpoint",
+        )
+
+    def await_true(self, condition: Callable[[], bool], complaint: str) -> None:
+        """Wait until something holds."""
+        await_true(condition, complaint, self.patience_seconds)
+
+    @property
+    def attempt(self) -> int:
+        """The greatest attempt that a driver was told of."""
+        return max((int(event["attempt"]) for event in self.events()), default=0)
+
+    @property
+    def completed(self) -> int:
+        """The greatest checkpoint that completed, as far as a driver was told."""
+        return max((int(event["checkpoint_id"]) for event in self.events("completed")), default=0)
+
+    @cached_property
+    def expected(self) -> dict[bytes, list[bytes]]:
+        """What the output must hold: by key, in order."""
+        values: dict[bytes, list[bytes]] = defaultdict(list)
+        for number in range(self.records):
+            of_key = values[b"k%d" % (number % KEYS)]
+            of_key.append(b"%d:%d" % (number, len(of_key) + 1))
+        return values
+
+    def logs(self) -> Iterator[str]:
+        """The end of what each process logged, for a person who has to find out why a drill failed."""
+        for log in sorted(self.folder.glob("*.log")):
+            yield f"== {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-30:])
+
+    def _start(
+        self, kind: str, command: list[str], arms: tuple[ArmedFault, ...], settings: dict[str, str]
+    ) -> ManagedProcess:
+        return ManagedProcess(command, self._environment(arms, settings), self._log(kind), self.patience_seconds)
+
+    def _log(self, kind: str) -> Path:
+        """Where the next process says what it does."""
+        self._started += 1
+        return self.folder / f"{self._started}-{kind}.log"
+
+    def _environment(self, arms: tuple[ArmedFault, ...], settings: dict[str, str]) -> dict[str, str]:
+        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+        environment |= {
+            self.marker[0]: self.marker[1],
+            "DRILL_INPUT": self.input,
+            "DRILL_OUTPUT": self.output,
+            "DRILL_EVENTS": str(self.events_file),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
+            "TMPDIR": str(self.temporary),
+            "TWOPC_BOOTSTRAP_SERVERS": self.bootstrap_servers,
+            "TWOPC_CHECKPOINT_DIR": str(self.checkpoint_dir),
+            "TWOPC_PARALLELISM": str(PARTITIONS),
+            "TWOPC_CHECKPOINT_INTERVAL": "100ms",
+            "TWOPC_CHECKPOINT_TIMEOUT": "10s",
+            # The job's state is small, and most drills are about what is stored in files.
+            "TWOPC_CHECKPOINT_INLINE_BYTES": "0",
+            "TWOPC_RESTART_DELAY": "50ms",
+            "TWOPC_RESTART_DELAY_MAX": "200ms",
+            VARIABLE: ";".join(arm.armed(self.folder) for arm in arms),
+        }
+        environment |= self.environment
+        environment |= {f"TWOPC_{name.upper()}": value for name, value in settings.items()}
+        return environment

@@ -1,0 +1,116 @@
+"""One run of torture: starts drivers until one has finished the job, while the plan's faults happen; then judges.
+
+Nothing here depends on when something happens, only on what is found: a driver that ended in a way that a crash or a
+stop explains is started again, a process that is stopped is woken when its time has come, and a stopped driver gets a
+successor meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import ExitStack
+
+from tests.crash_cells.judge import judge
+from tests.crash_cells.rig import Rig
+from tests.torture.plan import BrokerFate, BrokerFault, Plan
+from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
+from twopc.faults.process import ManagedProcess, is_stopped, wake
+from twopc.testing.broker_node import BrokerNode
+from twopc.testing.local_broker import LocalBroker
+
+LIMIT_SECONDS = 300.0
+_TURN_SECONDS = 0.05
+_EXPLAINED = (-signal.SIGKILL, Fenced.exit_code, Unavailable.exit_code, CheckpointCorrupted.exit_code)
+
+
+class Run:
+    """Plays one plan on one drill. `faults` counts what really happened."""
+
+    def __init__(self, plan: Plan, rig: Rig, broker: LocalBroker) -> None:
+        self.faults = 0
+        self._plan = plan
+        self._drill = rig
+        self._broker = broker
+        self._began = time.monotonic()
+        self._drivers: list[ManagedProcess] = []
+        self._asleep: dict[int, float] = {}
+        self._to_come = sorted(plan.broker_faults, key=lambda fault: fault.after_seconds)
+        self._away: list[tuple[float, BrokerNode, BrokerFate]] = []
+
+    def play(self) -> list[str]:
+        """Return everything that is wrong in the end; none if all is as it must be."""
+        with ExitStack() as running:
+            try:
+                while not self._is_finished():
+                    if self._seconds() > LIMIT_SECONDS:
+                        return [f"the job has not finished within {LIMIT_SECONDS:.0f} s", *self._drill.logs()]
+                    if not any(self._is_at_work(driver) for driver in self._drivers):
+                        self._drivers.append(running.enter_context(self._drill.driver(*self._plan.arms)))
+                    self._hurt_brokers()
+                    self._heal_brokers()
+                    self._wake(everyone=False)
+                    time.sleep(_TURN_SECONDS)
+            finally:
+                self._end_of_faults()
+            complaints = [complaint for driver in self._drivers for complaint in self._ended(driver)]
+        self.faults += sum(self._drill.has_happened(arm) for arm in self._plan.arms)
+        return complaints + judge(self._drill)
+
+    def _is_finished(self) -> bool:
+        """Whether a driver has read the input to its end; one that was asked to stop hasn't."""
+        return any(driver.exit_code == 0 and not driver.finish()["stopped"] for driver in self._drivers)
+
+    def _is_at_work(self, driver: ManagedProcess) -> bool:
+        return driver.exit_code is None and not is_stopped(driver.pid)
+
+    def _ended(self, driver: ManagedProcess) -> list[str]:
+        """Why a driver's end is not explained by what was done to it."""
+        code = driver.wait()
+        return [] if code in (0, *_EXPLAINED) else [f"{driver.log.name} exited with {code}: {driver.last_words()}"]
+
+    def _hurt_brokers(self) -> None:
+        while self._to_come and self._to_come[0].after_seconds <= self._seconds():
+            self._hurt(self._to_come.pop(0))
+
+    def _hurt(self, fault: BrokerFault) -> None:
+        node = self._broker.nodes[fault.node - 1]
+        if node.pid is None or any(node is other for _, other, _ in self._away):
+            return
+        self.faults += 1
+        if fault.fate is BrokerFate.KILL:
+            node.kill()
+        else:
+            os.kill(node.pid, signal.SIGSTOP)
+        self._away.append((time.monotonic() + fault.away_seconds, node, fault.fate))
+
+    def _heal_brokers(self, *, all_of_them: bool = False) -> None:
+        for entry in list(self._away):
+            until, node, fate = entry
+            if all_of_them or time.monotonic() >= until:
+                self._away.remove(entry)
+                if fate is BrokerFate.KILL:
+                    self._broker.start_node(node)
+                elif node.pid is not None:
+                    os.kill(node.pid, signal.SIGCONT)
+
+    def _wake(self, *, everyone: bool) -> None:
+        for pid in self._stopped():
+            woken_at = self._asleep.setdefault(pid, time.monotonic() + self._plan.sleep_seconds)
+            if everyone or time.monotonic() >= woken_at:
+                del self._asleep[pid]
+                wake(pid)
+
+    def _stopped(self) -> list[int]:
+        happened = [arm for arm in self._plan.arms if self._drill.has_happened(arm)]
+        pids = {int(arm.once(self._drill.folder).read_text()) for arm in happened}
+        return [pid for pid in sorted(pids) if is_stopped(pid)]
+
+    def _end_of_faults(self) -> None:
+        self._to_come.clear()
+        self._heal_brokers(all_of_them=True)
+        self._wake(everyone=True)
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._began
