@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
+from string import ascii_lowercase
 from types import ModuleType
 from typing import Any, get_args
 
@@ -131,12 +132,15 @@ def _reaction(message: ToSubtask) -> tuple[str, str]:
 
 
 def crash_table() -> str:
-    """Every place where a process may end."""
+    """Every place where a process may end; what recovery does about many of them is written once, under a letter."""
+    recoveries = list(dict.fromkeys(place.value.recovery for place in CrashPoint))
+    letters = {recovery: ascii_lowercase[index] for index, recovery in enumerate(recoveries)}
     rows = [
-        (place.value.code, place.value.where.value, place.value.happened, place.value.durable, place.value.recovery)
-        for place in CrashPoint
+        (row.code, row.where.value, row.happened, row.durable, letters[row.recovery])
+        for row in (place.value for place in CrashPoint)
     ]
-    return table(["point", "where", "what has happened", "durable", "what recovery does"], rows)
+    points = table(["point", "where", "what has happened", "durable", "then"], rows)
+    return f"{points}\n\n{table(['then', 'what recovery does'], [(letters[each], each) for each in recoveries])}"
 
 
 def verdicts() -> str:
