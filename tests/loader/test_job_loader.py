@@ -14,6 +14,7 @@ from twopc.job import JobDefinition
 from twopc.loader import job_loader as loading
 from twopc.loader.job_loader import JobText, load_job, loaded_apart
 from twopc.operators.steps import Map
+from twopc.termination import Terminated
 
 SINK_AND_SOURCE = """
 from twopc.job import Job
@@ -66,6 +67,11 @@ def test_two_names_of_one_job_are_one_job(write: Write) -> None:
 
 def test_one_of_several_jobs_is_chosen_by_its_name_in_the_file(write: Write) -> None:
     assert load_job(write("words_job.py", TWO_JOBS) + ":other").name == "others"
+
+
+def test_a_process_that_is_told_to_end_while_the_file_runs_ends_by_that(write: Write) -> None:
+    with pytest.raises(Terminated):
+        load_job(write("words_job.py", "from twopc.termination import Terminated\nraise Terminated(143)\n"))
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,11 @@ from twopc.errors import ConfigurationError
 from twopc.job import Job, JobDefinition, JobOrigin, being_loaded
 from twopc.loader.environment_reads import noted_reads
 from twopc.loader.shipment import Shipment, shipment_of
+from twopc.termination import TERMINATION
 
 _folders: set[Path] = set()
 _environment: dict[str, str | None] = {}
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 _INSTALLED = {
     _PACKAGE,
     _PACKAGE.with_name("coordinator"),
@@ -172,6 +173,9 @@ def _loading(path: Path) -> Iterator[None]:
     token = being_loaded.set(path.name)
     try:
         yield
+    except TERMINATION:
+        # The process is told to end while the file runs: that is no fault of the file.
+        raise
     except SyntaxError as error:
         file = Path(error.filename or path).name
         raise ConfigurationError(f"{file}:{error.lineno}: {type(error).__name__}: {error.msg}") from error
