@@ -74,47 +74,36 @@ def test_a_job_is_its_name_source_steps_and_sink_in_order() -> None:
     job = Job("words")
     assert job.source(source).flat_map(bytes.split).filter(len).stateful_map(count, name="count").sink(sink) is job
     definition = job.definition()
-    assert (definition.name, definition.source, definition.sink) == ("words", source, sink)
-    assert definition.steps[:2] == (FlatMap(bytes.split), Filter(len))
-    assert isinstance(definition.steps[2], StatefulMap)
-    assert isinstance(definition.steps[2].state, Json)
+    pipeline = definition.pipeline("tested")
+    assert (definition.name, pipeline.source, pipeline.sink) == ("words", source, sink)
+    assert pipeline.steps[:2] == (FlatMap(bytes.split), Filter(len))
+    assert isinstance(pipeline.steps[2], StatefulMap)
+    assert isinstance(pipeline.steps[2].state, Json)
 
 
 def test_the_description_has_a_line_for_every_part() -> None:
     job = stream().map(bytes.upper).stateful_map(count, name="count", state=String()).sink(Nowhere())
     assert job.describe().splitlines() == [
         "job words",
-        "  Nothing()",
-        "  map(bytes.upper)",
-        "  stateful_map(count, name='count')",
-        "  Nowhere(topic=out)",
+        "  source-1  Nothing()",
+        "  map-1     map(bytes.upper)",
+        "  count     stateful_map(count, name='count')",
+        "  sink-1    Nowhere(topic=out)",
     ]
 
 
 def test_a_job_without_operators_is_complete() -> None:
-    assert stream().sink(Nowhere()).definition().steps == ()
+    assert stream().sink(Nowhere()).definition().steps == {}
 
 
 def two_states() -> None:
     stream().stateful_map(count, name="n").map_records(replaced).stateful_map(count, name="m").sink(Nowhere())
 
 
-def two_sources() -> None:
-    job = Job("words")
-    job.source(Nothing())
-    job.source(Nothing())
-
-
-def two_sinks() -> None:
-    start = stream()
-    start.sink(Nowhere())
-    start.sink(Nowhere())
-
-
 def dropped_operator() -> None:
     start = stream()
     start.map(len)
-    start.sink(Nowhere())
+    start.sink(Nowhere()).definition()
 
 
 def no_sink() -> None:
@@ -137,9 +126,7 @@ async def coroutine(_: bytes) -> bytes:
         (lambda: Job("../words"), "job name '../words' can't be used"),
         (lambda: Job("words").definition(), "'words' has no source: begin with job.source"),
         (no_sink, r"'words' has no sink: end the chain with .sink\("),
-        (two_sources, "'words' has a source already: a job has one"),
-        (two_sinks, "sink is put on a stream that already goes on to sink"),
-        (dropped_operator, r"sink is put on a stream that already goes on to map\(len\)"),
+        (dropped_operator, r"what comes out of map-1, map\(len\), goes nowhere: end it with .sink"),
         (lambda: Job("words").source(WRONG), "'wrong' is not a source such as KafkaSource"),
         (lambda: stream().sink(WRONG), "'wrong' is not a sink such as KafkaSink"),
         (lambda: stream().map(WRONG), "map needs a function, not str"),
@@ -149,7 +136,7 @@ async def coroutine(_: bytes) -> bytes:
         (lambda: stream().stateful_map(count, name="n", state=CLASS), "must be a serde such as Json"),
         (
             lambda: stream().stateful_map(count, name="n").map(len).stateful_map(count, name="n").sink(Nowhere()),
-            "more than one stateful_map named 'n'",
+            "more than one operator named 'n'",
         ),
         (
             lambda: stream().map_records(replaced).stateful_map(count, name="n").sink(Nowhere()),
@@ -169,7 +156,7 @@ async def coroutine(_: bytes) -> bytes:
         ),
         (
             lambda: Job("words").source(KafkaSource(["a", "b"])).stateful_map(count, name="n").sink(Nowhere()),
-            r"the source reads 2 topics \(a, b\): a key would have a state in each.*Read one topic",
+            r"it gets the records of 2 topics \(a, b\): a key would have a state in each.*Read one topic",
         ),
     ],
 )
@@ -214,3 +201,87 @@ def test_what_keeps_the_key_may_come_before_state_and_anything_after_it() -> Non
     keeping = stream().map(len).filter(len).flat_map(list).filter_records(bool).stateful_map(count, name="n")
     assert keeping.map_records(replaced).map_batches(batches).sink(Nowhere()).definition().state_serdes.keys() == {"n"}
     assert Job("words").source(KafkaSource(["a", "b"])).map_records(replaced).sink(Nowhere())
+
+
+def test_an_operator_has_the_name_that_it_was_given_or_its_kind_and_number() -> None:
+    job = Job("words")
+    named = job.source(Nothing(), name="web").map(len).map(str, name="text").filter(bool)
+    named.map(len).sink(Nowhere())
+    job.source(Nothing()).sink(Nowhere(), name="archive")
+    ids = [each.id for each in job.definition().operators]
+    assert ids == ["web", "map-1", "text", "filter-1", "map-3", "sink-1", "source-2", "archive"]
+
+
+def test_streams_branch_and_merge_into_several_sinks() -> None:
+    job = Job("words")
+    web, app = job.source(Nothing(), name="web"), job.source(Nothing(), name="app")
+    both = web.map(len).merge(app, name="both")
+    both.filter(bool).sink(Nowhere(), name="some")
+    both.sink(Nowhere(), name="all")
+    definition = job.definition()
+    assert {each.id: each.inputs for each in definition.operators} == {
+        "web": (),
+        "app": (),
+        "map-1": ("web",),
+        "both": ("map-1", "app"),
+        "filter-1": ("both",),
+        "some": ("filter-1",),
+        "all": ("both",),
+    }
+    assert (list(definition.sources), list(definition.sinks)) == (["web", "app"], ["some", "all"])
+    assert job.describe().splitlines() == [
+        "job words",
+        "  web       Nothing()",
+        "  app       Nothing()",
+        "  map-1     map(len)  <- web",
+        "  both      merge  <- map-1, app",
+        "  filter-1  filter(bool)",
+        "  some      Nowhere(topic=out)",
+        "  all       Nowhere(topic=out)  <- both",
+    ]
+
+
+def merged_with_nothing() -> None:
+    stream().merge()
+
+
+def merged_over_jobs() -> None:
+    stream().merge(stream())
+
+
+def state_behind_a_merge() -> None:
+    job = Job("words")
+    start = job.source(Nothing())
+    start.map_records(replaced).merge(start).stateful_map(count, name="n")
+
+
+@pytest.mark.parametrize(
+    ("build", "complaint"),
+    [
+        (lambda: stream().map(len, name="n").sink(Nowhere(), name="n"), "more than one operator named 'n'"),
+        (lambda: stream().map(len, name="map-2").map(len), "more than one operator named 'map-2'"),
+        (lambda: stream().map(len, name="a/b"), "the name of a map 'a/b' can't be used"),
+        (merged_with_nothing, "merge needs another stream"),
+        (merged_over_jobs, "is not a stream of this job"),
+        (state_behind_a_merge, r"map_records\(replaced\) before it may change the key"),
+    ],
+)
+def test_what_can_not_be_part_of_a_graph_is_refused_where_it_is_written(
+    build: Callable[[], Any], complaint: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        build()
+
+
+def test_a_job_that_is_more_than_one_row_says_so_to_whom_can_only_take_one() -> None:
+    start = stream()
+    start.sink(Nowhere(), name="a")
+    definition = start.sink(Nowhere(), name="b").definition()
+    with pytest.raises(ConfigurationError, match=r"can't be drilled: .*one source, .* the sinks a, b, and branches"):
+        definition.pipeline("drilled")
+
+
+def test_what_an_operator_does_can_be_replaced_in_its_place() -> None:
+    definition = stream().map(len).sink(Nowhere()).definition()
+    other = definition.replaced({"map-1": Map(str)}, name="other")
+    assert (other.name, other.steps, list(other.sinks)) == ("other", {"map-1": Map(str)}, ["sink-1"])

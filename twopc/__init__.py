@@ -33,7 +33,8 @@ if TYPE_CHECKING:
         Unavailable,
         UserCodeError,
     )
-    from twopc.job import Job, JobDefinition, Stream
+    from twopc.graph import JobDefinition
+    from twopc.job import Job, Stream
     from twopc.kafka import DeliveryGuarantee, KafkaSink, KafkaSource, StartingOffsets
     from twopc.record import Batch, Record
     from twopc.serde import Avro, Bytes, Json, Serde, String
@@ -82,7 +83,8 @@ _HOMES = {
         "Unavailable",
         "UserCodeError",
     ),
-    "twopc.job": ("Job", "JobDefinition", "Stream"),
+    "twopc.graph": ("JobDefinition",),
+    "twopc.job": ("Job", "Stream"),
     "twopc.kafka": ("DeliveryGuarantee", "KafkaSink", "KafkaSource", "StartingOffsets"),
     "twopc.record": ("Batch", "Record"),
     "twopc.serde": ("Avro", "Bytes", "Json", "Serde", "String"),

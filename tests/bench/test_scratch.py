@@ -37,7 +37,8 @@ def job_file(tmp_path: Path) -> str:
 
 def test_the_job_reads_and_writes_other_topics_and_shares_no_name_with_the_real_one(job_file: str) -> None:
     definition = rebound(job_file, name="bench-1", source="a", target="b").definition()
-    source, sink = definition.source, definition.sink
+    pipeline = definition.pipeline("tested")
+    source, sink = pipeline.source, pipeline.sink
     assert isinstance(source, KafkaSource)
     assert isinstance(sink, KafkaSink)
     assert (definition.name, source.topics, sink.topic) == ("bench-1", ("a",), "b")

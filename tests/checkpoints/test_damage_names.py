@@ -23,7 +23,7 @@ from twopc.context import JobContext, SubtaskContext
 from twopc.drill.copying import copy_restorable
 from twopc.driver.run import run
 from twopc.errors import CheckpointCorrupted
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import TopicPartition
 from twopc.protocol.layout import TWINS
@@ -65,7 +65,7 @@ class Restoring(Source):
 
 
 def a_run(root: Path) -> str:
-    definition = JobDefinition(JOB, Restoring(), (), FakeSink([]))
+    definition = JobDefinition.in_a_row(JOB, Restoring(), (), FakeSink([]))
     with pytest.raises(CheckpointCorrupted) as caught:
         run(definition, RunSettings(checkpoint_dir=str(root), host="inline", parallelism=1))
     return str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -212,3 +213,21 @@ def test_a_command_does_not_load_what_another_needs(monkeypatch: pytest.MonkeyPa
     monkeypatch.delitem(sys.modules, "twopc.cli.run", raising=False)
     assert CliRunner().invoke(cli.app, ["version"]).exit_code == 0
     assert "twopc.cli.run" not in sys.modules
+
+
+def test_a_job_is_explained_without_being_run(tmp_path: Path) -> None:
+    job_file = tmp_path / "words.py"
+    job_file.write_text(
+        "from twopc import Job, KafkaSink, KafkaSource\n"
+        "job = Job('words')\n"
+        "job.source(KafkaSource('in'), name='words').map(len).sink(KafkaSink('out'))\n"
+    )
+    shown = CliRunner().invoke(cli.app, ["run", str(job_file), "--explain"])
+    assert shown.exit_code == 0
+    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["job", "words", "map-1", "sink-1"]
+    data = json.loads(CliRunner().invoke(cli.app, ["run", str(job_file), "--explain", "-o", "json"]).stdout)
+    assert [(each["id"], each["inputs"]) for each in data["operators"]] == [
+        ("words", []),
+        ("map-1", ["words"]),
+        ("sink-1", ["map-1"]),
+    ]

@@ -20,7 +20,7 @@ from twopc.config import RunSettings
 from twopc.driver.processes import ProcessHost, ProcessStage
 from twopc.driver.run import run
 from twopc.errors import TwoPhaseCommitError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent
 from twopc.runtime.spec import SubtaskSpec

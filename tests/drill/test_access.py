@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -109,9 +108,10 @@ def test_what_a_drill_asks_itself_it_asks_with_the_same_login(monkeypatch: pytes
 
 def test_a_job_keeps_its_login_in_a_scratch_run(job_file: str) -> None:
     paced = paced_job(job_file, name="n", source="s", target="t", rate=1.0, finish="f", own_broker=False).definition()
-    assert isinstance(paced.source, PacedSource)
+    slow = paced.pipeline("tested").source
+    assert isinstance(slow, PacedSource)
     restored = scratch_job(job_file, Names.fresh().name, []).definition()
-    for part in (*parts_of(restored), *parts_of(replace(paced, source=paced.source.source))):
+    for part in (*parts_of(restored), *parts_of(paced.replaced({"source-1": slow.source}))):
         assert part.properties.items() >= ACCESS.items()
 
 

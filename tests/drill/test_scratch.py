@@ -8,7 +8,7 @@ import pytest
 
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.drill.scratch import PREFIX, Names, scratch_job, write_job_file
+from twopc.drill.scratch import PREFIX, Names, parts_of, scratch_job, write_job_file
 from twopc.errors import ConfigurationError
 from twopc.kafka.naming import SlotName, parse_transactional_id, transactional_id
 from twopc.kafka.sink import KafkaSink
@@ -45,9 +45,7 @@ def job_file(tmp_path: Path) -> str:
 
 def parts(job_file: str) -> tuple[KafkaSource, KafkaSink]:
     definition = scratch_job(job_file, NAMES.name, [("real-in", 0, 9)]).definition()
-    assert isinstance(definition.source, KafkaSource)
-    assert isinstance(definition.sink, KafkaSink)
-    return definition.source, definition.sink
+    return parts_of(definition)
 
 
 def test_it_has_the_name_that_its_checkpoints_have(job_file: str) -> None:
@@ -93,7 +91,7 @@ def test_a_process_that_knows_only_the_written_file_gets_the_same_job(job_file: 
     ends = {TopicPartition("real-in", 0): Position(9)}
     written = load_job(write_job_file(tmp_path, job_file, NAMES, ends))
     assert written.describe() == scratch_job(job_file, NAMES.name, []).describe()
-    assert getattr(written.source, "ends", None) == ends
+    assert getattr(written.pipeline("tested").source, "ends", None) == ends
 
 
 def test_a_job_from_elsewhere_than_kafka_is_refused(tmp_path: Path) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from twopc.config import RunSettings
-from twopc.context import JobContext
 from twopc.driver.attempt import Attempt, AttemptFailed, _log_idle
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
@@ -17,16 +15,18 @@ from twopc.driver.host import Host
 from twopc.driver.recovery import Planner, assign
 from twopc.driver.signals import StopSignals
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable, UserCodeError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.operators.steps import StatefulMap
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.facts import CheckpointMetadata, Committable
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, Position, TopicPartition
 from twopc.protocol.job_events import JobEvent
+from twopc.protocol.messages import Complete
+from twopc.record import Batch
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.serde import Json
-from twopc.sink import Settled
-from twopc.source import GroupStanding, Split
+from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
+from twopc.source import Source, SourceReader, Split
 
 NEWEST = CheckpointMetadata("flights", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, ())
 STARTED = StartedAttempt(AttemptId(3), NEWEST, NEWEST, frozenset(), earlier_attempts=True)
@@ -65,30 +65,27 @@ class Watch:
         pass
 
 
-SOURCE: Any = SimpleNamespace(topics=(), group=lambda _: None, standing=lambda _: GroupStanding())
+class EmptySource(Source):
+    def plan(self, *_: object) -> list[Split]:
+        raise NotImplementedError
+
+    def open(self, *_: object) -> SourceReader:
+        raise NotImplementedError
 
 
-class EmptySink:
-    def last_attempt(self, context: JobContext) -> AttemptId:
-        return NO_ATTEMPT
+SOURCE = EmptySource()
 
-    def open_attempt(self, context: JobContext) -> AttemptId:
-        return NO_ATTEMPT
 
-    def claim(self, context: JobContext) -> None:
-        pass
+class EmptySink(TwoPhaseCommitSink[None]):
+    def begin(self) -> None: ...
+    def write(self, txn: None, batch: Batch) -> int:
+        raise NotImplementedError
 
-    def successor(self, context: JobContext) -> AttemptId:
-        return NO_ATTEMPT
-
+    def pre_commit(self, txn: None, request: PreCommit) -> Committable | None: ...
+    def commit(self, committable: Committable, proof: Complete) -> None: ...
+    def abort(self, txn: None) -> None: ...
     def recover(self, *_: object) -> list[Settled]:
         return []
-
-    def abort_lingering(self, context: JobContext) -> list[str]:
-        return []
-
-    def cluster(self, context: JobContext) -> None:
-        return None
 
 
 class FailingPlanner(Planner):
@@ -103,11 +100,11 @@ def attempt_that_meets(error: TwoPhaseCommitError, client: Client) -> Attempt:
     """An attempt that meets this error before its subtasks start."""
     nothing: Any = None
     return Attempt(
-        JobDefinition(
+        JobDefinition.in_a_row(
             "flights",
             SOURCE,
             (),
-            cast(Any, EmptySink()),
+            EmptySink(),
         ),
         RunSettings(),
         cast(JobClient, client),
@@ -191,7 +188,7 @@ def test_states_that_begin_empty_in_the_middle_of_the_input_are_pointed_out_unle
 ) -> None:
     counting = StatefulMap(lambda state, value: (state, value), "count", Json())
     attempt = Attempt(
-        JobDefinition("flights", SOURCE, (counting,), cast(Any, EmptySink())),
+        JobDefinition.in_a_row("flights", SOURCE, (counting,), EmptySink()),
         RunSettings(restore_from=asked),
         cast(JobClient, FirstStart(newer_attempt=False)),
         CoordinatorAddress("127.0.0.1:1", "", None),
@@ -258,11 +255,11 @@ class LateWatch(Watch):
 
 def attempt_whose_stage_ends(stage: Ended, watch: LateWatch) -> Attempt:
     return Attempt(
-        JobDefinition(
+        JobDefinition.in_a_row(
             "flights",
             SOURCE,
             (),
-            cast(Any, EmptySink()),
+            EmptySink(),
         ),
         RunSettings(),
         cast(JobClient, FirstStart(newer_attempt=False)),

@@ -9,7 +9,7 @@ import pytest
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.witness import group_of_transactions
-from twopc.job import JobDefinition
+from twopc.graph import Pipeline
 from twopc.protocol.ids import AttemptId
 from twopc.sink import TwoPhaseCommitSink
 from twopc.source import Source
@@ -32,8 +32,8 @@ class On:
 
 
 def chosen(source: On, sink: On) -> str | None:
-    parts = cast(Source, source), (), cast("TwoPhaseCommitSink[None]", sink)
-    return group_of_transactions(JobDefinition("flights", *parts), CONTEXT)
+    reads, writes = cast(Source, source), cast("TwoPhaseCommitSink[None]", sink)
+    return group_of_transactions(Pipeline("source-1", reads, (), "sink-1", writes), CONTEXT)
 
 
 def test_on_one_cluster_the_transactions_carry_the_positions() -> None:

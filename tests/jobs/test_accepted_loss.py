@@ -16,7 +16,7 @@ from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.driver.run import run
 from twopc.errors import TransactionLost, TwoPhaseCommitError, Unavailable
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.kafka import KafkaSink
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.wire import ControlClient

@@ -121,7 +121,8 @@ def test_who_lacks_an_acl_is_named_by_the_setting_that_says_who_it_is(properties
 
 
 def properties_of(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
-    source, sink = job.definition().source, job.definition().sink
+    pipeline = job.definition().pipeline("tested")
+    source, sink = pipeline.source, pipeline.sink
     assert isinstance(source, KafkaSource)
     assert isinstance(sink, KafkaSink)
     return source.properties, sink.properties

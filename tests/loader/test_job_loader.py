@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from twopc.errors import ConfigurationError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.loader import job_loader as loading
 from twopc.loader.job_loader import JobText, load_job, loaded_apart
 from twopc.operators.steps import Map
@@ -58,7 +58,7 @@ def write(tmp_path: Path) -> Iterator[Write]:
 
 def test_the_one_job_of_a_file_is_found(write: Write) -> None:
     definition = load_job(write("words_job.py", JOB))
-    assert (definition.name, [str(step) for step in definition.steps]) == ("words", ["map(len)"])
+    assert (definition.name, [str(step) for step in definition.steps.values()]) == ("words", ["map(len)"])
 
 
 def test_two_names_of_one_job_are_one_job(write: Write) -> None:
@@ -150,7 +150,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Callable[[JobDefinition], JobDefinitio
 
 
 def applied(definition: JobDefinition, value: str) -> object:
-    (step,) = definition.steps
+    (step,) = definition.steps.values()
     assert isinstance(step, Map)
     return step.function(value)
 
@@ -180,7 +180,7 @@ def test_a_job_is_loaded_from_its_text_however_it_gets_at_its_brokers(write: Wri
 
 def test_a_job_that_was_changed_since_it_was_loaded_is_not_loaded_again_as_it_was(write: Write) -> None:
     loaded = load_job(write("words_job.py", JOB))
-    assert JobText.of(JobDefinition(loaded.name, loaded.source, (), loaded.sink)) is None
+    assert JobText.of(loaded.replaced({"map-1": Map(str)})) is None
 
 
 def test_what_a_module_makes_when_it_is_imported_is_made_where_the_job_runs(
@@ -236,7 +236,7 @@ def test_versions_that_are_loaded_apart_have_each_their_own_module_of_one_name(w
     for version in ("old", "new"):
         write(f"{version}/helper.py", f"NAME = {version!r}\n")
         with loaded_apart(write(f"{version}/asking_job.py", asking)) as definition:
-            (step,) = definition.steps
+            (step,) = definition.steps.values()
             assert isinstance(step, Map)
             answers += [definition.name, step.function(b"")]
     assert answers == ["old", "old", "new", "new"]

@@ -11,7 +11,7 @@ import pytest
 
 from twopc import Job, KafkaSink, KafkaSource
 from twopc.errors import ConfigurationError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.operators.steps import Map
 from twopc.spark.pickled_job import PickledJob
 
@@ -29,7 +29,7 @@ def job_with(function: Callable[[Any], Any]) -> JobDefinition:
 
 def test_a_function_travels_with_the_values_that_it_uses() -> None:
     suffix = "!"
-    (step,) = PickledJob.of(job_with(lambda value: value + suffix)).load().steps
+    (step,) = PickledJob.of(job_with(lambda value: value + suffix)).load().steps.values()
     assert isinstance(step, Map)
     assert step.function("a") == "a!"
 

@@ -9,7 +9,8 @@ from file_sink import FileSink
 
 from twopc import Job, Json, KafkaSink, KafkaSource, Record
 from twopc.errors import ConfigurationError, UserCodeError
-from twopc.job import JobDefinition, Stream
+from twopc.graph import JobDefinition
+from twopc.job import Stream
 from twopc.protocol.ids import TopicPartition
 from twopc.testing.rows import InputRow, batch_of
 from twopc.verify.history import Expected, Place
@@ -91,4 +92,4 @@ def test_a_value_that_the_sink_can_not_encode_names_the_record() -> None:
 
 def test_a_job_that_writes_elsewhere_can_not_be_replayed() -> None:
     with pytest.raises(ConfigurationError, match="must write with KafkaSink"):
-        Replay(JobDefinition("job", KafkaSource("in"), (), FileSink("folder")))
+        Replay(JobDefinition.in_a_row("job", KafkaSource("in"), (), FileSink("folder")))

@@ -11,7 +11,7 @@ import pytest
 from tests.verify.forging import SOURCES, made, verdict_on
 from twopc import Job, KafkaSink, KafkaSource, Record
 from twopc.errors import ConfigurationError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.verify import Kind, Verdict
 from twopc.verify.findings import shown
 from twopc.verify.history import Expected, Place
@@ -101,7 +101,7 @@ def test_a_plan_takes_the_topics_of_the_job_unless_others_are_named() -> None:
 
 def test_without_a_job_the_output_is_a_copy() -> None:
     plan = plan_of(None, ["a"], ["b"], "127.0.0.1:1")
-    assert (plan.inputs, plan.outputs, plan.job.steps) == (("a",), ("b",), ())
+    assert (plan.inputs, plan.outputs, plan.job.steps) == (("a",), ("b",), {})
 
 
 def chosen(record: Record) -> str:
@@ -114,7 +114,7 @@ def chosen(record: Record) -> str:
         (lambda: plan_of(None, ["a"], [], "s:1"), "one --output, its copy"),
         (lambda: plan_of(job(), (), (), ""), "--bootstrap-servers"),
         (lambda: plan_of(job(), (), ["a", "b"], "s:1"), "writes to one topic"),
-        (lambda: plan_of(replace(job(), sink=KafkaSink(chosen)), (), (), "s:1"), "name them with --output"),
+        (lambda: plan_of(job().replaced({"sink-1": KafkaSink(chosen)}), (), (), "s:1"), "name them with --output"),
         (lambda: plan_of(job(), (), (), "s:1", examples=0), "--examples"),
     ],
 )
@@ -126,6 +126,6 @@ def test_a_plan_that_can_not_work_is_refused(make: object, said: str) -> None:
 
 def test_only_what_gives_access_is_taken_over_from_the_sink() -> None:
     properties = {"security.protocol": "SSL", "ssl.ca.location": "ca.pem", "linger.ms": 5}
-    definition = replace(job(), sink=KafkaSink("out", properties=properties))
+    definition = job().replaced({"sink-1": KafkaSink("out", properties=properties)})
     plan: VerifyPlan = plan_of(definition, (), (), "s:1")
     assert plan.output_properties() == {"security.protocol": "SSL", "ssl.ca.location": "ca.pem"}

@@ -45,7 +45,7 @@ class Interrupted(TwoPhaseCommitError):
 
 def input_of(plan: BenchPlan) -> list[bytes]:
     """Return the values of the input; raise ConfigurationError if the job can't be benchmarked, or not with these."""
-    source = load_job(plan.job_file).source
+    source = load_job(plan.job_file).pipeline("benchmarked").source
     if not isinstance(source, KafkaSource):
         raise ConfigurationError(f"{plan.job_file} can't be benchmarked: it must read with KafkaSource")
     return values_of(plan, source.value)

@@ -10,7 +10,8 @@ import copy
 from pathlib import Path
 
 from twopc.errors import ConfigurationError
-from twopc.job import Job, JobDefinition
+from twopc.graph import JobDefinition
+from twopc.job import Job
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.start import StartingOffsets
@@ -44,11 +45,12 @@ def write_job_file(folder: Path, spec: str, *, name: str, source: str, target: s
 
 
 def _rebound(definition: JobDefinition, name: str, source: str, target: str) -> JobDefinition:
-    if not isinstance(definition.source, KafkaSource) or not isinstance(definition.sink, KafkaSink):
+    pipeline = definition.pipeline("benchmarked")
+    if not isinstance(pipeline.source, KafkaSource) or not isinstance(pipeline.sink, KafkaSink):
         raise ConfigurationError(
             f"job {definition.name!r} can't be benchmarked: it must read with KafkaSource and write with KafkaSink"
         )
-    reads, writes = copy.copy(definition.source), copy.copy(definition.sink)
+    reads, writes = copy.copy(pipeline.source), copy.copy(pipeline.sink)
     reads.topics, reads.group_id, reads.start, reads.bootstrap_servers = (
         (source,),
         None,
@@ -56,4 +58,4 @@ def _rebound(definition: JobDefinition, name: str, source: str, target: str) -> 
         None,
     )
     writes.topic, writes.transactional_id_prefix, writes.bootstrap_servers = target, None, None
-    return JobDefinition(name, reads, definition.steps, writes)
+    return definition.replaced({pipeline.source_id: reads, pipeline.sink_id: writes}, name)

@@ -186,6 +186,9 @@ def run(
     ] = None,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the job's operators and how they are connected, and run nothing.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -237,8 +240,11 @@ def run(
     )
     with prints_on_stderr(log_format):
         definition = load_job(job_file)
-        with _shown(definition.name, settings, quiet) as sink:
-            report = run_job(definition, settings, on_event=None if sink is None else sink.note, job_file=job_file)
+    if explain:
+        typer.echo(json.dumps(definition.to_json()) if output is Output.JSON else definition.describe())
+        return
+    with prints_on_stderr(log_format), _shown(definition.name, settings, quiet) as sink:
+        report = run_job(definition, settings, on_event=None if sink is None else sink.note, job_file=job_file)
     _print_report(report, output)
 
 

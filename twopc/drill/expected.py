@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from twopc.drill.broker import READER_GROUP, batches
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.kafka.client_config import consumer_config
 from twopc.kafka.output import serialized
 from twopc.kafka.reader import KafkaReader
@@ -76,7 +76,7 @@ class Reckoner:
 
         Each input partition comes in its order.
         """
-        source: Any = self._definition.source
+        source: Any = self._definition.pipeline("replayed").source
         config = consumer_config(servers, READER_GROUP, source.properties)
         splits = [Split(each, "", starts[each], max(end, starts[each])) for each, end in sorted(ends.items())]
         replay = Replay(self._definition, KeyedState(self._backend), as_sent)

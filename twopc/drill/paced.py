@@ -11,8 +11,9 @@ from typing import Any
 from twopc.bench.scratch import rebound
 from twopc.context import JobContext, SubtaskContext
 from twopc.drill.recovery import note_read
-from twopc.drill.scratch import parts_of
-from twopc.job import Job, JobDefinition
+from twopc.drill.scratch import parts_of, rebound_definition
+from twopc.graph import JobDefinition
+from twopc.job import Job
 from twopc.kafka.access import access_of
 from twopc.kafka.source import KafkaSource
 from twopc.protocol.facts import PartitionPosition
@@ -118,9 +119,8 @@ def paced_job(spec: str, *, name: str, source: str, target: str, rate: float, fi
     definition = rebound(spec, name=name, source=source, target=target).definition()
     if own_broker:
         definition = without_access(definition)
-    assert isinstance(definition.source, KafkaSource), "only such a job is rebound"
-    paced = PacedSource(definition.source, rate, finish)
-    return Job.of(JobDefinition(name, paced, definition.steps, definition.sink))
+    reads, writes = parts_of(definition)
+    return Job.of(rebound_definition(definition, PacedSource(reads, rate, finish), writes))
 
 
 def without_access(definition: JobDefinition) -> JobDefinition:
@@ -128,7 +128,7 @@ def without_access(definition: JobDefinition) -> JobDefinition:
     source, sink = parts_of(definition)
     source, sink = copy.copy(source), copy.copy(sink)
     source.properties, sink.properties = _tuning(source.properties), _tuning(sink.properties)
-    return JobDefinition(definition.name, source, definition.steps, sink)
+    return rebound_definition(definition, source, sink)
 
 
 def _tuning(properties: Mapping[str, Any]) -> dict[str, Any]:

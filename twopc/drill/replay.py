@@ -22,7 +22,7 @@ from twopc.drill.timeline import RecoveryClock, Timeline
 from twopc.drill.verdict import Check, Verdict
 from twopc.driver.run import run as run_job
 from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, TransactionLost, Unavailable, UserCodeError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.kafka.preflight import bootstrap_servers_of
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata

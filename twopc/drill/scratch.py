@@ -17,14 +17,15 @@ from pathlib import Path
 from twopc.context import JobContext, SubtaskContext
 from twopc.drill.midway import MidwayReader
 from twopc.errors import ConfigurationError
-from twopc.job import Job, JobDefinition
+from twopc.graph import JobDefinition
+from twopc.job import Job
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable, PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.sink import Outcome, Settled
-from twopc.source import SourceReader, Split
+from twopc.source import Source, SourceReader, Split
 
 PREFIX = "twopc-drill-"
 
@@ -101,12 +102,19 @@ class ScratchSink(KafkaSink):
 
 def parts_of(definition: JobDefinition) -> tuple[KafkaSource, KafkaSink]:
     """Return source and sink; raise ConfigurationError for a job that can't be drilled."""
-    source, sink = definition.source, definition.sink
+    pipeline = definition.pipeline("drilled")
+    source, sink = pipeline.source, pipeline.sink
     if not isinstance(source, KafkaSource) or not isinstance(sink, KafkaSink):
         raise ConfigurationError(
             f"job {definition.name!r} can't be drilled: it must read with KafkaSource and write with KafkaSink"
         )
     return source, sink
+
+
+def rebound_definition(definition: JobDefinition, source: Source, sink: KafkaSink) -> JobDefinition:
+    """Return the job with another source and another sink, under the ids of its own."""
+    pipeline = definition.pipeline("drilled")
+    return definition.replaced({pipeline.source_id: source, pipeline.sink_id: sink})
 
 
 def scratch_job(spec: str, name: str, ends: Offsets, stops: Offsets = (), folder: str = "") -> Job:
@@ -140,7 +148,7 @@ def scratch_definition(
         bootstrap_servers=sink.bootstrap_servers,
         properties=sink.properties,
     )
-    return JobDefinition(definition.name, reads, definition.steps, writes)
+    return rebound_definition(definition, reads, writes)
 
 
 def write_job_file(

@@ -14,7 +14,7 @@ from twopc.drill.expected import Reckoner
 from twopc.drill.scratch import parts_of
 from twopc.drill.version_diff import VersionOutput
 from twopc.errors import ConfigurationError, UserCodeError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.kafka.preflight import bootstrap_servers_of
 from twopc.loader.job_loader import loaded_apart
 from twopc.protocol.facts import CheckpointMetadata

@@ -16,7 +16,7 @@ from twopc.context import JobContext
 from twopc.driver.attempt import AttemptFailed
 from twopc.driver.recovery import recover
 from twopc.errors import CheckpointCorrupted, Fenced, TransactionLost, TwoPhaseCommitError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.rpc.job_client import JobClient
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,8 @@ def _settle_and_abort(
     try:
         started = client.start_attempt(job, settings, LATEST, failed.attempt, restart=True, restart_of=failed.attempt)
         context = JobContext(job, started.attempt, settings.parallelism, settings)
-        recover(client, definition.source, definition.sink, context, started)
+        pipeline = definition.pipeline("run")
+        recover(client, pipeline.source, pipeline.sink, context, started)
         client.end_attempt(job, started.attempt, f"nothing is open; attempt {failed.attempt} failed: {failed.error}")
     except TwoPhaseCommitError as error:
         log.info("what attempt %d left open is left to the next start: %s", failed.attempt, error)

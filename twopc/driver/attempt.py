@@ -28,7 +28,7 @@ from twopc.driver.stop import Stop
 from twopc.driver.sweeper import Sweeper
 from twopc.driver.witness import group_of_transactions
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.logs import NEVER_HIDDEN
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
@@ -88,6 +88,7 @@ class Attempt:
         signals: StopSignals,
     ) -> None:
         self._definition = definition
+        self._pipeline = definition.pipeline("run")
         self._settings = settings
         self._client = client
         self._coordinator = coordinator
@@ -137,7 +138,7 @@ class Attempt:
             return error
 
     def _start(self, restore_from: str, failed: AttemptFailed | None) -> StartedAttempt:
-        settings, sink = self._settings, self._definition.sink
+        settings, sink = self._settings, self._pipeline.sink
         before = NO_ATTEMPT if failed is None else failed.attempt
         context = JobContext(self._definition.name, before, settings.parallelism, settings)
         if before != NO_ATTEMPT:
@@ -169,7 +170,7 @@ class Attempt:
             raise
         reason = "the driver ended the attempt"
         sweeper = Sweeper(
-            lambda: self._definition.sink.abort_lingering(context), lambda: self._watch.completed_in_attempt
+            lambda: self._pipeline.sink.abort_lingering(context), lambda: self._watch.completed_in_attempt
         )
         try:
             self._supervise(context, stage, sweeper)
@@ -198,13 +199,13 @@ class Attempt:
 
     def _prepare(self, context: JobContext, started: StartedAttempt) -> list[SubtaskSpec]:
         """Recover and plan: all that comes before the first subtask. Late or twice, it does no harm."""
-        topics, dropped = self._definition.source.topics, self._settings.dropped_inputs()
+        topics, dropped = self._pipeline.source.topics, self._settings.dropped_inputs()
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
         if topics:
             refuse_left_behind(started.restored, lambda partition: partition.topic in topics, topics, dropped)
         # Before anything is taken over from whoever knows more, and when nothing can change any more.
         self._checked_standing(context, started)
-        recovered = recover(self._client, self._definition.source, self._definition.sink, context, started)
+        recovered = recover(self._client, self._pipeline.source, self._pipeline.sink, context, started)
         standing = self._checked_standing(context, started)
         _log_recovery(started, recovered)
         self._watch.recovered(context.attempt, recovered)
@@ -219,7 +220,7 @@ class Attempt:
             _warn(emptied(self._definition.state_serdes, splits, self._settings.checkpoint_dir))
         assigned = assign(splits, context.parallelism)
         _log_idle(assigned)
-        group = group_of_transactions(self._definition, context)
+        group = group_of_transactions(self._pipeline, context)
         return [
             SubtaskSpec(
                 job=context.job,
@@ -238,10 +239,10 @@ class Attempt:
 
     def _checked_standing(self, context: JobContext, started: StartedAttempt) -> GroupStanding:
         """Refuse to start where the brokers know more than the ledger; who names a start, or goes on, knows it."""
-        standing = self._definition.source.standing(context)
+        standing = self._pipeline.source.standing(context)
         if self._restore_from != LATEST or self._is_restart:
             return standing
-        group, folder = self._definition.source.group(context) or "", self._settings.checkpoint_dir
+        group, folder = self._pipeline.source.group(context) or "", self._settings.checkpoint_dir
         newest = started.latest
         latest = NOTHING_WITNESSED if newest is None else Witnessed(newest.checkpoint_id, newest.attempt)
         accepted = None if started.planned is None else started.planned.witnessed
@@ -292,7 +293,7 @@ class Attempt:
         """Say what it means that the brokers fenced a subtask; other errors as they are."""
         if not isinstance(error, Fenced) or self._watch.failure is None or self._watch.failure.kind == "fenced":
             return error
-        return self._signals.unless_requested(partial(explained, error, self._definition.sink, context))
+        return self._signals.unless_requested(partial(explained, error, self._pipeline.sink, context))
 
     def _failed(self, error: TwoPhaseCommitError) -> AttemptFailed:
         return AttemptFailed(

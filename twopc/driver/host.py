@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from twopc.errors import TwoPhaseCommitError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.runtime.spec import SubtaskSpec
 
 

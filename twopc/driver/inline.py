@@ -10,10 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from copy import copy
-from dataclasses import replace
 
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.runtime.spec import SubtaskSpec
 from twopc.worker.assembly import running_subtask
 
@@ -22,8 +21,8 @@ class InlineStage:
     """One subtask, which moves while somebody waits for it."""
 
     def __init__(self, definition: JobDefinition, spec: SubtaskSpec) -> None:
-        # Each subtask has a source and a sink of its own; the driver goes on using those of the definition.
-        own = replace(definition, source=copy(definition.source), sink=copy(definition.sink))
+        # Each subtask has sources and sinks of its own; the driver goes on using those of the definition.
+        own = definition.replaced({key: copy(end) for key, end in definition.ends.items()})
         self._turns = _turns(own, spec)
         self._ended = False
         self._error: Exception | None = None

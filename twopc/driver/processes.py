@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from twopc.errors import TwoPhaseCommitError, Unavailable, UserCodeError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.logs import pass_on
 from twopc.runtime.spec import SubtaskSpec
 

@@ -26,7 +26,7 @@ from twopc.driver.signals import StopSignals
 from twopc.driver.start import checkpoint_to_restore
 from twopc.driver.stopping import NOTHING_LOST
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition, Pipeline
 from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent
@@ -73,6 +73,7 @@ def run(
         own = read_kafka_config(Path(settings.kafka_config))
         settings = replace(settings, kafka_properties={**own, **settings.kafka_properties})
     definition = definition.with_access(settings.kafka_properties)
+    pipeline = definition.pipeline("run")
     restore_from = checkpoint_to_restore(settings, definition.name)
     with ExitStack() as closing:
         coordinator = closing.enter_context(coordinator_for(settings, _bind_host(settings), definition.name))
@@ -80,18 +81,16 @@ def run(
         closing.callback(client.close)
         signals = closing.enter_context(StopSignals(stop))
         watch = EventWatch(coordinator.events or client, definition.name, on_event)
-        planner = Planner(definition.source, bounded=settings.until_end)
+        planner = Planner(pipeline.source, bounded=settings.until_end)
         host = host or _host(settings, job_file, signals)
         closing.callback(host.close)
         with suppress(StoppedEarly):
             signals.unless_requested(partial(client.wait_ready, 30))
         closing.enter_context(watch)
         context = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
-        for end in (definition.source, definition.sink):
+        for end in (pipeline.source, pipeline.sink):
             closing.enter_context(end.watched(context))
-        for doubt in doubts(
-            definition.source.topics, definition.sink.topics, partial(_is_one_cluster, definition, context)
-        ):
+        for doubt in doubts(pipeline.source.topics, pipeline.sink.topics, partial(_is_one_cluster, pipeline, context)):
             log.warning(doubt)
         _run_attempts(
             lambda: Attempt(definition, settings, client, coordinator, host, planner, watch, signals),
@@ -113,10 +112,10 @@ def run(
         )
 
 
-def _is_one_cluster(definition: JobDefinition, context: JobContext) -> bool:
+def _is_one_cluster(pipeline: Pipeline, context: JobContext) -> bool:
     """Whether source and sink are on one cluster, as far as can be told: a sink without transactions names none."""
     try:
-        return definition.sink.cluster(context) in (None, definition.source.cluster(context))
+        return pipeline.sink.cluster(context) in (None, pipeline.source.cluster(context))
     except TwoPhaseCommitError:
         return True
 

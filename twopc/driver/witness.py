@@ -5,20 +5,20 @@ from __future__ import annotations
 import logging
 
 from twopc.context import JobContext
-from twopc.job import JobDefinition
+from twopc.graph import Pipeline
 
 log = logging.getLogger(__name__)
 
 
-def group_of_transactions(definition: JobDefinition, context: JobContext) -> str | None:
+def group_of_transactions(pipeline: Pipeline, context: JobContext) -> str | None:
     """The consumer group to which the transactions commit the positions; None where that happens beside them.
 
     A transaction ends on one cluster: where the source's group is kept by another, it can't carry the positions.
     """
-    group, into = definition.source.group(context), definition.sink.cluster(context)
+    group, into = pipeline.source.group(context), pipeline.sink.cluster(context)
     if group is None or into is None:
         return None
-    kept_by = definition.source.cluster(context)
+    kept_by = pipeline.source.cluster(context)
     if kept_by == into:
         return group
     log.info(

@@ -7,13 +7,13 @@ from pathlib import Path
 from types import ModuleType
 
 from twopc.errors import ConfigurationError
-from twopc.job import Job
+from twopc.graph import GraphBuilder
 
 _MAIN = "__main__"
 _ELSEWHERE = "host='inline' runs one subtask in this process, host='spark' as many as you like"
 
 
-def job_file_of(job: Job) -> str:
+def job_file_of(job: GraphBuilder) -> str:
     """Return FILE.py:NAME, as `load_job` takes it; raise ConfigurationError where there is no such place.
 
     A module that was imported is preferred to the program itself, which may do more than define its job.

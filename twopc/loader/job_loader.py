@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from importlib import import_module, invalidate_caches
 from importlib.util import module_from_spec, spec_from_file_location
@@ -20,10 +21,13 @@ from traceback import extract_tb
 from types import ModuleType
 
 from twopc.errors import ConfigurationError
-from twopc.job import Job, JobDefinition, JobOrigin, being_loaded
+from twopc.graph import GraphBuilder, JobDefinition, JobOrigin
 from twopc.loader.environment_reads import noted_reads
 from twopc.loader.shipment import Shipment, shipment_of
 from twopc.termination import TERMINATION
+
+_being_loaded: ContextVar[str] = ContextVar("being_loaded", default="")
+"""The job file that is being loaded just now, which must only define its job."""
 
 _folders: set[Path] = set()
 _environment: dict[str, str | None] = {}
@@ -98,6 +102,14 @@ class JobText:
         return job.definition()
 
 
+def refuse_while_loading() -> None:
+    """Refuse what a job file may not do while it is only being loaded."""
+    if path := _being_loaded.get():
+        raise ConfigurationError(
+            f"{path} runs its job while it is only being loaded: put job.run() under if __name__ == '__main__':"
+        )
+
+
 def users_modules(*more: Path) -> Shipment:
     """Return all modules in the folders of loaded job files, and those imported from more folders, as text."""
     folders = _folders | set(more)
@@ -105,8 +117,8 @@ def users_modules(*more: Path) -> Shipment:
     return shipment_of(_folders, imported, _environment)
 
 
-def _jobs_in(module: ModuleType) -> dict[str, Job]:
-    return {key: value for key, value in vars(module).items() if isinstance(value, Job)}
+def _jobs_in(module: ModuleType) -> dict[str, GraphBuilder]:
+    return {key: value for key, value in vars(module).items() if isinstance(value, GraphBuilder)}
 
 
 def _look_first_in(folder: Path) -> None:
@@ -126,7 +138,7 @@ def _split(spec: str) -> tuple[Path, str | None]:
     return path.resolve(), name or None
 
 
-def _choose(path: Path, name: str | None, jobs: dict[str, Job]) -> Job:
+def _choose(path: Path, name: str | None, jobs: dict[str, GraphBuilder]) -> GraphBuilder:
     names = ", ".join(sorted(jobs))
     if name is not None:
         if name not in jobs:
@@ -170,7 +182,7 @@ def _module_name(path: Path) -> str:
 @contextmanager
 def _loading(path: Path) -> Iterator[None]:
     """Make one clear error of whatever the file raises, with the line of the user's code where it did."""
-    token = being_loaded.set(path.name)
+    token = _being_loaded.set(path.name)
     try:
         yield
     except TERMINATION:
@@ -184,7 +196,7 @@ def _loading(path: Path) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         raise ConfigurationError(f"{_line(path, error)}: {type(error).__name__}: {error}") from error
     finally:
-        being_loaded.reset(token)
+        _being_loaded.reset(token)
 
 
 def _line(path: Path, error: BaseException) -> str:

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.loader.job_loader import JobText
 from twopc.runtime.spec import SubtaskSpec
 from twopc.spark.master import is_local

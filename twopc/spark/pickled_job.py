@@ -18,7 +18,7 @@ from typing import Any
 from pyspark import cloudpickle
 
 from twopc.errors import ConfigurationError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.loader.job_loader import users_modules
 from twopc.loader.shipment import Shipment
 
@@ -68,14 +68,14 @@ def _culprit(definition: JobDefinition, error: Exception) -> str:
         for where, variable, value in _used(function, set()):
             if not _travels(value):
                 return f"{where} uses {variable}, a {type(value).__module__}.{type(value).__qualname__}"
-    for name in ("source", "sink"):
-        if not _travels(getattr(definition, name)):
-            return f"its {name} can't be pickled ({error})"
+    for operator_id, end in definition.ends.items():
+        if not _travels(end):
+            return f"{operator_id} can't be pickled ({error})"
     return str(error)
 
 
 def _functions(definition: JobDefinition) -> Iterator[FunctionType]:
-    for step in definition.steps:
+    for step in definition.steps.values():
         for each in fields(step):
             if isinstance(value := getattr(step, each.name), FunctionType):
                 yield value

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twopc.errors import ConfigurationError
-from twopc.job import Job, JobDefinition
+from twopc.graph import JobDefinition
+from twopc.job import Job
 from twopc.kafka.access import access_of
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
@@ -47,14 +48,14 @@ class VerifyPlan:
 
     @property
     def source(self) -> KafkaSource:
-        source = self.job.source
+        source = self.job.pipeline("verified").source
         if not isinstance(source, KafkaSource):
             raise ConfigurationError(f"job {self.job.name!r} can't be verified: it must read with KafkaSource")
         return source
 
     @property
     def sink(self) -> KafkaSink:
-        sink = self.job.sink
+        sink = self.job.pipeline("verified").sink
         if not isinstance(sink, KafkaSink):
             raise ConfigurationError(f"job {self.job.name!r} can't be verified: it must write with KafkaSink")
         return sink
@@ -84,7 +85,8 @@ def plan_of(
         if not inputs or len(outputs) != 1:
             raise ConfigurationError("without a job (--map) there must be an --input, and one --output, its copy")
         job = Job("copy").source(KafkaSource(inputs)).sink(KafkaSink(outputs[0])).definition()
-    source, sink = job.source, job.sink
+    pipeline = job.pipeline("verified")
+    source, sink = pipeline.source, pipeline.sink
     if not inputs and isinstance(source, KafkaSource):
         inputs = source.topics
     if not outputs and isinstance(sink, KafkaSink) and isinstance(sink.topic, str):

@@ -12,7 +12,7 @@ from typing import Any
 
 from twopc.column import ColumnError, user_code_error
 from twopc.errors import ConfigurationError
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.kafka.sink import KafkaSink
 from twopc.operators import KeyedStateStore
 from twopc.operators.chain import Chain
@@ -44,11 +44,12 @@ class Replay:
     def __init__(
         self, definition: JobDefinition, store: KeyedStateStore | None = None, encode: Encode = encoded
     ) -> None:
-        if not isinstance(definition.sink, KafkaSink):
+        pipeline = definition.pipeline("verified")
+        if not isinstance(pipeline.sink, KafkaSink):
             raise ConfigurationError(f"job {definition.name!r} can't be verified: it must write with KafkaSink")
-        self._sink = definition.sink
+        self._sink = pipeline.sink
         self._encode = encode
-        self._chain = Chain(definition.steps, KeyedState(MemoryBackend()) if store is None else store)
+        self._chain = Chain(pipeline.steps, KeyedState(MemoryBackend()) if store is None else store)
         self._partitions: dict[tuple[str | None, int | None], TopicPartition] = {}
 
     def make(self, batch: Batch) -> Iterator[tuple[str, Expected]]:

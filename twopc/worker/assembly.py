@@ -12,7 +12,7 @@ from pathlib import Path
 from twopc.clock import SystemClock
 from twopc.errors import DEBUG_VARIABLE, ConfigurationError, TwoPhaseCommitError
 from twopc.faults.points import CrashPoint, reached
-from twopc.job import JobDefinition
+from twopc.graph import JobDefinition
 from twopc.operators import Chain
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
@@ -101,12 +101,13 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     patience = max(SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000)
     # A process that was held up until its attempt was over must not open anything: it would only be in the way.
     link.await_welcome(patience)
-    sink = definition.sink
+    pipeline = definition.pipeline("run")
+    sink = pipeline.sink
     context = spec.context
     sink.open(context)
     closing.callback(sink.close)
     reached(CrashPoint.BEFORE_SEEK, checkpoint=_restored(spec), subtask=spec.subtask)
-    reader = definition.source.open(context, spec.splits)
+    reader = pipeline.source.open(context, spec.splits)
     closing.callback(reader.close)
     snapshot_executor = ThreadPoolExecutor(1, "twopc-snapshot")
     store_executor = ThreadPoolExecutor(1, "twopc-store")
@@ -116,7 +117,7 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
         closing.callback(executor.shutdown, wait=True, cancel_futures=True)
     parts = Parts(
         reader=reader,
-        chain=Chain(definition.steps, KeyedState(backend)),
+        chain=Chain(pipeline.steps, KeyedState(backend)),
         sink=sink,
         store=SubtaskStore(spec.subtask, backend, storage, work_folder, settings.inline_bytes(spec.parallelism)),
         link=link,

@@ -1,0 +1,264 @@
+"""A job as data: a graph of named operators, sources and sinks among them.
+
+Invariants of a `JobDefinition`:
+
+- Operators stand in topological order: every input of an operator stands before it.
+- An operator's id is its name in the job, and no two have one; whatever is stored belongs to an id.
+- Every path begins at a source and ends at a sink.
+- Where an operator keeps state by key, no operator before it may change the key.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from twopc.errors import ConfigurationError
+from twopc.listing import listed
+from twopc.operators.steps import SETS_KEYS, StatefulMap, Step
+from twopc.protocol.ids import checked_name
+from twopc.serde import Serde
+from twopc.sink import TwoPhaseCommitSink
+from twopc.source import Source
+
+Sink = TwoPhaseCommitSink[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Several streams as one: the records of each in their order, those of different ones in any."""
+
+    operator = "merge"
+
+    def __str__(self) -> str:
+        return "merge"
+
+
+What = Source | Step | Merge | Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a job: its id, the ids of those that it takes records from, and what it does with them."""
+
+    id: str
+    inputs: tuple[str, ...]
+    what: What
+
+    def __str__(self) -> str:
+        if isinstance(self.what, Source | TwoPhaseCommitSink):
+            kind, *rest = (
+                f"{name}={value}" if name != "type" else str(value) for name, value in self.what.describe().items()
+            )
+            return f"{kind}({', '.join(rest)})"
+        return str(self.what)
+
+
+@dataclass(frozen=True, slots=True)
+class JobOrigin:
+    """Where a job was loaded from: the name of the module, and its file."""
+
+    module: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A job whose operators stand in one row: one source, steps, one sink."""
+
+    source_id: str
+    source: Source
+    steps: tuple[Step, ...]
+    sink_id: str
+    sink: Sink
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefinition:
+    """A complete and valid job: all that has to reach a subtask.
+
+    `origin` is there as long as loading it again gives the same job, but for how it gets at brokers.
+    """
+
+    name: str
+    operators: tuple[Operator, ...]
+    origin: JobOrigin | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        refuse_duplicates(self.name, self.operators)
+        refuse_scattered_keys(self.name, self.operators)
+        self._refuse_loose_ends()
+
+    @classmethod
+    def in_a_row(cls, name: str, source: Source, steps: Sequence[Step], sink: Sink) -> JobDefinition:
+        """Return the job of one source, steps one after the other, and one sink."""
+        builder = GraphBuilder(name)
+        last = builder.add(source)
+        for step in steps:
+            last = builder.add(step, (last,))
+        builder.add(sink, (last,))
+        return cls(name, builder.operators)
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """The sources by operator id."""
+        return {each.id: each.what for each in self.operators if isinstance(each.what, Source)}
+
+    @property
+    def sinks(self) -> dict[str, Sink]:
+        """The sinks by operator id."""
+        return {each.id: each.what for each in self.operators if isinstance(each.what, TwoPhaseCommitSink)}
+
+    @property
+    def ends(self) -> dict[str, Source | Sink]:
+        """Sources and sinks, by operator id."""
+        return {**self.sources, **self.sinks}
+
+    @property
+    def steps(self) -> dict[str, Step]:
+        """Everything between sources and sinks that has a function, by operator id."""
+        return {each.id: each.what for each in self.operators if isinstance(each.what, Step)}
+
+    @property
+    def state_serdes(self) -> dict[str, Serde]:
+        """How each state by key is encoded, by operator id."""
+        return {key: step.state for key, step in self.steps.items() if isinstance(step, StatefulMap)}
+
+    def replaced(self, parts: Mapping[str, Source | Step | Sink], name: str | None = None) -> JobDefinition:
+        """Return the job in which these operators do something else; their ids and places are the same."""
+        operators = tuple(replace(each, what=parts.get(each.id, each.what)) for each in self.operators)
+        return replace(self, name=name or self.name, operators=operators, origin=None)
+
+    def with_access(self, properties: Mapping[str, Any]) -> JobDefinition:
+        """Return the job with Kafka properties that its sources and sinks have where they set none of their own."""
+        ends = {key: end.with_access(properties) for key, end in self.ends.items()}
+        return replace(self.replaced(ends), origin=self.origin)
+
+    def pipeline(self, done: str) -> Pipeline:
+        """Return the job as one row of operators; raise ConfigurationError, as it can't be `done`, if it is none."""
+        outputs = Counter(before for each in self.operators for before in each.inputs)
+        straight = all(count == 1 for count in outputs.values())
+        if len(self.sources) > 1 or len(self.sinks) > 1 or not straight:
+            raise ConfigurationError(
+                f"job {self.name!r} can't be {done}: that takes a job of one source, operators in a row and one sink; "
+                f"this one has the sources {listed(self.sources)}, the sinks {listed(self.sinks)}"
+                f"{'' if straight else ', and branches'}"
+            )
+        [(source_id, source)], [(sink_id, sink)] = self.sources.items(), self.sinks.items()
+        return Pipeline(source_id, source, tuple(self.steps.values()), sink_id, sink)
+
+    def describe(self) -> str:
+        """Return the job as text: a line for each operator with its id, what it does, and where its records are from.
+
+        Of an operator whose input stands on the line before, that is not said.
+        """
+        width = max(len(each.id) for each in self.operators)
+        lines = [f"job {self.name}"]
+        before = ""
+        for each in self.operators:
+            origin = "" if each.inputs in ((), (before,)) else f"  <- {', '.join(each.inputs)}"
+            lines.append(f"  {each.id:{width}}  {each}{origin}")
+            before = each.id
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same as data."""
+        operators = [{"id": each.id, "inputs": list(each.inputs), "what": str(each)} for each in self.operators]
+        return {"job": self.name, "operators": operators}
+
+    def _refuse_loose_ends(self) -> None:
+        if not self.sources:
+            raise ConfigurationError(f"job {self.name!r} has no source: begin with job.source(KafkaSource('topic'))")
+        if not self.sinks:
+            raise ConfigurationError(f"job {self.name!r} has no sink: end the chain with .sink(KafkaSink('topic'))")
+        used = {before for each in self.operators for before in each.inputs}
+        for each in self.operators:
+            if each.id not in used and each.id not in self.sinks:
+                raise ConfigurationError(
+                    f"job {self.name!r}: what comes out of {each.id}, {each}, goes nowhere: end it with "
+                    ".sink(KafkaSink('topic')), or leave it out"
+                )
+
+
+class GraphBuilder:
+    """A job that is being built. What is added is checked at once, as far as a part of a job can be."""
+
+    def __init__(self, name: str) -> None:
+        self.name = checked_name("job name", name)
+        self.operators: tuple[Operator, ...] = ()
+        self._kinds: Counter[str] = Counter()
+
+    def add(self, what: What, inputs: tuple[str, ...] = (), name: str | None = None) -> str:
+        """Add an operator; return its id: the name that the user gave it, or its kind and which of this kind it is."""
+        kind = _kind(what)
+        self._kinds[kind] += 1
+        if name is not None:
+            checked_name(f"the name of a {kind}", name)
+        operator_id = f"{kind}-{self._kinds[kind]}" if name is None else name
+        operators = (*self.operators, Operator(operator_id, inputs, what))
+        refuse_duplicates(self.name, operators)
+        refuse_scattered_keys(self.name, operators)
+        self.operators = operators
+        return operator_id
+
+    def definition(self) -> JobDefinition:
+        """Return the complete job; raise ConfigurationError for what is missing."""
+        return JobDefinition(self.name, self.operators)
+
+
+def upstream(operators: Sequence[Operator], of: str) -> Iterator[Operator]:
+    """Yield every operator from which records come to this one, the nearest first."""
+    wanted = {of}
+    for each in reversed(operators):
+        if each.id in wanted:
+            wanted.update(each.inputs)
+            if each.id != of:
+                yield each
+
+
+def refuse_duplicates(job: str, operators: Sequence[Operator]) -> None:
+    """Refuse two operators of one id."""
+    seen: dict[str, Operator] = {}
+    for each in operators:
+        if (other := seen.get(each.id)) is not None:
+            raise ConfigurationError(
+                f"job {job!r} has more than one operator named {each.id!r}, {other} and {each}: what is stored for "
+                "them would mix; give each a name of its own, with name="
+            )
+        seen[each.id] = each
+
+
+def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
+    """State by key is kept with the partition: where records of one key come from several, it has several."""
+    for keyed in operators:
+        if not isinstance(keyed.what, StatefulMap):
+            continue
+        before = list(upstream(operators, keyed.id))
+        refused = f"job {job!r}: {keyed} keeps a state for each key of each input partition, and"
+        topics = [topic for each in before if isinstance(each.what, Source) for topic in each.what.topics]
+        if len(topics) > 1:
+            raise ConfigurationError(
+                f"{refused} it gets the records of {len(topics)} topics ({listed(topics)}): a key would have a state "
+                "in each. Read one topic; or write the records of all to one topic with a job of its own, keyed "
+                "as they are, and keep the state in a second job that reads that"
+            )
+        if changing := next((each for each in before if isinstance(each.what, SETS_KEYS)), None):
+            raise ConfigurationError(
+                f"{refused} {changing} before it may change the key: records of the new key may come from any "
+                "partition, and each has a state of its own. Put stateful_map before it, and change values with map, "
+                "filter and flat_map, which keep the key; or write the records to a topic with their new keys, and "
+                "keep the state in a second job that reads that"
+            )
+
+
+def _kind(what: What) -> str:
+    match what:
+        case Source():
+            return "source"
+        case TwoPhaseCommitSink():
+            return "sink"
+        case _:
+            return what.operator
