@@ -27,9 +27,25 @@ def test_every_table_has_its_place() -> None:
     assert sorted(parts(DOCUMENT.read_text())) == sorted(TABLES)
 
 
-@pytest.mark.parametrize("document", sorted(path.name for path in DOCUMENT.parent.glob("*.md")))
-def test_every_test_that_a_document_names_is_there(document: str) -> None:
-    named = NAMED.findall((DOCUMENT.parent / document).read_text())
+PAGES = (
+    *DOCUMENT.parent.glob("*.md"),
+    *DOCUMENT.parent.glob("*/*.md"),
+    *ROOT.glob("tests/**/README.md"),
+    ROOT / "README.md",
+    ROOT / "benchmarks" / "README.md",
+)
+LINK = re.compile(r"\]\(([^()#:\s]+)(?:#[\w-]*)?\)")
+
+
+@pytest.mark.parametrize("page", sorted(str(page.relative_to(ROOT)) for page in PAGES))
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    links = LINK.findall((ROOT / page).read_text())
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", sorted(str(page.relative_to(ROOT)) for page in PAGES))
+def test_every_test_that_a_page_names_is_there(page: str) -> None:
+    named = NAMED.findall((ROOT / page).read_text())
     assert [path for path, _ in named if not (ROOT / path).exists()] == []
     assert [f"{path}::{test}" for path, test in named if test and test not in names_in(ROOT / path)] == []
 

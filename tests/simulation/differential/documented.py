@@ -1,4 +1,4 @@
-"""The answers to EndTxn in docs/testing.md; `python -m tests.simulation.differential.documented` writes them anew."""
+"""The answers to EndTxn in README.md; `python -m tests.simulation.differential.documented` writes them anew."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.simulation.transaction_tables import END_TXN_1, END_TXN_2, Asks, Code
 from twopc.protocol.recovery import BrokerState
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "testing.md"
+DOCUMENT = Path(__file__).parent / "README.md"
 BEGIN, END = "<!-- answers to EndTxn -->\n", "<!-- end of answers -->\n"
 STATES = tuple(dict.fromkeys(state for state, _ in END_TXN_1))
 _HEAD = """\
