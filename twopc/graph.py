@@ -195,6 +195,8 @@ class GraphBuilder:
         """Add an operator; return its id: the name that the user gave it, or its kind and which of this kind it is."""
         kind = _kind(what)
         self._kinds[kind] += 1
+        if name is None and isinstance(what, StatefulMap):
+            name = what.name
         if name is not None:
             checked_name(f"the name of a {kind}", name)
         operator_id = f"{kind}-{self._kinds[kind]}" if name is None else name

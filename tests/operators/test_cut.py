@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.operators.kit import row
 from twopc.errors import UserCodeError
 from twopc.operators import (
     Chain,
@@ -68,7 +69,7 @@ def test_cuts_change_neither_outputs_nor_states_nor_how_often_a_function_is_call
     def cutting(value: int) -> int:
         calls[0] += 1
         if chance.random() < 0.4:
-            chain.cut()
+            flow.cut()
         return value
 
     def quiet(value: int) -> int:
@@ -76,19 +77,20 @@ def test_cuts_change_neither_outputs_nor_states_nor_how_often_a_function_is_call
         return value
 
     store, expected_store = DictStore(), DictStore()
-    chain = Chain([KINDS[kind](cutting) for kind in kinds], store)
+    flow = row([KINDS[kind](cutting) for kind in kinds], store)
     outputs: list[tuple[int, Any]] = []
-    chain.put(batch_of(rows(values)))
+    flow.put("in", batch_of(rows(values)))
     counted = 0
-    while chain.waits:
-        waited = [row.offset() or 0 for row in chain.waiting_rows()]
+    while flow.waits:
+        waited = [row.offset() or 0 for row in flow.waiting_rows("in")]
         assert waited == sorted(waited)
-        count, batch = chain.advance()
+        count, came_out = flow.advance()
+        batch = came_out[0].batch if came_out else batch_of([])
         counted += count
-        behind = {row.offset() for row in chain.waiting_rows()}
+        behind = {row.offset() for row in flow.waiting_rows("in")}
         assert behind.isdisjoint(row.offset() for row in batch.rows), "what came out does not wait"
         outputs += zip([row.offset() or 0 for row in batch.rows], batch.values, strict=True)
-    chain.write_back()
+    flow.write_back()
     whole = Chain([KINDS[kind](quiet) for kind in kinds], expected_store)
     batch = whole.process(batch_of(rows(values)))
     whole.write_back()
@@ -101,14 +103,14 @@ def test_cuts_change_neither_outputs_nor_states_nor_how_often_a_function_is_call
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "flat_map_records"])
 def test_a_record_that_fails_behind_a_cut_that_comes_too_late_is_named(kind: str) -> None:
     def fail(value: int) -> int:
-        chain.cut()
+        flow.cut()
         if value == 3:
             raise ValueError("three")
         return value
 
-    chain = Chain([KINDS[kind](fail)], DictStore())
-    chain.put(batch_of(rows([1, 2, 3, 4])))
-    chain.advance()
-    chain.advance()
+    flow = row([KINDS[kind](fail)], DictStore())
+    flow.put("in", batch_of(rows([1, 2, 3, 4])))
+    flow.advance()
+    flow.advance()
     with pytest.raises(UserCodeError, match=r"record in\[0\]@2: .*three"):
-        chain.advance()
+        flow.advance()

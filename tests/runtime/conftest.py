@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.operators.kit import row
 from tests.runtime.kit import FakeStorage, Inline, RecordingSink, ScriptedReader, Stage
 from twopc.clock import Clock, SystemClock
-from twopc.operators import Chain, Step
+from twopc.operators import Step
 from twopc.protocol.ids import SubtaskIndex
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.link import MemoryLink
@@ -37,8 +38,9 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         storage = FakeStorage()
         link, backend = MemoryLink(), MemoryBackend()
         parts = Parts(
+            source="in",
             reader=reader,
-            chain=Chain(steps, KeyedState(backend)),
+            dataflow=row(steps, KeyedState(backend)),
             sink=sink,
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),
             link=link,
@@ -49,6 +51,6 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         )
         subtask = Subtask(SubtaskIndex(0), parts, group=group, silence_limit_seconds=60, batch_size=BatchSize(1, 1_000))
         subtask.begin()
-        return Stage(reader, sink, storage, link, subtask, parts.chain)
+        return Stage(reader, sink, storage, link, subtask, parts.dataflow)
 
     return build

@@ -10,7 +10,7 @@ from typing import Any
 
 from twopc.context import JobContext
 from twopc.errors import CheckpointDeclined
-from twopc.operators import Chain
+from twopc.operators import Dataflow
 from twopc.protocol.facts import Committable, PartitionPosition, StateHandle
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import (
@@ -138,7 +138,7 @@ class Stage:
     storage: FakeStorage
     link: MemoryLink
     subtask: Subtask
-    chain: Chain
+    dataflow: Dataflow
 
     def steps(self, count: int) -> None:
         for _ in range(count):

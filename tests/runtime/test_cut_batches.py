@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tests.operators.kit import row
 from tests.runtime.kit import PARTITION, Stage, trigger
 from twopc.clock import ManualClock
-from twopc.operators import Chain, Map
+from twopc.operators import Map
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Ack, EndOfInput, Progress
 from twopc.runtime.slow_function import CUT_SECONDS, SLOW_SECONDS, SlowFunctionWatch
@@ -21,7 +22,7 @@ def cut_at(stages: list[Stage], element: bytes) -> Map:
 
     def function(value: bytes) -> bytes:
         if value == element:
-            stages[0].chain.cut()
+            stages[0].dataflow.cut()
         return value
 
     return Map(function)
@@ -84,14 +85,14 @@ def test_a_batch_that_lasts_is_cut_from_beside_the_loop() -> None:
         seen.wait(60)
         return value
 
-    chain = Chain((Map(wait),), DictStore())
-    watch = SlowFunctionWatch(chain, clock, lambda _: None)
-    chain.put(batch_of_values(1, 2, 3))
+    dataflow = row((Map(wait),), DictStore())
+    watch = SlowFunctionWatch(dataflow, clock, lambda _: None)
+    dataflow.put("in", batch_of_values(1, 2, 3))
     outputs: list[list[int]] = []
 
     def advance() -> None:
         with watch.batch():
-            outputs.append(chain.advance()[1].values)
+            outputs.append([value for output in dataflow.advance()[1] for value in output.batch.values])
 
     loop = threading.Thread(target=advance)
     loop.start()
@@ -103,7 +104,7 @@ def test_a_batch_that_lasts_is_cut_from_beside_the_loop() -> None:
     seen.set()
     loop.join(60)
     assert outputs == [[1]]
-    assert [row.offset() for row in chain.waiting_rows()] == [1, 2]
+    assert [row.offset() for row in dataflow.waiting_rows("in")] == [1, 2]
 
 
 def test_a_function_that_does_not_return_is_told_with_its_record() -> None:
@@ -115,11 +116,11 @@ def test_a_function_that_does_not_return_is_told_with_its_record() -> None:
             watch.look()
         return value
 
-    chain = Chain((Map(enrich),), DictStore())
-    watch = SlowFunctionWatch(chain, clock, told.append)
-    chain.put(batch_of_values(1))
+    dataflow = row((Map(enrich),), DictStore())
+    watch = SlowFunctionWatch(dataflow, clock, told.append)
+    dataflow.put("in", batch_of_values(1))
     with watch.batch():
-        chain.advance()
+        dataflow.advance()
     assert len(told) == 4
     assert "enrich) at record in[0]@0 for 4 s" in told[-1]
     watch.look()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tests.operators.kit import row
 from tests.simulation.broker import SimBroker
 from tests.simulation.clocks import SimClock
 from tests.simulation.network import Peer, SimLink
@@ -26,7 +27,7 @@ from twopc.errors import (
     Unavailable,
 )
 from twopc.faults.points import CrashPoint, reached
-from twopc.operators import Chain, KeyedStateStore, Map
+from twopc.operators import Dataflow, KeyedStateStore, Map
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.parts import Parts
@@ -154,7 +155,8 @@ class SimSubtask:
         self._reader = self._source.open(context, spec.splits)
         parts = Parts(
             reader=self._reader,
-            chain=self._chain(KeyedState(backend)),
+            source="in",
+            dataflow=self._dataflow(KeyedState(backend)),
             sink=self._sink,
             store=SubtaskStore(
                 spec.subtask,
@@ -180,7 +182,7 @@ class SimSubtask:
         self._subtask.begin()
         self._step_in(self._world.between(*STEP_MS))
 
-    def _chain(self, state: KeyedStateStore) -> Chain:
+    def _dataflow(self, state: KeyedStateStore) -> Dataflow:
         """Return the steps of the job, in each of which a batch may be cut behind a record."""
         world = self._world
 
@@ -188,13 +190,13 @@ class SimSubtask:
             def call(*arguments: Any) -> Any:
                 if world.strikes("batch cut", world.faults.batch_cut):
                     world.coverage["batch cut"] += 1
-                    chain.cut()
+                    dataflow.cut()
                 return function(*arguments)
 
             return call
 
-        chain = Chain((Map(cutting(lambda value: value)), replace(STEP, function=cutting(STEP.function))), state)
-        return chain
+        dataflow = row((Map(cutting(lambda value: value)), replace(STEP, function=cutting(STEP.function))), state)
+        return dataflow
 
     def _woken(self) -> None:
         """Something is there for the loop."""
@@ -208,7 +210,7 @@ class SimSubtask:
         assert self._subtask is not None
         assert self._reader is not None
         arrives = self._reader.arrives_in if self._subtask._state.reading else None
-        if self._subtask._state.reading and self._subtask._parts.chain.waits:
+        if self._subtask._state.reading and self._subtask._parts.dataflow.waits:
             arrives = 0 if self._world.calm else self._world.between(*ARRIVE_MS)
         end_to_say = arrives is None and not self._subtask._end_reported
         soon = self._world.between(*STEP_MS)

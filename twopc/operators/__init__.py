@@ -1,6 +1,7 @@
-"""What happens to records between source and sink: steps as descriptions, and the chain that runs them on batches."""
+"""What happens to records between sources and sinks: steps as descriptions, and the dataflow that runs them."""
 
 from twopc.operators.chain import Chain
+from twopc.operators.dataflow import Dataflow, Output
 from twopc.operators.held import KeyedStateStore
 from twopc.operators.steps import (
     Filter,
@@ -16,6 +17,7 @@ from twopc.operators.steps import (
 
 __all__ = [
     "Chain",
+    "Dataflow",
     "Filter",
     "FilterRecords",
     "FlatMap",
@@ -24,6 +26,7 @@ __all__ = [
     "Map",
     "MapBatches",
     "MapRecords",
+    "Output",
     "StatefulMap",
     "Step",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.clock import Clock
-from twopc.operators import Chain
+from twopc.operators import Dataflow
 from twopc.runtime.link import Link
 from twopc.runtime.state import SubtaskStore
 from twopc.sink import TwoPhaseCommitSink
@@ -16,10 +16,14 @@ from twopc.source import SourceReader
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a subtask is made of; every executor must run one task at a time, in order."""
+    """What a subtask is made of: `source` is the operator id of what `reader` reads.
 
+    Every executor must run one task at a time, in order.
+    """
+
+    source: str
     reader: SourceReader
-    chain: Chain
+    dataflow: Dataflow
     sink: TwoPhaseCommitSink[Any]
     store: SubtaskStore
     link: Link

@@ -1,4 +1,4 @@
-"""Positions of what went through the chain, where some of what was read waits in it."""
+"""Positions of what went through the dataflow, where some of what was read waits in it."""
 
 from __future__ import annotations
 

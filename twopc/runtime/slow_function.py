@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from twopc.clock import Clock
-from twopc.operators import Chain
+from twopc.operators import Dataflow
 
 TICK_SECONDS = 0.05
 CUT_SECONDS = 0.1
@@ -24,8 +24,8 @@ SLOW_SECONDS = 1.0
 class SlowFunctionWatch:
     """`told` is called every second with what is slow: which step, which record, and for how long until now."""
 
-    def __init__(self, chain: Chain, clock: Clock, told: Callable[[str], None]) -> None:
-        self._chain = chain
+    def __init__(self, dataflow: Dataflow, clock: Clock, told: Callable[[str], None]) -> None:
+        self._dataflow = dataflow
         self._clock = clock
         self._told = told
         self._batch_since: float | None = None
@@ -47,8 +47,8 @@ class SlowFunctionWatch:
         if since is None or now - since < CUT_SECONDS:
             self._place = None
             return
-        self._chain.cut()
-        place = self._chain.place()
+        self._dataflow.cut()
+        place = self._dataflow.place()
         if place is None or place != self._place:
             self._place, self._place_since, self._told_at = place, now, now
         elif now - self._told_at >= SLOW_SECONDS:

@@ -1,6 +1,6 @@
 """One subtask: poll, process, write; on a trigger snapshot and pre-commit; on completion commit.
 
-One thread, the data loop, owns the reader, the chain, the state and the open transaction. Beside it snapshots are
+One thread, the data loop, owns the reader, the dataflow, the state and the open transaction. Beside it snapshots are
 written, stored and acknowledged (`twopc.runtime.storing`), and transactions committed (`twopc.runtime.committing`).
 What is found there comes back to the loop through a queue. Every decision is `twopc.protocol.subtask_state`'s; this
 module carries it out.
@@ -10,7 +10,7 @@ Invariants:
 - Nothing is acknowledged before the flush of the transaction and the storing of the snapshot both succeeded, nor
   before the input was seen to be the one that the positions are of, after they were taken.
 - The next transaction is begun only after the pre-commit of the one before has returned.
-- A checkpoint may find a batch cut short: its positions are those of the first records that wait in the chain.
+- A checkpoint may find a batch cut short: its positions are those of the first records that wait in the dataflow.
 - Ending for whatever reason aborts the open transaction only; pre-committed ones stay as they are.
 """
 
@@ -75,7 +75,7 @@ class Subtask:
         self._silence_limit = silence_limit_seconds
         self._state = SubtaskState(base)
         self._batch_size = batch_size
-        self._watch = SlowFunctionWatch(parts.chain, parts.clock, self._send_slow)
+        self._watch = SlowFunctionWatch(parts.dataflow, parts.clock, self._send_slow)
         self._found: SimpleQueue[CommitPending | BaseException] = SimpleQueue()
         self._storing = Storing(
             index, parts.store, parts.link, parts.clock, parts.snapshot_executor, parts.store_executor, self._guarded
@@ -129,30 +129,31 @@ class Subtask:
         return self._state.reading and not self._at_end()
 
     def _at_end(self) -> bool:
-        return not self._parts.chain.waits and (self._reads_no_more or self._parts.reader.finished())
+        return not self._parts.dataflow.waits and (self._reads_no_more or self._parts.reader.finished())
 
     def _move_batch(self) -> None:
-        chain = self._parts.chain
-        read_seconds = 0.0 if chain.waits else self._read()
-        if not chain.waits:
+        dataflow = self._parts.dataflow
+        read_seconds = 0.0 if dataflow.waits else self._read()
+        if not dataflow.waits:
             return
         started = self._parts.clock.monotonic()
         with self._watch.batch():
-            count, output = chain.advance()
-        self._records_out += self._parts.sink.write(self._txn, output)
+            count, outputs = dataflow.advance()
+        for output in outputs:
+            self._records_out += self._parts.sink.write(self._txn, output.batch)
         self._batch_size.took(count, read_seconds + self._parts.clock.monotonic() - started)
         if self._storing.acknowledged:
             reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._storing.acknowledged, subtask=self._index)
             self._storing.acknowledged = NO_CHECKPOINT
 
     def _read(self) -> float:
-        """Put the next batch into the chain, if there is one; return how long reading took, waiting left out."""
+        """Put the next batch into the dataflow, if there is one; return how long reading took, waiting left out."""
         wait = COMPLETION_POLL_SECONDS if self._state.awaits_completion else POLL_SECONDS
         started = self._parts.clock.monotonic()
         batch = self._parts.reader.poll(wait, self._batch_size.records)
         if batch is not None and len(batch):
             self._records_in += len(batch)
-            self._parts.chain.put(batch)
+            self._parts.dataflow.put(self._parts.source, batch)
         return max(0.0, self._parts.clock.monotonic() - started - wait)
 
     def _on(self, message: ToSubtask) -> None:
@@ -183,7 +184,7 @@ class Subtask:
         started = self._parts.clock.monotonic()
         reached(CrashPoint.BEFORE_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         try:
-            positions = held_back(self._parts.reader.positions(), self._parts.chain.waiting_rows())
+            positions = held_back(self._parts.reader.positions(), self._parts.dataflow.waiting_rows(self._parts.source))
             self._parts.reader.check_input(checkpoint_id)
             self._write_back()
             self._pre_commit(checkpoint_id, positions)
@@ -198,7 +199,7 @@ class Subtask:
     def _write_back(self) -> None:
         """Before the flush of the transaction, because the producer sends by itself meanwhile."""
         try:
-            self._parts.chain.write_back()
+            self._parts.dataflow.write_back()
         except OSError as error:
             raise CheckpointDeclined(f"the state could not be written: {error}") from error
 
@@ -213,7 +214,7 @@ class Subtask:
     def _snapshot_maker(self, positions: tuple[PartitionPosition, ...]) -> SnapshotOf:
         """Fix everything but the state now, on the loop: what follows must not leak into this checkpoint."""
         committables, base = self._state.committables, self._state.base
-        finished = self._parts.reader.finished() and not self._parts.chain.waits
+        finished = self._parts.reader.finished() and not self._parts.dataflow.waits
         return lambda state: SubtaskSnapshot(self._index, positions, state, committables, finished, base)
 
     def _take_findings(self) -> None:

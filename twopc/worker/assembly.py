@@ -13,7 +13,7 @@ from twopc.clock import SystemClock
 from twopc.errors import DEBUG_VARIABLE, ConfigurationError, TwoPhaseCommitError
 from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
-from twopc.operators import Chain
+from twopc.operators import Dataflow
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
 from twopc.rpc.subtask_link import SubtaskLink
@@ -116,8 +116,9 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     for executor in (store_executor, snapshot_executor, commit_executor):
         closing.callback(executor.shutdown, wait=True, cancel_futures=True)
     parts = Parts(
+        source=pipeline.source_id,
         reader=reader,
-        chain=Chain(pipeline.steps, KeyedState(backend)),
+        dataflow=Dataflow(definition.operators, KeyedState(backend)),
         sink=sink,
         store=SubtaskStore(spec.subtask, backend, storage, work_folder, settings.inline_bytes(spec.parallelism)),
         link=link,

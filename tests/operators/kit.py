@@ -1,0 +1,25 @@
+"""Graphs of operators without a job around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from twopc.operators import Dataflow, KeyedStateStore, StatefulMap, Step
+
+
+class Node(NamedTuple):
+    """An operator: what has no inputs is a source, what no other takes as input a sink."""
+
+    id: str
+    inputs: tuple[str, ...] = ()
+    what: Any = None
+
+
+def row(steps: Sequence[Step], store: KeyedStateStore) -> Dataflow:
+    """Return steps in a row, between a source `in` and a sink `out`."""
+    nodes = [Node("in")]
+    for number, step in enumerate(steps):
+        operator_id = step.name if isinstance(step, StatefulMap) else f"{number}"
+        nodes.append(Node(operator_id, (nodes[-1].id,), step))
+    return Dataflow([*nodes, Node("out", (nodes[-1].id,))], store)

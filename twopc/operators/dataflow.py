@@ -1,0 +1,212 @@
+"""The run-time of a job's operators: batches in at a source, batches out at the sinks, order kept on every path.
+
+A user function that raises makes a UserCodeError that names the record, the operator and the cause. The batch is then
+lost to this attempt: nothing of it reaches a sink.
+
+A batch that goes on in several directions is the same object in each: operators make new batches, and change none.
+
+A batch can be cut between two of its records, on the way from its source up to and including the first operator that
+keeps a state or makes several records of one, or after which the stream goes on in several directions: what is behind
+the cut waits at that operator. Nothing that waits has changed a state or reached a sink, so whoever stores positions
+stores those of the first rows that wait. Behind a branch nothing may wait: one direction would be ahead of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, assert_never
+
+from twopc.column import ColumnError, ColumnLoop, Over, locate, span, user_code_error
+from twopc.operators.held import HeldStates, KeyedStateStore
+from twopc.operators.keyed import KeyedOperator
+from twopc.operators.records import filter_records, flat_map_records, map_records
+from twopc.operators.steps import (
+    Filter,
+    FilterRecords,
+    FlatMap,
+    FlatMapRecords,
+    Map,
+    MapBatches,
+    MapRecords,
+    StatefulMap,
+    Step,
+)
+from twopc.operators.values import Result, filter_values, flat_map_values, map_values
+from twopc.record import Batch, Row
+
+_ONE_TO_ONE = (Map, Filter, MapRecords, FilterRecords)
+"""After these a row still stands for a whole input record of which nothing else is known yet."""
+
+
+class Node(Protocol):
+    """An operator of a graph, as far as it matters here; `twopc.graph.Operator` is one."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+    @property
+    def what(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What comes out of the graph at one sink."""
+
+    sink: str
+    batch: Batch
+
+
+@dataclass(slots=True, eq=False)
+class _Stop:
+    """One place that a batch comes to: a step with what it does, or a sink with neither."""
+
+    id: str
+    step: Step | None
+    operate: Callable[[Batch, Over], Result] | None
+    following: tuple[_Stop, ...] = ()
+
+
+class Dataflow:
+    """The graph of one subtask, with the store that holds its keyed state. `nodes` stand in topological order."""
+
+    def __init__(self, nodes: Sequence[Node], store: KeyedStateStore) -> None:
+        steps: dict[str, StatefulMap] = {node.id: node.what for node in nodes if isinstance(node.what, StatefulMap)}
+        self._keyed = {key: KeyedOperator(step, HeldStates(key, store, len(steps))) for key, step in steps.items()}
+        self._starts = self._connected(nodes)
+        self._cuttable = {source: _trunk(starts) for source, starts in self._starts.items()}
+        self._loop = ColumnLoop()
+        self._source = ""
+        self._waiting: list[tuple[tuple[_Stop, ...], Batch]] = []
+        self._outputs: list[Output] = []
+        self._at: tuple[Step, Batch] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to `advance`."""
+        return bool(self._waiting)
+
+    def waiting_rows(self, source: str) -> Iterator[Row]:
+        """Yield the rows of this source that were put in and have not come out, in their order."""
+        if source == self._source:
+            for _, batch in reversed(self._waiting):
+                yield from batch.rows
+
+    def put(self, source: str, batch: Batch) -> None:
+        """Let a batch of this source wait at the first operators; nothing else may wait."""
+        assert not self._waiting, "the order of records is kept"
+        self._source = source
+        self._waiting.append((self._starts[source], batch))
+
+    def advance(self) -> tuple[int, list[Output]]:
+        """Bring what waits first to the sinks, as far as nobody cuts it; return how many rows, and what came out."""
+        stops, batch = self._waiting.pop()
+        waited = len(self._waiting)
+        count = len(batch)
+        self._outputs = []
+        self._follow(stops, batch, self._cuttable[self._source])
+        return count - sum(len(rest) for _, rest in self._waiting[waited:]), self._outputs
+
+    def process(self, source: str, batch: Batch) -> list[Output]:
+        """Return what the graph makes of the whole batch of this source, in its order."""
+        self._outputs = []
+        self._follow(self._starts[source], batch, frozenset())
+        return self._outputs
+
+    def cut(self) -> None:
+        """Let `advance` return soon, with what it has done until then. Another thread may call."""
+        self._loop.cut()
+
+    def place(self) -> str | None:
+        """Return which record is in which step just now; None between two batches. Another thread may ask."""
+        at, index = self._at, self._loop.index()
+        if at is None:
+            return None
+        step, batch = at
+        known = 0 <= index < len(batch)
+        return f"{step} at {f'record {locate(batch.rows[index])}' if known else span(batch.rows)}"
+
+    def write_back(self) -> None:
+        """Bring the store up to every batch so far; a snapshot of it holds nothing else."""
+        for operator in self._keyed.values():
+            operator.write_back()
+
+    def _follow(self, stops: tuple[_Stop, ...], batch: Batch, cuttable: frozenset[_Stop]) -> None:
+        """Bring a batch through all that follows: along a row of steps in a loop, at a branch one way after another."""
+        while len(stops) == 1 and len(batch):
+            stop = stops[0]
+            if stop.step is None or stop.operate is None:
+                self._outputs.append(Output(stop.id, batch))
+                return
+            over = self._loop.until_cut if stop in cuttable else self._loop.whole
+            taken, output = self._apply(stop.step, stop.operate, batch, over)
+            if taken < len(batch):
+                self._waiting.append(((stop,), batch.behind(taken)))
+            stops, batch = stop.following, output
+        if len(batch):
+            for stop in stops:
+                self._follow((stop,), batch, frozenset())
+
+    def _apply(self, step: Step, operate: Callable[[Batch, Over], Result], batch: Batch, over: Over) -> Result:
+        self._at = step, batch
+        try:
+            return operate(batch, over)
+        except ColumnError as error:
+            raise user_code_error(batch.rows[error.index], str(step), error.cause) from error.cause
+        finally:
+            self._at = None
+            self._loop.done()
+
+    def _connected(self, nodes: Sequence[Node]) -> dict[str, tuple[_Stop, ...]]:
+        """Return where the records of each source come first. A merge is no place of its own: what follows it is."""
+        following: dict[str, list[_Stop]] = {node.id: [] for node in nodes}
+        starts: dict[str, tuple[_Stop, ...]] = {}
+        for node in reversed(nodes):
+            after = tuple(following[node.id])
+            if not node.inputs:
+                starts[node.id] = after
+                continue
+            if isinstance(node.what, Step):
+                before = [_Stop(node.id, node.what, self._operation(node.id, node.what), after)]
+            else:
+                before = list(after) or [_Stop(node.id, None, None)]
+            for origin in node.inputs:
+                following[origin][:0] = before
+        return starts
+
+    def _operation(self, operator_id: str, step: Step) -> Callable[[Batch, Over], Result]:
+        match step:
+            case Map(function):
+                return partial(map_values, function)
+            case Filter(function):
+                return partial(filter_values, function)
+            case FlatMap(function):
+                return partial(flat_map_values, function)
+            case MapRecords(function):
+                return partial(map_records, function)
+            case FilterRecords(function):
+                return partial(filter_records, function)
+            case FlatMapRecords(function):
+                return partial(flat_map_records, function)
+            case StatefulMap():
+                return self._keyed[operator_id].process
+            case MapBatches():
+                # Arrow takes a while to import, and most jobs do without.
+                from twopc.operators.batches import map_batches
+
+                return partial(map_batches, step)
+            case _:
+                assert_never(step)
+
+
+def _trunk(stops: tuple[_Stop, ...]) -> frozenset[_Stop]:
+    """Return the steps at which a batch that begins here may be cut."""
+    trunk: set[_Stop] = set()
+    while len(stops) == 1 and stops[0].step is not None:
+        trunk.add(stops[0])
+        if not isinstance(stops[0].step, _ONE_TO_ONE):
+            break
+        stops = stops[0].following
+    return frozenset(trunk)
