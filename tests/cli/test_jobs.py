@@ -69,33 +69,33 @@ def ask(*arguments: str) -> Any:
 
 
 @pytest.fixture(params=["service", "embedded"])
-def door(site: Site, request: pytest.FixtureRequest) -> list[str]:
+def options(site: Site, request: pytest.FixtureRequest) -> list[str]:
     """Both ways to say which coordinator is meant."""
     return list(getattr(site, request.param))
 
 
-def test_a_job_is_listed_and_shown(site: Site, door: list[str]) -> None:
-    (listed,) = ask("jobs", "list", *door)
+def test_a_job_is_listed_and_shown(site: Site, options: list[str]) -> None:
+    (listed,) = ask("jobs", "list", *options)
     assert (listed["job"], listed["attempt"], listed["attached"], listed["parallelism"]) == (JOB, 1, 2, 2)
-    shown = ask("jobs", "show", JOB, *door)
+    shown = ask("jobs", "show", JOB, *options)
     assert [each["attached"] for each in shown["subtasks"]] == [True, True]
     assert shown["settings"]["interval_ms"] == RARELY.checkpoint_interval_ms
 
 
-def test_a_savepoint_is_taken_and_says_where_it_is(site: Site, door: list[str]) -> None:
-    taken = ask("savepoint", JOB, "--label", "before-1.2", *door)
+def test_a_savepoint_is_taken_and_says_where_it_is(site: Site, options: list[str]) -> None:
+    taken = ask("savepoint", JOB, "--label", "before-1.2", *options)
     assert (taken["completed"], taken["kind"], taken["label"]) == (True, "savepoint", "before-1.2")
     assert (site.root / taken["folder"] / "metadata.json").exists()
 
 
-def test_a_job_is_stopped_with_a_last_checkpoint(site: Site, door: list[str]) -> None:
-    stopped = ask("stop", JOB, *door)
+def test_a_job_is_stopped_with_a_last_checkpoint(site: Site, options: list[str]) -> None:
+    stopped = ask("stop", JOB, *options)
     assert stopped["finished"]
     assert (site.root / JOB / f"chk-{stopped['checkpoint_id']}").is_dir()
 
 
-def test_a_job_is_stopped_with_a_savepoint_that_has_a_label(site: Site, door: list[str]) -> None:
-    stopped = ask("stop", JOB, "--savepoint", "--label", "before-1.2", *door)
+def test_a_job_is_stopped_with_a_savepoint_that_has_a_label(site: Site, options: list[str]) -> None:
+    stopped = ask("stop", JOB, "--savepoint", "--label", "before-1.2", *options)
     assert (stopped["finished"], stopped["savepoint"], stopped["label"]) == (True, True, "before-1.2")
     listed = ask("checkpoints", "list", "--checkpoint-dir", str(site.root))
     assert (listed[-1]["kind"], listed[-1]["label"]) == ("final-savepoint", "before-1.2")
@@ -133,16 +133,18 @@ def test_a_label_without_a_savepoint_is_refused(site: Site) -> None:
         say("stop", JOB, "--label", "v1", *site.embedded)
 
 
-def test_a_savepoint_is_disposed_of_while_the_job_runs_and_after_it(site: Site, door: list[str]) -> None:
+def test_a_savepoint_is_disposed_of_while_the_job_runs_and_after_it(site: Site, options: list[str]) -> None:
     for label in ("one", "two"):
-        ask("savepoint", JOB, "--label", label, *door)
-    ask("jobs", "checkpoint", JOB, *door)
+        ask("savepoint", JOB, "--label", label, *options)
+    ask("jobs", "checkpoint", JOB, *options)
     where = ["--checkpoint-dir", str(site.root)]
-    assert ask("checkpoints", "dispose", "one", *where, *[each for each in door if each not in where])["disposed"] == 1
+    assert (
+        ask("checkpoints", "dispose", "one", *where, *[each for each in options if each not in where])["disposed"] == 1
+    )
     assert not (site.root / JOB / "chk-1").exists()
     with pytest.raises(ConfigurationError, match="it is the newest"):
         say("checkpoints", "dispose", "3", *where)
-    ask("stop", JOB, *door)
+    ask("stop", JOB, *options)
     assert "disposed of" in say("checkpoints", "dispose", "two", *where)
     assert [each["checkpoint_id"] for each in ask("checkpoints", "list", *where)] == [3, 4]
 

@@ -18,7 +18,7 @@ from tests.jobs.cli import twopc
 from twopc.checkpoints.catalog import read_job
 from twopc.checkpoints.files import examine
 from twopc.checkpoints.times import times_of
-from twopc.cli.dial import dial
+from twopc.cli.coordinator_options import connect
 from twopc.driver.announcement import find
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
@@ -112,7 +112,7 @@ def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savep
 def _await_attached(checkpoints: Path) -> None:
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
-        with suppress(ConfigurationError, Unavailable), dial(find(checkpoints, "count-by-key")) as admin:
+        with suppress(ConfigurationError, Unavailable), connect(find(checkpoints, "count-by-key")) as admin:
             subtasks = admin.subtasks("count-by-key")
             if subtasks and all(each.attached for each in subtasks):
                 return

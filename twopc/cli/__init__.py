@@ -25,7 +25,7 @@ from twopc.logs import writes_json
 _COMMANDS = {
     "run": "twopc.cli.run",
     "jobs": "twopc.cli.jobs",
-    "savepoint": "twopc.cli.savepoint",
+    "savepoint": "twopc.cli.trigger",
     "stop": "twopc.cli.stop",
     "checkpoints": "twopc.cli.checkpoints",
     "state": "twopc.cli.state",

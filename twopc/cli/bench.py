@@ -19,8 +19,8 @@ from twopc.bench.result import BenchResult, compare, differing
 from twopc.bench.run import bench as run_bench
 from twopc.bench.run import input_of
 from twopc.cli.completion import HOSTS, MASTERS, one_of
-from twopc.cli.interruption import interruptible
 from twopc.cli.output import Output, OutputOption, check_target
+from twopc.cli.signals import interruptible
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
 from twopc.errors import TwoPhaseCommitError

@@ -11,6 +11,8 @@ import typer
 from twopc.checkpoints.archive import opened
 from twopc.checkpoints.catalog import jobs
 from twopc.checkpoints.damage import read_whole_ledger, refusal
+from twopc.cli.checkpoint_copy import copy
+from twopc.cli.checkpoint_dispose import dispose
 from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
 from twopc.cli.checkpoint_report import (
     describe,
@@ -22,12 +24,11 @@ from twopc.cli.checkpoint_report import (
     summarise,
     summary_table,
 )
+from twopc.cli.checkpoint_verify import verify
 from twopc.cli.completion import job_names
-from twopc.cli.counting import count_states
-from twopc.cli.disposing import dispose
-from twopc.cli.kafka_config import KafkaConfig
-from twopc.cli.keeping import copy, verify
+from twopc.cli.kafka_options import KafkaConfig
 from twopc.cli.output import Output, OutputOption
+from twopc.cli.state_sizes import state_sizes
 from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
@@ -112,7 +113,7 @@ def show(
     with opened(checkpoint, checkpoint_dir, job) as located:
         metadata = located.metadata
         description = describe(located.job, located.entry, metadata)
-        counted = count_states(located, metadata, states)
+        counted = state_sizes(located, metadata, states)
         description["states"] = counted.states
         if bootstrap_servers:
             from twopc.kafka.standing import ask_standings

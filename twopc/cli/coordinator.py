@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from coordinator.server import CoordinatorServer
-from twopc.cli.dial import TokenFile, read_token
+from twopc.cli.coordinator_options import TokenFile, read_token
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
 from twopc.config import name_unknown_variables
 from twopc.logs import configure_logging

@@ -15,9 +15,9 @@ from typing import Annotated, Any
 import typer
 
 from twopc.cli.completion import HOSTS, checkpoint_names, one_of
-from twopc.cli.interruption import interruptible
-from twopc.cli.kafka_config import KafkaConfig
+from twopc.cli.kafka_options import KafkaConfig
 from twopc.cli.output import Output, OutputOption, check_target
+from twopc.cli.signals import interruptible
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
 from twopc.drill import report

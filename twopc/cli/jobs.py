@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 import typer
 
-from twopc.cli.asking import ask_for_checkpoint
-from twopc.cli.dial import Door, Job, Timeout, dial, door_of
-from twopc.cli.folding import taking
+from twopc.cli.coordinator_options import CoordinatorOptions, Job, Timeout, connect, coordinator_options
 from twopc.cli.job_report import headline, job_tables, jobs_table
 from twopc.cli.output import Output, OutputOption
+from twopc.cli.shared_options import shared_options
 from twopc.cli.tables import print_tables
+from twopc.cli.trigger import trigger_checkpoint
 from twopc.driver.announcement import find_all
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.rpc.admin_client import JobSummary
@@ -23,9 +23,9 @@ app = typer.Typer(
 
 
 @app.command(name="list")
-@taking(door=door_of)
+@shared_options(options=coordinator_options)
 def list_jobs(
-    door: Door,
+    options: CoordinatorOptions,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """List the jobs of a coordinator; or those of a checkpoint folder that run on this machine.
@@ -35,20 +35,20 @@ def list_jobs(
       twopc jobs list --checkpoint-dir checkpoints
       twopc jobs list --coordinator 10.0.0.5:7070 --token-file token -o json
     """
-    found = _jobs(door)
+    found = _jobs(options)
     if output is Output.JSON:
         typer.echo(json.dumps([asdict(each) for each in found]))
     elif found:
         print_tables([jobs_table(found)])
     else:
-        here = f"with checkpoints in {door.checkpoint_dir}, on this machine"
-        typer.echo(f"no job {f'at {door.coordinator}' if door.coordinator else here}")
+        here = f"with checkpoints in {options.checkpoint_dir}, on this machine"
+        typer.echo(f"no job {f'at {options.coordinator}' if options.coordinator else here}")
 
 
 @app.command()
-@taking(door=door_of)
+@shared_options(options=coordinator_options)
 def show(
-    door: Door,
+    options: CoordinatorOptions,
     job: Job,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -56,7 +56,7 @@ def show(
 
     Example: twopc jobs show late-flights --checkpoint-dir checkpoints
     """
-    with door.open_for(job) as client:
+    with options.connect_to(job) as client:
         found = client.describe(job)
     if output is Output.JSON:
         typer.echo(json.dumps(asdict(found)))
@@ -66,9 +66,9 @@ def show(
 
 
 @app.command()
-@taking(door=door_of)
+@shared_options(options=coordinator_options)
 def checkpoint(
-    door: Door,
+    options: CoordinatorOptions,
     job: Job,
     timeout: Timeout = "1m",
     output: OutputOption = Output.TEXT,
@@ -79,15 +79,15 @@ def checkpoint(
 
     Example: twopc jobs checkpoint late-flights --checkpoint-dir checkpoints
     """
-    ask_for_checkpoint(door, job, CheckpointKind.MANUAL, "", timeout, output)
+    trigger_checkpoint(options, job, CheckpointKind.MANUAL, "", timeout, output)
 
 
-def _jobs(door: Door) -> list[JobSummary]:
-    if door.coordinator:
-        with door.open() as client:
+def _jobs(options: CoordinatorOptions) -> list[JobSummary]:
+    if options.coordinator:
+        with options.connect() as client:
             return list(client.jobs())
     found: list[JobSummary] = []
-    for announcement in find_all(door.checkpoint_dir):
-        with dial(announcement) as client:
+    for announcement in find_all(options.checkpoint_dir):
+        with connect(announcement) as client:
             found.extend(each for each in client.jobs() if each.job == announcement.job)
     return found

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from twopc.cli.kafka_config import KafkaConfig
+from twopc.cli.kafka_options import KafkaConfig
 from twopc.cli.output import Output, OutputOption
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from twopc.cli.completion import HOSTS, INLINE, MASTERS, one_of, restore_names
-from twopc.cli.dial import CoordinatorCa, CoordinatorCert, CoordinatorKey, TokenFile, read_token
-from twopc.cli.kafka_config import KafkaConfig
+from twopc.cli.coordinator_options import CoordinatorCa, CoordinatorCert, CoordinatorKey, TokenFile, read_token
+from twopc.cli.kafka_options import KafkaConfig
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
 from twopc.cli.view import EventSink, PlainLines, live_view
 from twopc.config import RESTART_STRATEGIES, RunSettings

@@ -12,21 +12,21 @@ from typing import Annotated, Any
 
 import typer
 
+from twopc.cli.checkpoint_options import Checkpoint as CheckpointArgument
 from twopc.cli.completion import checkpoint_names
-from twopc.cli.folding import taking
 from twopc.cli.output import Output, OutputOption
+from twopc.cli.shared_options import shared_options
 from twopc.cli.state_options import (
-    CheckpointName,
+    CheckpointLocation,
     KeyAs,
     KeyForm,
-    Place,
-    Source,
     StateName,
+    StateSource,
+    checkpoint_location,
     is_json,
     parse_key,
     parse_partition,
-    place_of,
-    source_of,
+    state_source,
 )
 from twopc.cli.state_report import (
     change_line,
@@ -55,17 +55,17 @@ app = typer.Typer(
 
 
 @app.command(name="list")
-@taking(place=place_of)
+@shared_options(location=checkpoint_location)
 def list_states(
-    place: Place,
-    checkpoint: CheckpointName = "latest",
+    location: CheckpointLocation,
+    checkpoint: CheckpointArgument = "latest",
     output: OutputOption = Output.TEXT,
 ) -> None:
     """List the states: how each is encoded, how many keys it has, and their bytes. Reads all of them.
 
     Example: twopc state list latest --checkpoint-dir checkpoints
     """
-    with Source(place).open(checkpoint) as opened:
+    with StateSource(location).open(checkpoint) as opened:
         sizes = list(sizes_of(opened))
     if output is Output.JSON:
         typer.echo(json.dumps(sizes))
@@ -76,10 +76,10 @@ def list_states(
 
 
 @app.command()
-@taking(source=source_of)
+@shared_options(source=state_source)
 def get(
-    source: Source,
-    checkpoint: CheckpointName,
+    source: StateSource,
+    checkpoint: CheckpointArgument,
     state: Annotated[str, typer.Argument(help="The state; the name given to stateful_map.")],
     key: Annotated[str, typer.Argument(help="The key, as the job has it.")],
     partition: Annotated[
@@ -108,10 +108,10 @@ def get(
 
 
 @app.command()
-@taking(source=source_of)
+@shared_options(source=state_source)
 def scan(
-    source: Source,
-    checkpoint: CheckpointName,
+    source: StateSource,
+    checkpoint: CheckpointArgument,
     state: StateName = None,
     prefix: Annotated[str, typer.Option("--prefix", help="Only keys that begin so; needs a state.")] = "",
     key_as: KeyAs = KeyForm.TEXT,
@@ -134,10 +134,10 @@ def scan(
 
 
 @app.command()
-@taking(source=source_of)
+@shared_options(source=state_source)
 def export(
-    source: Source,
-    checkpoint: CheckpointName,
+    source: StateSource,
+    checkpoint: CheckpointArgument,
     state: StateName = None,
     to: Annotated[
         Path, typer.Option("--to", help="FILE.jsonl, FILE.parquet, or - for JSON lines on standard output.")
@@ -168,9 +168,9 @@ def export(
 
 
 @app.command()
-@taking(source=source_of)
+@shared_options(source=state_source)
 def diff(
-    source: Source,
+    source: StateSource,
     old: Annotated[
         str,
         typer.Argument(

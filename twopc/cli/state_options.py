@@ -1,4 +1,4 @@
-"""What the `twopc state` commands are told: which checkpoint, which state, which key, and how values are encoded."""
+"""The options of the `twopc state` commands: which checkpoint, which state, which key, and how values are encoded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from twopc.cli.completion import checkpoint_names, job_names
+from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.errors import ConfigurationError
 from twopc.inspect import Checkpoint, open_checkpoint
 from twopc.loader.job_loader import load_job
@@ -30,22 +30,7 @@ class KeyForm(StrEnum):
     BASE64 = "base64"
 
 
-CheckpointName = Annotated[
-    str,
-    typer.Argument(
-        help='An id, a label, "latest", or the path of a chk-<id> folder, a copy or an archive.',
-        autocompletion=checkpoint_names,
-    ),
-]
 StateName = Annotated[str | None, typer.Argument(help="Only this state; the name given to stateful_map.")]
-CheckpointDir = Annotated[
-    Path,
-    typer.Option("--checkpoint-dir", envvar="TWOPC_CHECKPOINT_DIR", help="The folder that holds the checkpoints."),
-]
-JobName = Annotated[
-    str | None,
-    typer.Option("--job", help="The job; can be left out where there is only one.", autocompletion=job_names),
-]
 JobFile = Annotated[
     str | None,
     typer.Option("--job-file", help="Decode values as this job does, FILE.py or FILE.py:NAME; the file is run."),
@@ -58,7 +43,7 @@ KeyAs = Annotated[KeyForm, typer.Option("--key-as", help="How the key or prefix 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CheckpointLocation:
     """Where checkpoints are, and of which job."""
 
     checkpoint_dir: Path
@@ -66,17 +51,19 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class StateSource:
     """Where checkpoints are, and how their values are encoded where they don't say it themselves."""
 
-    place: Place
+    location: CheckpointLocation
     job_file: str | None = None
     serdes: Sequence[str] = ()
 
     def open(self, checkpoint: str) -> Checkpoint:
         """Open one checkpoint to look at."""
-        place = self.place
-        return open_checkpoint(checkpoint, checkpoint_dir=place.checkpoint_dir, job=place.job, serdes=self._serdes())
+        location = self.location
+        return open_checkpoint(
+            checkpoint, checkpoint_dir=location.checkpoint_dir, job=location.job, serdes=self._serdes()
+        )
 
     def refuse_unknown(self, *opened: Checkpoint) -> None:
         """Raise ConfigurationError if --serde names a state that none of these has: it would decode nothing."""
@@ -96,19 +83,19 @@ class Source:
         return of_job | dict(_parse_serdes(self.serdes))
 
 
-def place_of(checkpoint_dir: CheckpointDir = Path("checkpoints"), job: JobName = None) -> Place:
+def checkpoint_location(checkpoint_dir: CheckpointDir = Path("checkpoints"), job: JobName = None) -> CheckpointLocation:
     """The options that every command has."""
-    return Place(checkpoint_dir, job)
+    return CheckpointLocation(checkpoint_dir, job)
 
 
-def source_of(
+def state_source(
     checkpoint_dir: CheckpointDir = Path("checkpoints"),
     job: JobName = None,
     job_file: JobFile = None,
     serde: SerdeOptions = None,
-) -> Source:
+) -> StateSource:
     """The options of the commands that decode values."""
-    return Source(Place(checkpoint_dir, job), job_file, serde or ())
+    return StateSource(CheckpointLocation(checkpoint_dir, job), job_file, serde or ())
 
 
 def _parse_serdes(options: Iterable[str]) -> Iterable[tuple[str, Serde]]:

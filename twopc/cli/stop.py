@@ -11,17 +11,17 @@ import typer
 
 from twopc.checkpoints.catalog import jobs
 from twopc.checkpoints.damage import read_whole_ledger
-from twopc.cli.dial import Door, Job, Timeout, door_of, wait_seconds
-from twopc.cli.folding import taking
+from twopc.cli.coordinator_options import CoordinatorOptions, Job, Timeout, coordinator_options, wait_seconds
 from twopc.cli.output import Output, OutputOption
+from twopc.cli.shared_options import shared_options
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.rpc.admin_client import StopOutcome
 
 
-@taking(door=door_of)
+@shared_options(options=coordinator_options)
 def stop(
-    door: Door,
+    options: CoordinatorOptions,
     job: Job,
     savepoint: Annotated[
         bool, typer.Option("--savepoint", help="Keep the last checkpoint until it is disposed of.")
@@ -48,12 +48,12 @@ def stop(
     """
     seconds = wait_seconds(timeout)
     try:
-        with door.open_for(job) as client:
+        with options.connect_to(job) as client:
             outcome = client.stop(job, savepoint=savepoint, label=label, drain=drain, timeout=seconds)
     except (ConfigurationError, Unavailable) as error:
-        if door.coordinator or savepoint or label or drain:
+        if options.coordinator or savepoint or label or drain:
             raise
-        outcome = _ended_before(door.checkpoint_dir, job, error)
+        outcome = _ended_before(options.checkpoint_dir, job, error)
     if output is Output.JSON:
         typer.echo(json.dumps({"job": job, "savepoint": savepoint, "label": label, "drain": drain, **asdict(outcome)}))
     elif outcome.finished:

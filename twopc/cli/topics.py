@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from twopc.cli.cluster import cluster_of
-from twopc.cli.folding import taking
+from twopc.cli.kafka_options import cluster_of
 from twopc.cli.output import Output, OutputOption
+from twopc.cli.shared_options import shared_options
 from twopc.cli.tables import print_tables, table
 from twopc.cli.topic_rows import row_of, text_of
 from twopc.errors import ConfigurationError
@@ -30,7 +30,7 @@ Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The name 
 
 
 @app.command(name="list")
-@taking(cluster=cluster_of)
+@shared_options(cluster=cluster_of)
 def list_topics(
     cluster: Cluster,
     internal: Annotated[bool, typer.Option("--internal", help="Kafka's own topics too.")] = False,
@@ -55,7 +55,7 @@ def list_topics(
 
 
 @app.command()
-@taking(cluster=cluster_of)
+@shared_options(cluster=cluster_of)
 def create(
     cluster: Cluster,
     topics: Topics,
@@ -86,7 +86,7 @@ def create(
 
 
 @app.command()
-@taking(cluster=cluster_of)
+@shared_options(cluster=cluster_of)
 def delete(cluster: Cluster, topics: Topics, output: OutputOption = Output.TEXT) -> None:
     """Delete topics with all that is in them, and return when they are gone.
 
@@ -99,7 +99,7 @@ def delete(cluster: Cluster, topics: Topics, output: OutputOption = Output.TEXT)
 
 
 @app.command(name="read")
-@taking(cluster=cluster_of)
+@shared_options(cluster=cluster_of)
 def read_topic(
     cluster: Cluster,
     topic: Annotated[str, typer.Argument(help="The name of the topic.")],

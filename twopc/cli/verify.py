@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from twopc.cli.kafka_config import KafkaConfig
+from twopc.cli.kafka_options import KafkaConfig
 from twopc.cli.output import Output
 from twopc.cli.tables import print_tables, table
 from twopc.config import RunSettings

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from twopc.cli.folding import taking
+from twopc.cli.shared_options import shared_options
 
 Size = Annotated[int, typer.Option(envvar="TEST_FOLDING_SIZE", help="How big.")]
 
@@ -21,7 +21,7 @@ app = typer.Typer()
 
 
 @app.command()
-@taking(shape=shape_of)
+@shared_options(shape=shape_of)
 def draw(shape: str, name: str, *, filled: bool = False) -> None:
     """Draw one."""
     typer.echo(f"{name}: {shape}, {filled}")

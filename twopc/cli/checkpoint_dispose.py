@@ -13,7 +13,14 @@ import typer
 from twopc.checkpoints.reference import Located, locate
 from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.cli.completion import checkpoint_names
-from twopc.cli.dial import Coordinator, CoordinatorCa, CoordinatorCert, CoordinatorKey, Door, TokenFile
+from twopc.cli.coordinator_options import (
+    Coordinator,
+    CoordinatorCa,
+    CoordinatorCert,
+    CoordinatorKey,
+    CoordinatorOptions,
+    TokenFile,
+)
 from twopc.cli.output import Output, OutputOption
 from twopc.driver.announcement import find
 from twopc.driver.embedded import coordinator_at_rest
@@ -54,8 +61,10 @@ def dispose(
     if located.checkpoint_dir.resolve() != checkpoint_dir.resolve():
         raise ConfigurationError(f"{checkpoint} is in another checkpoint folder: name it with --checkpoint-dir")
     _refuse_one_of_several(located, checkpoint)
-    door = Door(coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key)
-    with _asked(door, located.job, located.found.state, killed) as client:
+    options = CoordinatorOptions(
+        coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key
+    )
+    with _coordinator(options, located.job, located.found.state, killed) as client:
         client.dispose(located.job, located.checkpoint_id)
     if output is Output.JSON:
         typer.echo(json.dumps({"job": located.job, "disposed": located.checkpoint_id}))
@@ -74,10 +83,10 @@ def _refuse_one_of_several(located: Located, checkpoint: str) -> None:
 
 
 @contextmanager
-def _asked(door: Door, job: str, state: LedgerState, killed: bool) -> Iterator[AdminClient]:
-    """Give the coordinator that owns the job, or one for this moment where nobody does."""
-    if door.coordinator or _runs_here(door.checkpoint_dir, job):
-        with door.open_for(job) as client:
+def _coordinator(options: CoordinatorOptions, job: str, state: LedgerState, killed: bool) -> Iterator[AdminClient]:
+    """Connect to the coordinator that owns the job, or to one that lives for this moment where no other does."""
+    if options.coordinator or _runs_here(options.checkpoint_dir, job):
+        with options.connect_to(job) as client:
             yield client
         return
     if state.ended is None and not killed:
@@ -86,7 +95,7 @@ def _asked(door: Door, job: str, state: LedgerState, killed: bool) -> Iterator[A
             "was killed, and runs nowhere, say so with --killed"
         )
     with (
-        coordinator_at_rest(door.checkpoint_dir) as address,
+        coordinator_at_rest(options.checkpoint_dir) as address,
         AdminClient(address.address, token=address.token) as client,
     ):
         yield client

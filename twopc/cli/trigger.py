@@ -1,23 +1,27 @@
-"""Takes a checkpoint that a command asks for, and tells what became of it."""
+"""Checkpoints that people ask for: `twopc savepoint`, and what `twopc jobs checkpoint` shares with it."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
-from twopc.cli.dial import Door, wait_seconds
-from twopc.cli.output import Output
+from twopc.cli.coordinator_options import CoordinatorOptions, Job, Timeout, coordinator_options, wait_seconds
+from twopc.cli.output import Output, OutputOption
+from twopc.cli.shared_options import shared_options
 from twopc.errors import CheckpointDeclined
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.layout import checkpoint_folder
 
 
-def ask_for_checkpoint(door: Door, job: str, kind: CheckpointKind, label: str, timeout: str, output: Output) -> None:
+def trigger_checkpoint(
+    options: CoordinatorOptions, job: str, kind: CheckpointKind, label: str, timeout: str, output: Output
+) -> None:
     """Print the outcome; raise CheckpointDeclined if there is no checkpoint."""
     seconds = wait_seconds(timeout)
-    with door.open_for(job) as client:
+    with options.connect_to(job) as client:
         outcome = client.checkpoint(job, kind, label=label, timeout=seconds)
     folder = f"{job}/{checkpoint_folder(outcome.checkpoint_id)}" if outcome.completed else ""
     if output is Output.JSON:
@@ -30,3 +34,22 @@ def ask_for_checkpoint(door: Door, job: str, kind: CheckpointKind, label: str, t
         what = f"checkpoint {outcome.checkpoint_id}" if outcome.checkpoint_id else f"the {kind}"
         meaning = f"{outcome.reason} ({outcome.reason.meaning})" if outcome.reason else "no reason was given"
         raise CheckpointDeclined(f"{what} of job {job!r} was aborted: {meaning}: {outcome.message}")
+
+
+@shared_options(options=coordinator_options)
+def savepoint(
+    options: CoordinatorOptions,
+    job: Job,
+    label: Annotated[str, typer.Option(help="What to call it: letters, digits, '.', '_' and '-'.")] = "",
+    timeout: Timeout = "1m",
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Take a savepoint of a running job, and say where it is; exit with 1 if there is none.
+
+    A savepoint is a checkpoint that retention never deletes. Start from it with `twopc run JOB_FILE --from ID`.
+
+    \b
+    Example:
+      twopc savepoint late-flights --label before-1.2 --checkpoint-dir checkpoints
+    """
+    trigger_checkpoint(options, job, CheckpointKind.SAVEPOINT, label, timeout, output)

@@ -1,4 +1,4 @@
-"""`twopc checkpoints verify` and `copy`: whether what is kept is whole, and how it gets elsewhere."""
+"""`twopc checkpoints verify`: whether the checkpoints that are kept are whole."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Annotated
 
 import typer
 
-from twopc.checkpoints.archive import copy_to, opened
+from twopc.checkpoints.archive import opened
 from twopc.checkpoints.catalog import jobs
 from twopc.checkpoints.damage import verdict
 from twopc.checkpoints.files import examine
 from twopc.checkpoints.findings import Examined
-from twopc.checkpoints.reference import Located
-from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
+from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.cli.completion import checkpoint_names
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables, size_text, table
@@ -59,43 +58,6 @@ def verify(
     damages = [verdict(each, where, number) for each in examined if each.findings]
     if damages:
         raise CheckpointCorrupted("; ".join(map(str, damages)))
-
-
-def copy(
-    checkpoint: Checkpoint,
-    target: Annotated[
-        Path, typer.Argument(help="A folder, or a file whose name ends with .tar; it must not exist yet.")
-    ],
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
-    job: JobName = None,
-    output: OutputOption = Output.TEXT,
-) -> None:
-    """Pack one checkpoint, with all that restoring it needs, into a folder or an archive of its own.
-
-    Every byte is verified as it is copied, and the original may be deleted afterwards. The copy is a checkpoint folder
-    itself: `twopc run JOB_FILE --from TARGET` goes on from it, on another machine and with another --checkpoint-dir.
-
-    \b
-    Examples: twopc checkpoints copy before-1.2 /backup/late-flights-1.2 --job late-flights
-              twopc checkpoints copy latest late-flights.tar
-    """
-    with opened(checkpoint, checkpoint_dir, job) as located:
-        copy_to(located, target)
-        _report(located, target, output)
-
-
-def _report(located: Located, target: Path, output: Output) -> None:
-    outstanding = sorted(located.entry.completed.outstanding)
-    if output is Output.JSON:
-        answer = {"job": located.job, "checkpoint_id": located.checkpoint_id, "target": str(target)}
-        typer.echo(json.dumps(answer | {"outstanding": outstanding}))
-        return
-    typer.echo(f"{located.job}: checkpoint {located.checkpoint_id} is copied to {target}, and verified")
-    if outstanding:
-        typer.echo(
-            f"{len(outstanding)} of its transactions are not confirmed as committed yet: whoever restores the copy "
-            "settles them with the same brokers. To have none, copy it again in a moment"
-        )
 
 
 def _print(examined: list[Examined]) -> None:

@@ -1,4 +1,4 @@
-"""How a command reaches a coordinator: options that commands share. A token is never on a command line."""
+"""How a command reaches a coordinator: the options, and the connection. A token is never on a command line."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from twopc.cli.checkpoint_options import CheckpointDir
 from twopc.cli.completion import job_names
 from twopc.driver.announcement import Announcement, find
 from twopc.duration import duration_ms
@@ -41,27 +42,23 @@ CoordinatorKey = Annotated[
     str | None,
     typer.Option("--coordinator-key", envvar="TWOPC_COORDINATOR_KEY", help="The key of that certificate, PEM."),
 ]
-CheckpointDir = Annotated[
-    Path,
-    typer.Option(
-        "--checkpoint-dir",
-        envvar="TWOPC_CHECKPOINT_DIR",
-        help="The checkpoint folder of a job that runs on this machine, with a coordinator of its own.",
-    ),
-]
 Coordinator = Annotated[
     str | None,
-    typer.Option("--coordinator", envvar="TWOPC_COORDINATOR", help="HOST:PORT of the coordinator, if it is a service."),
+    typer.Option(
+        "--coordinator",
+        envvar="TWOPC_COORDINATOR",
+        help="HOST:PORT of the coordinator, if it is a service; else the job with this --checkpoint-dir runs here.",
+    ),
 ]
 Job = Annotated[str, typer.Argument(help="The name of the job.", autocompletion=job_names)]
 Timeout = Annotated[str, typer.Option(help="How long to wait for the outcome, as 30s, 5m.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """What a command was told of the coordinator that it is to ask: where it is, and how to get in.
+class CoordinatorOptions:
+    """Where the coordinator of a command is, and with which credentials.
 
-    Without a `coordinator` it asks the one inside the driver of a run on this machine.
+    Without a `coordinator` it is the one inside the driver of a run on this machine.
     """
 
     coordinator: str | None
@@ -71,31 +68,33 @@ class Door:
     cert: str | None
     key: str | None
 
-    def open(self) -> AdminClient:
-        """Dial the coordinator that has an address."""
+    def connect(self) -> AdminClient:
+        """Connect to the coordinator that has an address."""
         assert self.coordinator is not None
         tls = TlsFiles(self.ca, self.cert or "", self.key or "") if self.ca else None
         return AdminClient(self.coordinator, token=read_token(self.token_file), tls=tls)
 
-    def open_for(self, job: str) -> AdminClient:
-        """Dial the coordinator of a job; raise ConfigurationError if it isn't known where that is."""
-        return self.open() if self.coordinator else dial(find(self.checkpoint_dir, checked_name("job", job)))
+    def connect_to(self, job: str) -> AdminClient:
+        """Connect to the coordinator of a job; raise ConfigurationError if it isn't known where that is."""
+        return self.connect() if self.coordinator else connect(find(self.checkpoint_dir, checked_name("job", job)))
 
 
-def door_of(
+def coordinator_options(
     checkpoint_dir: CheckpointDir = Path("checkpoints"),
     coordinator: Coordinator = None,
     token_file: TokenFile = None,
     coordinator_ca: CoordinatorCa = None,
     coordinator_cert: CoordinatorCert = None,
     coordinator_key: CoordinatorKey = None,
-) -> Door:
-    """The options that say where the coordinator is; for `twopc.cli.folding.taking`."""
-    return Door(coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key)
+) -> CoordinatorOptions:
+    """The options that say where the coordinator is; for `twopc.cli.shared_options.shared_options`."""
+    return CoordinatorOptions(
+        coordinator, checkpoint_dir, token_file, coordinator_ca, coordinator_cert, coordinator_key
+    )
 
 
-def dial(announcement: Announcement) -> AdminClient:
-    """Dial the coordinator inside a driver on this machine."""
+def connect(announcement: Announcement) -> AdminClient:
+    """Connect to the coordinator inside a driver on this machine."""
     return AdminClient(announcement.address, token=announcement.token)
 
 

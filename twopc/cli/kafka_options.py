@@ -1,12 +1,12 @@
-"""Which brokers a command asks: options that commands share, and the value that they make."""
+"""Which brokers a command asks, and how it gets in where they want TLS or a login: by a file."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from twopc.cli.kafka_config import KafkaConfig
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka.cluster import Cluster
@@ -18,8 +18,19 @@ BootstrapServers = Annotated[
 ]
 
 
+KafkaConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--kafka-config",
+        envvar="TWOPC_KAFKA_CONFIG",
+        metavar="FILE",
+        help="Lines of NAME=VALUE that say how to get at the brokers: security.protocol, sasl.username, ...",
+    ),
+]
+
+
 def cluster_of(bootstrap_servers: BootstrapServers = None, kafka_config: KafkaConfig = None) -> Cluster:
-    """The options that name brokers; for `twopc.cli.folding.taking`."""
+    """The options that name brokers; for `twopc.cli.shared_options.shared_options`."""
     servers = RunSettings.resolve(bootstrap_servers=bootstrap_servers).bootstrap_servers
     if not servers:
         raise ConfigurationError("no Kafka brokers are named: say --bootstrap-servers HOST:PORT")

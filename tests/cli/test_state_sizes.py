@@ -10,7 +10,7 @@ import pytest
 from tests.cli.test_checkpoints import answer, run
 from tests.stored_job import StoredJob
 from twopc.checkpoints.catalog import CheckpointEntry
-from twopc.cli import checkpoints, counting
+from twopc.cli import checkpoints, state_sizes
 from twopc.cli.checkpoint_report import describe
 from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
@@ -39,7 +39,7 @@ def test_show_counts_the_keys_of_each_state_where_there_is_little_to_read(keyed:
 def test_show_counts_much_state_when_asked_and_says_else_that_it_did_not(
     keyed: StoredJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "COUNTED_BYTES_MAX", 100)
+    monkeypatch.setattr(state_sizes, "COUNTED_BYTES_MAX", 100)
     where = ("show", "latest", "--checkpoint-dir", keyed.root)
     assert answer(*where)["states"] is None
     assert "--states does" in run(*where).stdout

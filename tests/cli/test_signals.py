@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from twopc.cli.interruption import interruptible
+from twopc.cli.signals import interruptible
 
 
 def test_sigterm_ends_a_command_as_ctrl_c_does_and_no_longer_than_it_lasts() -> None:
