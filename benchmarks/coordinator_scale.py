@@ -23,7 +23,6 @@ from pathlib import Path
 
 from coordinator.events import Attached, MessageReceived, SessionId, StartAttempt
 from coordinator.jobs import Jobs
-from coordinator.storage import FolderStorage
 from twopc.clock import ManualClock
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.facts import Committable, PartitionPosition, StateHandle, SubtaskSnapshot
@@ -33,6 +32,7 @@ from twopc.protocol.layout import manifest_path
 from twopc.protocol.messages import Ack, Committed, Complete, ToSubtask, Trigger
 from twopc.storage import files
 from twopc.storage.disk import Disk
+from twopc.storage.local import LocalStore
 
 JOB = "scale"
 INTERVAL_MS = 1_000
@@ -148,7 +148,7 @@ def measure(count: int, checkpoints: int, folder: Path) -> Cost:
     disk = files.disk = CountingDisk()
     clock, subtasks = ManualClock(), Subtasks(disk)
     before = peak_memory_mb()
-    jobs = Jobs(lambda job: FolderStorage(folder / job), clock, subtasks)
+    jobs = Jobs(LocalStore(folder).within, clock, subtasks)
     jobs.start_attempt(JOB, StartAttempt(count, CheckpointSettings(INTERVAL_MS, 60_000), "none"))
     attempt = jobs.describe(JOB).attempt
     for number in range(count):

@@ -23,13 +23,13 @@ from coordinator.restore_plan import earlier_checkpoints, plan_restore
 from coordinator.schedule import earliest
 from coordinator.shell import DecisionSink, JobShell
 from coordinator.status import Phase
-from coordinator.storage import Storage
 from twopc.clock import Clock
 from twopc.errors import Fenced, Unavailable
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.ids import checked_name
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent
+from twopc.storage.store import CheckpointStore
 
 CLAIMS = 20
 """How often an attempt is tried to be started, where another coordinator writes to the same ledger."""
@@ -42,12 +42,12 @@ class Jobs:
 
     def __init__(
         self,
-        storage_of: Callable[[str], Storage],
+        store_of: Callable[[str], CheckpointStore],
         clock: Clock,
         sink: DecisionSink,
         stored_names: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        self._storage_of = storage_of
+        self._store_of = store_of
         self._clock = clock
         self._sink = sink
         self._stored_names = stored_names
@@ -137,9 +137,9 @@ class Jobs:
         return job
 
     def _read(self, name: str) -> Ledger:
-        storage = self._storage_of(checked_name("job", name))
+        store = self._store_of(checked_name("job", name))
         try:
-            return Ledger(name, storage)
+            return Ledger(name, store)
         except OSError as error:
             raise Unavailable(f"the ledger of job {name!r} can't be read: {error.strerror}") from error
 

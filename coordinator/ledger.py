@@ -14,20 +14,18 @@ from __future__ import annotations
 import hashlib
 import logging
 
-from coordinator.storage import Storage
 from twopc.checkpoints.catalog import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
 from twopc.errors import CheckpointCorrupted, Fenced
+from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.facts import CheckpointMetadata, InlineState, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import (
     LEDGER,
-    TWINS,
     checkpoint_folder,
     checkpoint_of_folder,
-    entry_name,
+    entry_path,
     entry_sequences,
-    lost_entries,
     manifest_path,
     metadata_path,
     subtask_folder,
@@ -35,10 +33,13 @@ from twopc.protocol.layout import (
 from twopc.protocol.ledger_facts import Entry, Fact
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place, digest_of_entry
 from twopc.protocol.ledger_state import LedgerState, encode_entry, replay
+from twopc.storage.store import CheckpointStore
 
 SUMMARY_EVERY = 100
 """A summary is written after so many entries, and is how a new attempt is stored: entries are listed at each append,
 and read when the ledger is opened, so few are kept; a summary costs as much as the completion records that it holds."""
+
+_ENTRIES = f"{LEDGER}/"
 
 log = logging.getLogger(__name__)
 
@@ -55,22 +56,24 @@ class MissingSnapshot(Exception):
 class Ledger:
     """One job's ledger, open for writing. Opening replays it: every byte is checked, CheckpointCorrupted raised."""
 
-    def __init__(self, job: str, storage: Storage, summary_every: int = SUMMARY_EVERY) -> None:
+    def __init__(self, job: str, store: CheckpointStore, summary_every: int = SUMMARY_EVERY) -> None:
         self._job = job
-        self._storage = storage
+        self._store = store
         self._summary_every = summary_every
+        self._creator = store.creator()
         # Before the entries: whoever makes a checkpoint's folder does so after its id is stored.
-        folders = storage.list("")
-        twins = storage.list(TWINS)
+        parts = store.parts()
+        lost = store.lost(_ENTRIES)
         numbers = self._numbers()
-        refuse_lost_entries(lost_entries(map(entry_name, numbers), twins), job)
-        entries = {number: storage.read(_path(number)) for number in numbers}
+        refuse_lost_entries(numbers, lost, job)
+        entries = {number: store.get(entry_path(number)) for number in numbers}
         self.state: LedgerState = replay(entries, job, f"{job}/{LEDGER}")
-        refuse_unknown_checkpoints(self.state, folders, job)
+        refuse_unknown_checkpoints(self.state, parts, job)
         self._next = max(numbers, default=0) + 1
         self._previous = digest_of_entry(entries[self._next - 1]) if entries else NOTHING_BEFORE
         self._unsummarised = len(numbers)
         self._doubtful: bytes | None = None
+        self._is_established = False
 
     def store(self, fact: Fact) -> None:
         """Store one fact durably.
@@ -99,7 +102,7 @@ class Ledger:
         if completed is None:
             raise KeyError(checkpoint_id)
         try:
-            data = self._storage.read(metadata_path(checkpoint_id))
+            data = self._store.get(metadata_path(checkpoint_id))
         except FileNotFoundError as error:
             raise CheckpointCorrupted(
                 f"{self._job}/{metadata_path(checkpoint_id)} is missing, while checkpoint {checkpoint_id} is completed"
@@ -107,24 +110,30 @@ class Ledger:
         return check_metadata(self._job, completed.record, data)
 
     def prune(self) -> None:
-        """Delete the folders of checkpoints that are no longer kept, and of aborted ones older than the newest.
+        """Delete the checkpoints that are no longer kept, and aborted ones older than the newest.
 
         What crashes left goes too, each time: a temporary name whose deletion failed is told to nobody, and only
         looking finds it.
         """
-        self._storage.sweep()
+        self._store.sweep(_ENTRIES)
         newest = self.state.newest
         if newest is None:
             return
-        there = [checkpoint_id for name in self._storage.list("") if (checkpoint_id := checkpoint_of_folder(name))]
-        older = [checkpoint_id for checkpoint_id in there if checkpoint_id < newest.checkpoint_id]
-        self._storage.remove_folders([checkpoint_folder(each) for each in older if self.state.find(each) is None])
+        there = [checkpoint_id for name in self._store.parts() if (checkpoint_id := checkpoint_of_folder(name))]
+        for checkpoint_id in there:
+            prefix = f"{checkpoint_folder(checkpoint_id)}/"
+            if checkpoint_id <= newest.checkpoint_id:
+                self._store.sweep(prefix)
+            if checkpoint_id < newest.checkpoint_id and self.state.find(checkpoint_id) is None:
+                reached(CrashPoint.COORDINATOR_IN_PRUNE)
+                # The metadata first: nobody takes for a checkpoint what has none.
+                self._store.delete([metadata_path(checkpoint_id), *self._store.names(prefix)])
 
     def _store_metadata(self, metadata: CheckpointMetadata) -> None:
         for snapshot in metadata.snapshots:
             self._require(metadata.checkpoint_id, snapshot)
         try:
-            self._storage.create_once(metadata_path(metadata.checkpoint_id), metadata.stored)
+            self._store.create_once(metadata_path(metadata.checkpoint_id), metadata.stored)
         except FileExistsError as error:
             raise self._fenced(f"metadata of checkpoint {metadata.checkpoint_id}") from error
 
@@ -140,7 +149,7 @@ class Ledger:
             raise MissingSnapshot(checkpoint_id, subtask, f"{state.path} is not its place")
         path = manifest_path(checkpoint_id, subtask)
         try:
-            manifest = self._storage.read(path)
+            manifest = self._store.get(path)
         except FileNotFoundError:
             raise MissingSnapshot(checkpoint_id, subtask, f"{self._job}/{path} is not there") from None
         except CheckpointCorrupted as error:
@@ -150,10 +159,11 @@ class Ledger:
 
     def _append(self, entry: Entry | LedgerState) -> None:
         number = self._next
-        data = encode_entry(entry, Place(self._job, number, self._previous))
+        data = encode_entry(entry, Place(self._job, number, self._previous, self._creator))
         try:
+            self._establish()
             self._take_back_doubtful(number)
-            self._storage.create_once(_path(number), data)
+            self._store.create_once(entry_path(number), data)
         except FileExistsError as error:
             raise self._fenced(f"ledger entry {number}") from error
         except OSError:
@@ -162,18 +172,23 @@ class Ledger:
         self._doubtful = None
         if self._is_one_after(number):
             # The name was free again only because another coordinator has summed up and deleted what stood there.
-            self._storage.delete(_path(number))
+            self._store.delete([entry_path(number)])
             raise self._fenced(f"a ledger entry after {number}")
         self._next = number + 1
         self._previous = digest_of_entry(data)
         self._unsummarised += 1
 
+    def _establish(self) -> None:
+        if not self._is_established:
+            self._store.establish()
+            self._is_established = True
+
     def _take_back_doubtful(self, number: int) -> None:
         """Delete an entry of ours that could not be stored whole, nor be taken back when that was noticed."""
         if self._doubtful is None or max(self._numbers(), default=0) != number:
             return
-        if self._storage.read(_path(number)) == self._doubtful:
-            self._storage.delete(_path(number))
+        if self._store.get(entry_path(number)) == self._doubtful:
+            self._store.delete([entry_path(number)])
 
     def _summarise(self) -> None:
         try:
@@ -187,9 +202,7 @@ class Ledger:
         """The last entry is a summary: take away what it sums up."""
         summary = self._next - 1
         try:
-            for older in self._numbers():
-                if older < summary:
-                    self._storage.delete(_path(older))
+            self._store.delete(entry_path(older) for older in self._numbers() if older < summary)
         except OSError as error:
             self._not_summarised(error)
             return
@@ -201,11 +214,11 @@ class Ledger:
 
     def _is_one_after(self, number: int) -> bool:
         """Whether an entry has a greater number; their names are in the order of their numbers."""
-        own = entry_name(number)
-        return bool(entry_sequences(name for name in self._storage.list(LEDGER) if name > own))
+        own = entry_path(number)
+        return bool(entry_sequences(name for name in self._store.names(_ENTRIES) if name > own))
 
     def _numbers(self) -> list[int]:
-        return entry_sequences(self._storage.list(LEDGER))
+        return entry_sequences(self._store.names(_ENTRIES))
 
     def _fenced(self, found: str) -> Fenced:
         return Fenced(
@@ -216,14 +229,10 @@ class Ledger:
     def _successor(self) -> str:
         """Say which attempt has taken the job over, as far as the ledger can be read beside its new owner."""
         try:
-            entries = {number: self._storage.read(_path(number)) for number in self._numbers()}
+            entries = {number: self._store.get(entry_path(number)) for number in self._numbers()}
             started = replay(entries, self._job, f"{self._job}/{LEDGER}").attempt
         except (CheckpointCorrupted, OSError):
             return ""
         if started is None or started.attempt <= self.state.current:
             return ""
         return f", and runs attempt {started.attempt}{started.driver}"
-
-
-def _path(number: int) -> str:
-    return f"{LEDGER}/{entry_name(number)}"

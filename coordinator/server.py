@@ -17,7 +17,6 @@ from coordinator.jobs import Jobs
 from coordinator.loop import Loop
 from coordinator.service import JobService, SubtaskService
 from coordinator.sessions import EventStream, Sessions
-from coordinator.storage import FolderStorage, check_checkpoint_folder
 from twopc.checkpoints.catalog import jobs as jobs_in
 from twopc.clock import SystemClock
 from twopc.errors import ConfigurationError
@@ -25,6 +24,7 @@ from twopc.protocol.job_events import JobEvent
 from twopc.rpc import admin_pb2, admin_pb2_grpc, control_pb2, control_pb2_grpc
 from twopc.rpc.channel import ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX
 from twopc.rpc.tls import TlsFiles, server_credentials
+from twopc.storage.open import open_to_write
 
 STOP_SECONDS = 1.0
 
@@ -61,14 +61,12 @@ class CoordinatorServer:
         allow_insecure: bool = False,
     ) -> None:
         check_address(address, token, tls, allow_insecure)
-        check_checkpoint_folder(checkpoint_dir)
+        store = open_to_write(checkpoint_dir)
         self._address = address
         self._credentials = None if tls is None else server_credentials(tls)
         clock = SystemClock()
         self._sessions = Sessions(observers)
-        jobs = Jobs(
-            lambda job: FolderStorage(checkpoint_dir / job), clock, self._sessions, lambda: jobs_in(checkpoint_dir)
-        )
+        jobs = Jobs(store.within, clock, self._sessions, lambda: jobs_in(checkpoint_dir))
         self._loop = Loop(jobs, clock)
         self.events = EventStream(self._loop, self._sessions, limits)
         self._health = health.HealthServicer()

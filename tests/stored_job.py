@@ -10,7 +10,6 @@ from pathlib import Path
 
 from coordinator.checkpoint import completion_record
 from coordinator.ledger import Ledger
-from coordinator.storage import FolderStorage
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
@@ -28,6 +27,7 @@ from twopc.state.memory import MemoryBackend
 from twopc.state.positions import write_positions
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.storage import CheckpointStorage
+from twopc.storage.local import LocalStore
 
 JOB = "flights"
 TRIGGERED_MS = 1_700_000_000_000
@@ -51,7 +51,7 @@ class StoredJob:
         self.root = root
         self.job = job
         self.folder = root / job
-        self.ledger = Ledger(job, FolderStorage(self.folder))
+        self.ledger = Ledger(job, LocalStore(self.folder))
         self._storage = CheckpointStorage(self.folder)
         self._local = root.parent / f"local-of-{job}"
         self.attempt = self.ledger.state.current
@@ -113,7 +113,9 @@ class StoredJob:
         for path in (self.folder / LEDGER).rglob("*.json"):
             path.unlink()
         summary = replace(state, completed=(*state.completed[:-1], newest))
-        (self.folder / LEDGER / entry_name(1)).write_bytes(encode_entry(summary, Place(self.job, 1, NOTHING_BEFORE)))
+        (self.folder / LEDGER / entry_name(1)).write_bytes(
+            encode_entry(summary, Place(self.job, 1, NOTHING_BEFORE, "me"))
+        )
 
     def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
         index, local = SubtaskIndex(subtask), self._local / f"{number}-{subtask}"

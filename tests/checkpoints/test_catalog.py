@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.storage import FolderStorage
 from tests.coordinator.kit import JOB, Scene, checkpoint
 from twopc.checkpoints import catalog as checkpoints
 from twopc.checkpoints.catalog import find_checkpoint, jobs, read_job
 from twopc.errors import ConfigurationError
+from twopc.storage.local import LocalStore
 from twopc.storage.safe_read import read_fact
 
 
 def run_job(root: Path, completed: int) -> Scene:
-    scene = Scene(FolderStorage(root / JOB))
+    scene = Scene(LocalStore(root / JOB))
     scene.run()
     for number in range(1, completed + 1):
         scene.complete(number)

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from coordinator.ledger import Ledger
-from coordinator.storage import FolderStorage
 from tests.checkpoints.damages import DAMAGES, Damage
 from tests.storage.disks import FAULTS, FailingDisk, Fault, SteppedDisk, count_steps, under_files
 from tests.stored_job import JOB, SmallJob, StoredJob, name_of, tree
@@ -28,6 +27,7 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError, ForeignFile, U
 from twopc.inspect import open_checkpoint
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import CheckpointId
+from twopc.storage.local import LocalStore
 
 Copier = Callable[[Located, Path], None]
 copiers = pytest.mark.parametrize(("copier", "name"), [(copy_checkpoint, "copy"), (pack, "copy.tar")])
@@ -86,7 +86,7 @@ def test_a_run_brings_a_copy_to_a_checkpoint_folder_of_its_own(
     here = tmp_path / "here"
     assert from_elsewhere(tmp_path / name, here) == "2"
     assert {file: digest for file, digest in tree(here / JOB).items() if file.startswith("chk-")} == before
-    state = Ledger(JOB, FolderStorage(here / JOB)).state
+    state = Ledger(JOB, LocalStore(here / JOB)).state
     assert (state.current, state.last_reserved) == (1, last_reserved)
     assert [path.name for path in here.iterdir()] == [JOB]
     assert from_elsewhere(tmp_path / name, here) == "2", "the same command again finds it there"

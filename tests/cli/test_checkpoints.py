@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from coordinator.ledger import Ledger
-from coordinator.storage import FolderStorage
 from tests.stored_job import JOB, SmallJob, StoredJob
 from twopc.cli.checkpoints import app
 from twopc.errors import CheckpointCorrupted, ConfigurationError
@@ -25,6 +24,7 @@ from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosit
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.layout import manifest_path
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, CheckpointReserved, CommittablesConfirmed
+from twopc.storage.local import LocalStore
 
 TRIGGERED_MS = 1_700_000_000_000
 MANIFEST = b"what a subtask lists"
@@ -42,7 +42,7 @@ def snapshot(subtask: int, checkpoint: int) -> SubtaskSnapshot:
 
 def store(root: Path, job: str, checkpoints: range) -> None:
     """Write what a coordinator writes: all but the last checkpoint's transactions are confirmed."""
-    ledger = Ledger(job, FolderStorage(root / job))
+    ledger = Ledger(job, LocalStore(root / job))
     attempt = AttemptId(1)
     ledger.store(AttemptStarted(attempt, 2, CheckpointSettings(1_000, 60_000), CheckpointId(0), TRIGGERED_MS))
     for number in map(CheckpointId, checkpoints):

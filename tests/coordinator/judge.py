@@ -35,7 +35,7 @@ class Judge(Recorder):
 
     def _durable(self) -> Ledger:
         """What is on the disk now, read again when there are other files: none of them ever changes."""
-        names = frozenset(self._disk.files)
+        names = frozenset(self._disk.data)
         if self._ledger is None or self._ledger[0] != names:
             self._ledger = names, Ledger(JOB, self._disk)
         return self._ledger[1]

@@ -19,7 +19,6 @@ from coordinator.events import (
     TriggerCheckpoint,
 )
 from coordinator.jobs import Jobs
-from coordinator.storage import MemoryStorage, Storage
 from twopc.clock import ManualClock
 from twopc.protocol.attempts import CheckpointSettings, StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
@@ -39,6 +38,8 @@ from twopc.protocol.messages import (
     Trigger,
     Welcome,
 )
+from twopc.storage.memory import MemoryStore
+from twopc.storage.store import CheckpointStore
 
 F = TypeVar("F", bound=Entry)
 
@@ -64,7 +65,7 @@ def snapshot(subtask: int, *transactions: str, checkpoint_id: int = 1) -> Subtas
     )
 
 
-class FaultyStorage(MemoryStorage):
+class FaultyStorage(MemoryStore):
     """A disk that is full for the names that a test picks."""
 
     def __init__(self) -> None:
@@ -77,10 +78,9 @@ class FaultyStorage(MemoryStorage):
         super().create_once(name, data)
 
 
-def stored(storage: Storage, kind: type[F]) -> list[F]:
+def stored(storage: CheckpointStore, kind: type[F]) -> list[F]:
     """The facts of this kind that are stored one by one, in order."""
-    names = sorted(storage.list("ledger"))
-    entries = [decode_entry(storage.read(f"ledger/{name}"), name)[1] for name in names]
+    entries = [decode_entry(storage.get(name), name)[1] for name in storage.names("ledger/")]
     return [entry for entry in entries if isinstance(entry, kind)]
 
 
@@ -105,9 +105,11 @@ class Recorder:
 class Scene:
     """One job of one coordinator, and everything around it."""
 
-    def __init__(self, storage: Storage | None = None, settings: CheckpointSettings = SETTINGS, job: str = JOB) -> None:
+    def __init__(
+        self, storage: CheckpointStore | None = None, settings: CheckpointSettings = SETTINGS, job: str = JOB
+    ) -> None:
         self.job = job
-        self.storage: Storage = MemoryStorage() if storage is None else storage
+        self.storage: CheckpointStore = MemoryStore() if storage is None else storage
         self.clock = ManualClock()
         self.attempt = AttemptId(0)
         self.settings = settings

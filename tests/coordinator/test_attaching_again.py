@@ -8,11 +8,11 @@ import pytest
 
 from coordinator.events import Attached, SessionId, StartAttempt
 from coordinator.jobs import Jobs
-from coordinator.storage import MemoryStorage
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, TIMEOUT, Recorder, Scene, checkpoint
 from twopc.errors import ConfigurationError, Fenced
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, Trigger, Welcome
+from twopc.storage.memory import MemoryStore
 
 
 def test_the_first_message_on_an_accepted_stream_is_the_welcome() -> None:
@@ -204,7 +204,7 @@ def test_a_subtask_beyond_the_parallelism_is_refused() -> None:
         scene.attach(2)
 
 
-class BusyStorage(MemoryStorage):
+class BusyStorage(MemoryStore):
     """Lets something else happen just before a write."""
 
     def __init__(self) -> None:
@@ -296,7 +296,7 @@ class TestTwoCoordinators:
 
 def test_several_jobs_do_not_meet() -> None:
     scene = Scene()
-    disks = {"a": MemoryStorage(), "b": MemoryStorage()}
+    disks = {"a": MemoryStore(), "b": MemoryStore()}
     outlet = Recorder()
     jobs = Jobs(lambda job: disks[job], scene.clock, outlet)
     for number, job in enumerate(("a", "b"), start=1):

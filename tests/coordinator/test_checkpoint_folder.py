@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from coordinator.server import CoordinatorServer
-from coordinator.storage import check_checkpoint_folder
 from twopc.errors import ConfigurationError
+from twopc.storage.open import open_to_write
 
 
 def test_a_folder_that_is_not_there_yet_is_made_and_nothing_is_left_in_it(tmp_path: Path) -> None:
-    check_checkpoint_folder(tmp_path / "new" / "folder")
+    open_to_write(tmp_path / "new" / "folder")
     assert list((tmp_path / "new" / "folder").iterdir()) == []
 
 
@@ -26,14 +26,14 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path, below: str) 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
 def test_a_folder_that_can_only_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    monkeypatch.setattr("coordinator.storage.tempfile.TemporaryFile", raising(code))
+    monkeypatch.setattr("twopc.storage.open.tempfile.TemporaryFile", raising(code))
     with pytest.raises(ConfigurationError, match="can be written to"):
-        check_checkpoint_folder(tmp_path)
+        open_to_write(tmp_path)
 
 
 def test_a_full_disk_is_no_reason_not_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.storage.tempfile.TemporaryFile", raising(errno.ENOSPC))
-    check_checkpoint_folder(tmp_path)
+    monkeypatch.setattr("twopc.storage.open.tempfile.TemporaryFile", raising(errno.ENOSPC))
+    open_to_write(tmp_path)
 
 
 def raising(code: int) -> object:
@@ -46,5 +46,5 @@ def raising(code: int) -> object:
 def test_a_url_makes_no_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match="can't be kept in 's3:/bucket'"):
-        check_checkpoint_folder(Path("s3://bucket"))
+        open_to_write(Path("s3://bucket"))
     assert list(tmp_path.iterdir()) == []

@@ -97,7 +97,7 @@ def test_the_three_newest_checkpoints_are_kept() -> None:
     for number in range(1, 6):
         scene.complete(number)
     scene.wait(INTERVAL)
-    kept = {name for name in scene.storage.list("") if name.startswith("chk-")}
+    kept = {name for name in scene.storage.parts() if name.startswith("chk-")}
     assert kept == {"chk-3", "chk-4", "chk-5"}
 
 
@@ -297,7 +297,7 @@ def test_restoring_what_is_not_there_lists_what_is(wanted: str) -> None:
 
 
 def corrupt(scene: Scene, number: int) -> None:
-    scene.storage.delete(f"chk-{number}/metadata.json")
+    scene.storage.delete([f"chk-{number}/metadata.json"])
     scene.storage.create_once(f"chk-{number}/metadata.json", b"{}")
 
 

@@ -10,24 +10,25 @@ import pytest
 
 from coordinator.commits import WAIT_MS
 from coordinator.ledger import Ledger
-from coordinator.storage import MemoryStorage, Storage
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint, snapshot, stored
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ledger_facts import CommittablesConfirmed
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import Ack, Committed, Complete, Failed, FencedOff
 from twopc.protocol.times import SubtaskTimes
+from twopc.storage.memory import MemoryStore
+from twopc.storage.store import CheckpointStore
 
 
 def on_disk(scene: Scene) -> Ledger:
     return Ledger(JOB, scene.storage)
 
 
-def facts(storage: Storage) -> list[CommittablesConfirmed]:
+def facts(storage: CheckpointStore) -> list[CommittablesConfirmed]:
     return stored(storage, CommittablesConfirmed)
 
 
-def waiting(parallelism: int = 2, storage: Storage | None = None) -> Scene:
+def waiting(parallelism: int = 2, storage: CheckpointStore | None = None) -> Scene:
     """A job whose first checkpoint has completed, with nothing committed."""
     scene = Scene(storage)
     scene.run(parallelism)
@@ -170,7 +171,7 @@ def test_ten_times_the_subtasks_are_ten_times_the_work() -> None:
 
 def calls_of_a_checkpoint(parallelism: int) -> int:
     """How many functions the coordinator calls for one checkpoint, each message coming by itself."""
-    scene = Scene(MemoryStorage())
+    scene = Scene(MemoryStore())
     scene.run(parallelism)
     scene.complete(1, parallelism=parallelism)
     scene.outlet.sent.clear()

@@ -12,7 +12,6 @@ import pytest
 
 from coordinator.events import StartAttempt
 from coordinator.jobs import Jobs
-from coordinator.storage import FolderStorage
 from tests.checkpoints.damages import DAMAGES, NEED_BYTES, Damage, delete, proof_of
 from tests.coordinator.kit import JOB, SETTINGS, Recorder, Scene
 from tests.storage.disks import SteppedDisk, under_files
@@ -29,6 +28,7 @@ from twopc.state.positions import write_positions
 from twopc.state.restore import restore_state
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.storage import CheckpointStorage
+from twopc.storage.local import LocalStore
 
 pytestmark = pytest.mark.simulation
 
@@ -40,7 +40,7 @@ Restored = dict[int, list[tuple[bytes, bytes]]]
 
 def play(root: Path, job: str, work: Path) -> None:
     """Run a job with two subtasks until two checkpoints are completed, and an attempt more."""
-    scene = Scene(FolderStorage(root / job), job=job)
+    scene = Scene(LocalStore(root / job), job=job)
     scene.run(SUBTASKS)
     storage = CheckpointStorage(root / job)
     backends = [RocksDBBackend.open_fresh(work / f"{job}-{subtask}") for subtask in range(SUBTASKS)]
@@ -95,7 +95,7 @@ def copy(sound: Path, tmp_path: Path) -> Path:
 def restore(root: Path, work: Path, job: str = JOB, restore_from: str = "latest") -> tuple[int, Restored]:
     """Start an attempt as a driver does, and restore every subtask as a worker does; all that they then know."""
     with under_files(SteppedDisk()):
-        jobs = Jobs(lambda name: FolderStorage(root / name), ManualClock(), Recorder())
+        jobs = Jobs(lambda name: LocalStore(root / name), ManualClock(), Recorder())
         started = jobs.start_attempt(job, StartAttempt(SUBTASKS, SETTINGS, restore_from))
         assert started.restored is not None
         known: Restored = {}

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from coordinator.ledger import Ledger
-from coordinator.storage import FolderStorage
 from tests.storage.disks import PowerCut, SteppedDisk, StoppingDisk, count_steps, under_files
 from tests.stored_job import JOB, StoredJob
 from twopc.checkpoints.catalog import read_job
 from twopc.checkpoints.files import examine
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import CheckpointId
+from twopc.storage.local import LocalStore
 
 OLD = (CheckpointId(2), CheckpointId(3))
 
@@ -55,7 +55,7 @@ def test_wherever_it_stops_every_checkpoint_that_is_kept_is_whole_and_the_rest_g
         assert kept in ([1, 2, 3, 4, 5], [1, 4, 5]), at
         assert examine(job.root, JOB).findings == [], at
         with under_files(SteppedDisk()):
-            job.ledger = Ledger(JOB, FolderStorage(job.folder))
+            job.ledger = Ledger(JOB, LocalStore(job.folder))
             job.forget(*OLD)
         names = sorted(path.name for path in job.folder.iterdir())
         assert names == ["chk-1", "chk-4", "chk-5", "ledger"], at

@@ -9,11 +9,11 @@ import pytest
 
 from coordinator.ledger import Ledger
 from coordinator.retention import needed_because
-from coordinator.storage import FolderStorage
 from tests.coordinator.kit import JOB, SETTINGS, Scene, checkpoint
 from tests.coordinator.test_retention import completed, written_again_from
 from twopc.errors import ConfigurationError
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.storage.local import LocalStore
 
 SAVEPOINT = CheckpointKind.SAVEPOINT
 
@@ -32,7 +32,7 @@ def with_savepoint(scene: Scene) -> Scene:
 
 
 def test_a_savepoint_is_gone_with_its_folder_and_stays_gone(tmp_path: Path) -> None:
-    scene = with_savepoint(Scene(FolderStorage(tmp_path / JOB)))
+    scene = with_savepoint(Scene(LocalStore(tmp_path / JOB)))
     scene.dispose(1)
     assert not (tmp_path / JOB / "chk-1").exists()
     assert (tmp_path / JOB / "chk-2").exists()

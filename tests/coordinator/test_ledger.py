@@ -8,7 +8,6 @@ import pytest
 
 from coordinator.checkpoint import CheckpointRequest, PendingCheckpoint, completion_record
 from coordinator.ledger import Ledger
-from coordinator.storage import FolderStorage, MemoryStorage, Storage
 from tests.coordinator.kit import JOB, SETTINGS, FaultyStorage, checkpoint, snapshot
 from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.protocol.attempt_facts import AttemptStarted
@@ -19,13 +18,16 @@ from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import CheckpointReserved, CommittablesConfirmed
 from twopc.protocol.messages import Ack
+from twopc.storage.local import LocalStore
+from twopc.storage.memory import MemoryStore
+from twopc.storage.store import CheckpointStore
 
 NOW = Instant(0, 1_700_000_000_000)
 
 
 @pytest.fixture(params=["folder", "memory"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    return FolderStorage(tmp_path / JOB) if request.param == "folder" else MemoryStorage()
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointStore:
+    return LocalStore(tmp_path / JOB) if request.param == "folder" else MemoryStore()
 
 
 def started(attempt: int) -> AttemptStarted:
@@ -55,13 +57,13 @@ def complete(ledger: Ledger, number: int, *forgotten: int) -> None:
     ledger.store(completion_record(stored))
 
 
-def test_a_new_ledger_knows_nothing_and_creates_nothing(storage: Storage) -> None:
+def test_a_new_ledger_knows_nothing_and_creates_nothing(storage: CheckpointStore) -> None:
     state = Ledger(JOB, storage).state
     assert (state.current, state.last_reserved, state.completed) == (0, 0, ())
-    assert storage.list("") == []
+    assert storage.names() == []
 
 
-def test_what_was_stored_is_there_when_the_ledger_is_opened_again(storage: Storage) -> None:
+def test_what_was_stored_is_there_when_the_ledger_is_opened_again(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage)
     ledger.store(started(1))
     complete(ledger, 1)
@@ -73,7 +75,7 @@ def test_what_was_stored_is_there_when_the_ledger_is_opened_again(storage: Stora
     assert again.metadata(checkpoint(1)) == metadata(1)
 
 
-def test_a_second_writer_is_fenced_as_soon_as_both_write(storage: Storage) -> None:
+def test_a_second_writer_is_fenced_as_soon_as_both_write(storage: CheckpointStore) -> None:
     first = Ledger(JOB, storage)
     first.store(started(1))
     second = Ledger(JOB, storage)
@@ -84,7 +86,7 @@ def test_a_second_writer_is_fenced_as_soon_as_both_write(storage: Storage) -> No
     assert Ledger(JOB, storage).state == second.state
 
 
-def test_a_second_writer_is_fenced_even_where_its_number_is_free_again(storage: Storage) -> None:
+def test_a_second_writer_is_fenced_even_where_its_number_is_free_again(storage: CheckpointStore) -> None:
     first = Ledger(JOB, storage)
     first.store(started(1))
     second = Ledger(JOB, storage)
@@ -97,7 +99,7 @@ def test_a_second_writer_is_fenced_even_where_its_number_is_free_again(storage: 
 
 
 def test_an_entry_that_a_fenced_writer_could_not_take_back_does_no_harm(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
+    storage: CheckpointStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = Ledger(JOB, storage)
     first.store(started(1))
@@ -136,11 +138,11 @@ def test_a_summary_that_could_not_be_stored_loses_nothing() -> None:
     assert Ledger(JOB, storage).state == ledger.state
 
 
-def entry_numbers(storage: Storage) -> list[int]:
-    return sorted(int(name.removesuffix(".json")) for name in storage.list("ledger"))
+def entry_numbers(storage: CheckpointStore) -> list[int]:
+    return sorted(int(name.removeprefix("ledger/").removesuffix(".json")) for name in storage.names("ledger/"))
 
 
-def test_an_attempt_is_stored_as_one_entry_that_sums_up_those_before(storage: Storage) -> None:
+def test_an_attempt_is_stored_as_one_entry_that_sums_up_those_before(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage)
     ledger.store(started(1))
     reserve(ledger, 1)
@@ -149,7 +151,7 @@ def test_an_attempt_is_stored_as_one_entry_that_sums_up_those_before(storage: St
     assert entry_numbers(storage) == [before + 1]
 
 
-def test_the_number_of_entries_is_bounded(storage: Storage) -> None:
+def test_the_number_of_entries_is_bounded(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage, summary_every=10)
     ledger.store(started(1))
     for number in range(1, 60):
@@ -159,12 +161,12 @@ def test_the_number_of_entries_is_bounded(storage: Storage) -> None:
     assert Ledger(JOB, storage).state == ledger.state
 
 
-def test_what_is_left_replays_wherever_the_deletion_of_summed_up_entries_stops(storage: Storage) -> None:
+def test_what_is_left_replays_wherever_the_deletion_of_summed_up_entries_stops(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage, summary_every=1_000)
     ledger.store(started(1))
     for number in range(1, 5):
         reserve(ledger, number)
-    kept = {number: storage.read(f"ledger/{number:012d}.json") for number in entry_numbers(storage)}
+    kept = {number: storage.get(f"ledger/{number:012d}.json") for number in entry_numbers(storage)}
     ledger.store(started(2))
     expected = ledger.state
     for number in sorted(kept, reverse=True):
@@ -172,13 +174,13 @@ def test_what_is_left_replays_wherever_the_deletion_of_summed_up_entries_stops(s
         assert Ledger(JOB, storage).state == expected
 
 
-def test_a_missing_entry_is_named(storage: Storage) -> None:
+def test_a_missing_entry_is_named(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage)
     ledger.store(started(1))
     reserve(ledger, 1)
     reserve(ledger, 2)
     missing = entry_numbers(storage)[-2]
-    storage.delete(f"ledger/{missing:012d}.json")
+    storage.delete([f"ledger/{missing:012d}.json"])
     with pytest.raises(CheckpointCorrupted, match=rf"{missing:012d}\.json is missing"):
         Ledger(JOB, storage)
 
@@ -189,47 +191,47 @@ def damage(data: bytes) -> list[bytes]:
     return [b"", data[:-20], data[:half], flipped, b"\xff" + data[1:], b"[]", encode_fact("other", {})]
 
 
-def test_a_damaged_newest_entry_is_named(storage: Storage) -> None:
+def test_a_damaged_newest_entry_is_named(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage)
     ledger.store(started(1))
     reserve(ledger, 1)
     name = f"ledger/{entry_numbers(storage)[-1]:012d}.json"
-    sound = storage.read(name)
+    sound = storage.get(name)
     for damaged in damage(sound):
-        storage.delete(name)
+        storage.delete([name])
         storage.create_once(name, damaged)
         with pytest.raises(CheckpointCorrupted, match=f"{JOB}/{name}"):
             Ledger(JOB, storage)
 
 
-def test_an_entry_that_contradicts_those_before_it_is_named(storage: Storage) -> None:
+def test_an_entry_that_contradicts_those_before_it_is_named(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage)
     ledger.store(started(1))
     reserve(ledger, 5)
     newest = entry_numbers(storage)[-1]
-    repeated = storage.read(f"ledger/{newest:012d}.json")
+    repeated = storage.get(f"ledger/{newest:012d}.json")
     storage.create_once(f"ledger/{newest + 1:012d}.json", repeated)
     with pytest.raises(CheckpointCorrupted, match=rf"{newest + 1:012d}\.json"):
         Ledger(JOB, storage)
 
 
-def test_damaged_metadata_is_named(storage: Storage) -> None:
+def test_damaged_metadata_is_named(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage)
     ledger.store(started(1))
     complete(ledger, 1)
-    sound = storage.read("chk-1/metadata.json")
+    sound = storage.get("chk-1/metadata.json")
     another = encode_fact("checkpoint-metadata", metadata(2).to_json())
     for damaged in [*damage(sound), another]:
-        storage.delete("chk-1/metadata.json")
+        storage.delete(["chk-1/metadata.json"])
         storage.create_once("chk-1/metadata.json", damaged)
         with pytest.raises(CheckpointCorrupted, match=f"{JOB}/chk-1/metadata.json"):
             ledger.metadata(checkpoint(1))
-    storage.delete("chk-1/metadata.json")
+    storage.delete(["chk-1/metadata.json"])
     with pytest.raises(CheckpointCorrupted, match="missing"):
         ledger.metadata(checkpoint(1))
 
 
-def test_pruning_removes_forgotten_checkpoints_and_aborted_ones_older_than_the_newest(storage: Storage) -> None:
+def test_pruning_removes_forgotten_checkpoints_and_aborted_ones_older_than_the_newest(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage)
     ledger.store(started(1))
     complete(ledger, 1)
@@ -239,41 +241,50 @@ def test_pruning_removes_forgotten_checkpoints_and_aborted_ones_older_than_the_n
     reserve(ledger, 4, 1)
     storage.create_once("chk-4/data", b"in flight")
     ledger.prune()
-    assert sorted(storage.list("")) == ["chk-3", "chk-4", "ledger"]
+    assert storage.parts() == ["chk-3", "chk-4", "ledger"]
 
 
-def test_pruning_keeps_everything_before_the_first_completion(storage: Storage) -> None:
+def test_pruning_keeps_everything_before_the_first_completion(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage)
     ledger.store(started(1))
     reserve(ledger, 1)
     storage.create_once("chk-1/data", b"in flight")
     ledger.prune()
-    assert "chk-1" in storage.list("")
+    assert "chk-1" in storage.parts()
+
+
+class LosingStore(MemoryStore):
+    """One whose answers are lost, though it did as it was told."""
+
+    def create_once(self, name: str, data: bytes) -> None:
+        super().create_once(name, data)
+        raise OSError(110, "Connection timed out")
+
+
+def test_an_entry_whose_answer_was_lost_is_stored_by_trying_again_and_fences_nobody() -> None:
+    losing = LosingStore()
+    ledger = Ledger(JOB, losing)
+    with pytest.raises(OSError, match="timed out"):
+        ledger.store(started(1))
+    assert ledger.state.current == 0
+    ledger._store = MemoryStore(losing.data)
+    ledger.store(started(1))
+    reserve(ledger, 1)
+    assert Ledger(JOB, MemoryStore(losing.data)).state == ledger.state
+
+
+def test_two_ledgers_that_store_the_same_fact_are_told_apart_by_their_creators(storage: CheckpointStore) -> None:
+    first, second = Ledger(JOB, storage), Ledger(JOB, storage)
+    first.store(started(1))
+    with pytest.raises(Fenced):
+        second.store(started(1))
 
 
 def test_what_crashes_left_is_swept(tmp_path: Path) -> None:
     root = tmp_path / JOB
-    ledger = Ledger(JOB, FolderStorage(root))
+    ledger = Ledger(JOB, LocalStore(root))
     ledger.store(started(1))
-    (root / ".deleted-1").mkdir()
-    (root / ".deleted-1" / "data").write_bytes(b"x")
     (root / "ledger" / ".tmp-1").write_bytes(b"x")
     ledger.prune()
     assert {path.name for path in root.iterdir()} == {"ledger"}
     assert [path.name for path in (root / "ledger").iterdir() if path.name.startswith(".")] == [".twins"]
-
-
-def test_a_name_is_created_once(storage: Storage) -> None:
-    storage.create_once("ledger/a", b"first")
-    with pytest.raises(FileExistsError):
-        storage.create_once("ledger/a", b"second")
-    assert storage.read("ledger/a") == b"first"
-
-
-def test_deleting_what_is_gone_is_fine(storage: Storage) -> None:
-    storage.create_once("ledger/a", b"data")
-    storage.delete("ledger/a")
-    storage.delete("ledger/a")
-    storage.remove_folders(["chk-9"])
-    with pytest.raises(FileNotFoundError):
-        storage.read("ledger/a")

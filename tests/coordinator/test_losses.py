@@ -6,12 +6,12 @@ import pytest
 
 from coordinator.events import SettleLoss
 from coordinator.retention import to_forget
-from coordinator.storage import MemoryStorage
 from tests.coordinator.kit import JOB, Scene, checkpoint
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import metadata_path
 from twopc.protocol.ledger_state import LedgerState
+from twopc.storage.memory import MemoryStore
 
 BASES = ((SubtaskIndex(0), checkpoint(1)),)
 
@@ -145,7 +145,7 @@ def _state(scene: Scene) -> LedgerState:
 def test_a_newest_checkpoint_that_cant_be_read_is_named_with_the_way_back_and_what_comes_of_it() -> None:
     scene = after_two_checkpoints()
     storage = scene.storage
-    assert isinstance(storage, MemoryStorage)
-    storage.files = {name: data for name, data in storage.files.items() if name != metadata_path(checkpoint(2))}
+    assert isinstance(storage, MemoryStore)
+    storage.data = {name: data for name, data in storage.data.items() if name != metadata_path(checkpoint(2))}
     with pytest.raises(CheckpointCorrupted, match=r"(?s)chk-2/metadata\.json.*--from 1 restores .* twice"):
         scene.start()

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from coordinator.ledger import Ledger
-from coordinator.storage import FolderStorage
 from tests.coordinator.kit import INTERVAL, JOB, Scene
 from tests.leak_audit import Place, look
 from tests.storage.disks import (
@@ -30,6 +29,7 @@ from twopc.checkpoints.catalog import read_job
 from twopc.errors import Unavailable
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import Abort, Complete, Trigger
+from twopc.storage.local import LocalStore
 
 pytestmark = pytest.mark.simulation
 
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Folder:
 def running(root: Path) -> Scene:
     """A job with two subtasks and some completed checkpoints; the next one makes the oldest forgotten."""
     with under_files(SteppedDisk()):
-        scene = Scene(FolderStorage(root / JOB))
+        scene = Scene(LocalStore(root / JOB))
         scene.run()
         for number in range(1, COMPLETED + 1):
             scene.complete(number)
@@ -114,7 +114,7 @@ def test_wherever_the_disk_fails_the_job_goes_on_and_completes_the_next_checkpoi
         assert completed or aborted or triggered == set(range(1, COMPLETED + 1)), f"step {at}: nobody was told"
         with under_files(SteppedDisk()):
             assert completes_again(scene), f"after step {at} no checkpoint completes"
-        assert Ledger(JOB, FolderStorage(root / JOB)).state == state_of(scene), at
+        assert Ledger(JOB, LocalStore(root / JOB)).state == state_of(scene), at
         found = read_job(root, JOB)
         assert [entry.damage for entry in found.completed if entry.damage] == []
         assert left_behind(root) == [], at
@@ -136,7 +136,7 @@ def test_wherever_the_disk_fails_an_attempt_is_started_or_refused_and_can_be_sta
         assert state_of(scene).current == (started or 1), at
         with under_files(SteppedDisk()):
             scene.start()
-        assert Ledger(JOB, FolderStorage(root / JOB)).state == state_of(scene), at
+        assert Ledger(JOB, LocalStore(root / JOB)).state == state_of(scene), at
         assert state_of(scene).current > (started or 1), at
         assert left_behind(root) == [], at
 
@@ -159,7 +159,7 @@ def test_wherever_power_is_lost_everything_that_was_said_to_anybody_is_still_kno
             play(scene)
         before = state_of(scene)
         disk.lose(disk.chooser(lost, at % max(disk.count_unsynced(), 1)))
-        after = Ledger(JOB, FolderStorage(root / JOB)).state
+        after = Ledger(JOB, LocalStore(root / JOB)).state
         triggered = [message.checkpoint_id for _, message in scene.outlet.sent if isinstance(message, Trigger)]
         assert before.newest is not None
         assert after.newest is not None
@@ -179,4 +179,4 @@ def test_the_steps_that_fail_here_are_of_every_kind(folder: Folder) -> None:
     with under_files(disk):
         next_checkpoint(scene)
         scene.start()
-    assert set(disk.steps) >= {"create", "write", "sync", "link", "sync_folder", "rename", "delete", "delete_folder"}
+    assert set(disk.steps) >= {"create", "write", "sync", "link", "sync_folder", "delete", "delete_folder"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -10,7 +10,6 @@ import pytest
 from coordinator.events import SessionId
 from coordinator.ledger import SUMMARY_EVERY, Ledger
 from coordinator.shell import JobShell
-from coordinator.storage import MemoryStorage
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, Recorder, Scene, checkpoint
 from twopc.clock import ManualClock
 from twopc.errors import Fenced
@@ -19,11 +18,12 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.ledger_facts import CheckpointReserved
 from twopc.protocol.messages import Complete, ToSubtask, Trigger
+from twopc.storage.memory import MemoryStore
 
 Sent = list[tuple[SessionId, ToSubtask]]
 
 
-class WatchedDisk(MemoryStorage):
+class WatchedDisk(MemoryStore):
     """Notes what had been sent when a folder was removed, and when a summary was stored."""
 
     def __init__(self) -> None:
@@ -37,9 +37,11 @@ class WatchedDisk(MemoryStorage):
             self.before_summary = list(self.sent)
         super().create_once(name, data)
 
-    def remove_folders(self, folders: Sequence[str]) -> None:
-        self.before_removal = list(self.sent)
-        super().remove_folders(folders)
+    def delete(self, names: Iterable[str]) -> None:
+        names = list(names)
+        if any(name.startswith("chk-") for name in names):
+            self.before_removal = list(self.sent)
+        super().delete(names)
 
 
 def test_what_is_forgotten_is_deleted_only_when_all_subtasks_are_triggered() -> None:
@@ -52,7 +54,7 @@ def test_what_is_forgotten_is_deleted_only_when_all_subtasks_are_triggered() -> 
     disk.sent = scene.outlet.sent
     scene.wait(INTERVAL)
     assert [message for _, message in disk.before_removal] == [Trigger(checkpoint(3))] * 2
-    assert "chk-1" not in disk.list("")
+    assert "chk-1" not in disk.parts()
 
 
 def test_a_long_ledger_is_summed_up_only_when_what_was_stored_is_told() -> None:
@@ -67,11 +69,11 @@ def test_a_long_ledger_is_summed_up_only_when_what_was_stored_is_told() -> None:
     assert not disk.before_summary
     scene.complete(last, parallelism=1)
     assert disk.before_summary[-1][1] == Complete(checkpoint(last))
-    assert len(disk.list("ledger")) < 5
+    assert len(disk.names("ledger/")) < 5
 
 
 def test_who_finds_when_compacting_that_another_owns_the_ledger_learns_it_with_the_next_fact() -> None:
-    disk = MemoryStorage()
+    disk = MemoryStore()
     fenced = Ledger(JOB, disk, summary_every=1)
     fenced.store(AttemptStarted(AttemptId(1), 1, SETTINGS, CheckpointId(0), 0))
     Ledger(JOB, disk).store(AttemptStarted(AttemptId(2), 1, SETTINGS, CheckpointId(0), 0))

@@ -6,24 +6,24 @@ from hashlib import sha256
 
 import pytest
 
-from coordinator.storage import MemoryStorage
 from tests.coordinator.kit import INTERVAL, Scene
 from twopc.protocol.facts import StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Abort, Ack, Complete
+from twopc.storage.memory import MemoryStore
 
 MANIFEST = b"the files of subtask 1"
 
 
 def acknowledged(number: int = 1, path: str = "chk-1/subtask-1", *stored: tuple[str, bytes]) -> Scene:
     """A checkpoint that both subtasks have acknowledged, the second with a snapshot that is kept in files."""
-    storage = MemoryStorage()
+    storage = MemoryStore()
     scene = Scene(storage)
     scene.run()
     scene.wait(INTERVAL)
     scene.heard(0)
     for name, data in stored:
-        storage.files[name] = data
+        storage.data[name] = data
     scene.ack(0, number)
     state = StateHandle(path, sha256(MANIFEST).hexdigest(), 10, 1)
     scene.say(1, Ack(CheckpointId(number), SubtaskSnapshot(SubtaskIndex(1), (), state, ())))

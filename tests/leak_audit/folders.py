@@ -13,7 +13,7 @@ from tests.leak_audit.findings import Finding, Place, Problem
 
 _LOCKS = Path("/proc/locks")
 _ROCKSDB_LOCK = "LOCK"
-_UNFINISHED = (".tmp-", ".deleted-", ".subtask-")
+_UNFINISHED = (".tmp-", ".subtask-")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 

@@ -166,7 +166,7 @@ def test_the_lock_of_a_rocksdb_is_found_while_a_process_holds_it(place: Place, s
 
 
 @pytest.mark.parametrize(
-    "name", [".deleted-1", "ledger/.tmp-1", "chk-1/.tmp-1", "chk-1/.subtask-0.tmp-1", "chk-1/.subtask-0.tmp-1/.tmp-2"]
+    "name", ["ledger/.tmp-1", "chk-1/.tmp-1", "chk-1/.subtask-0.tmp-1", "chk-1/.subtask-0.tmp-1/.tmp-2"]
 )
 def test_what_is_half_written_in_the_checkpoint_folder_is_found(place: Place, name: str) -> None:
     assert place.checkpoint_dir is not None

@@ -25,7 +25,7 @@ from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import SUMMARY_KIND, decode_entry, encode_entry
 from twopc.state.manifest import Manifest
 
-PLACE = Place("orders", 1, NOTHING_BEFORE)
+PLACE = Place("orders", 1, NOTHING_BEFORE, "me")
 ENTRY = encode_entry(AttemptEnded(AttemptId(1), True, "done"), PLACE)
 NAMES = st.sampled_from(
     ["place", "fact", "job", "number", "previous", "attempt", "checkpoint_id", "committables", "completed", "record",

@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 
-from coordinator.storage import FolderStorage
 from tests.simulation.filesystem import File, Folder, SimFileSystem, SimPath
 from tests.simulation.process import Crashed
 from tests.simulation.world import World
@@ -16,6 +15,7 @@ from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.layout import LEDGER, MANIFEST, TWINS, checkpoint_of_folder, metadata_path
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointsDisposed, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_state import decode_entry
+from twopc.storage.local import LocalStore
 
 _IN_LEDGER = f"{LEDGER}/"
 _BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDINATOR_METADATA_UNNAMED)
@@ -27,7 +27,7 @@ def positions_of(metadata: bytes) -> dict[int, int]:
     return {number: position for each in snapshots for _, number, _, position in each["positions"]}
 
 
-class CheckpointFolder(FolderStorage):
+class CheckpointFolder(LocalStore):
     """One job's checkpoint folder, as production writes it; notes which completion records were ever there.
 
     `rotten` is the file that a bit was flipped in, if that has happened.
@@ -36,6 +36,7 @@ class CheckpointFolder(FolderStorage):
     def __init__(self, world: World) -> None:
         self.world = world
         self.completed_names: set[str] = set()
+        self._creators = 0
         self.savepoints: set[CheckpointId] = set()
         self._outstanding: dict[CheckpointId, set[str]] = {}
         self._bases: dict[CheckpointId, set[CheckpointId]] = {}
@@ -51,16 +52,24 @@ class CheckpointFolder(FolderStorage):
         root: Any = self.top
         super().__init__(root)
 
-    def list(self, folder: str) -> list[str]:
+    def creator(self) -> str:
+        """Of one length, and the same in every play of a seed."""
+        self._creators += 1
+        return f"{self._creators:016x}"
+
+    def _listed(self, folder: str) -> list[str]:
         node = self._disk.find(folder)
         return [name for name in node.names if name[0] != "."] if isinstance(node, Folder) else []
 
-    def read(self, name: str) -> bytes:
+    def _is_folder(self, name: str) -> bool:
+        return isinstance(self._disk.find(name), Folder)
+
+    def get(self, name: str) -> bytes:
         return (self.top / name).file().data
 
     def opened(self) -> None:
         """Another process opens it: one that knows nothing of what was made durable before."""
-        self._has_folders = False
+        self._durable.clear()
 
     def lose_power(self, strike: int) -> None:
         self.world.note("disk", "LOSES POWER")
@@ -155,12 +164,12 @@ class CheckpointFolder(FolderStorage):
         path.add(file)
         reached(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint=checkpoint)
 
-    def delete(self, name: str) -> None:
+    def _delete(self, name: str) -> None:
         if self._stored_last and self.top / name is self._doubtful_at:
             # Who stored it has found at once that it is fenced, and takes it back: nobody has acted on it.
             self._forget(self._stored_last)
         if not (self.world.calm and name.startswith(_IN_LEDGER)):
-            super().delete(name)
+            super()._delete(name)
             return
         self._refuses("remove", name)
         name = name[len(_IN_LEDGER) :]
@@ -204,7 +213,7 @@ class CheckpointFolder(FolderStorage):
         newest = max(self._outstanding, default=NO_CHECKPOINT)
         if newest in (NO_CHECKPOINT, self._doubtful, self._stored_last) or self.rotten:
             return {}
-        return positions_of(self.read(metadata_path(newest)))
+        return positions_of(self.get(metadata_path(newest)))
 
     def missing(self) -> tuple[CheckpointId, ...]:
         """Completed checkpoints that may be needed, and are gone.

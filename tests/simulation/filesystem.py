@@ -1,4 +1,4 @@
-"""A file system that can lose power: disk, `shutil` and paths, as `twopc.storage.files` and `FolderStorage` use them.
+"""A file system that can lose power: disk, `shutil` and paths, as `twopc.storage.files` and `LocalStore` use them.
 
 What a crash of a process leaves is all that it wrote. What a power failure leaves is what was synced: a file's bytes up
 to its last fsync, a folder's names up to the folder's last fsync; of everything since, any part. A file that was never

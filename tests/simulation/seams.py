@@ -44,6 +44,7 @@ from twopc.protocol.ledger_state import LedgerState, decode_entry, encode_entry
 from twopc.state.memory import MemoryBackend
 
 CRASHING: tuple[Any, ...] = (
+    coordinator.ledger,
     coordinator.shell,
     twopc.driver.recovery,
     twopc.storage.files,

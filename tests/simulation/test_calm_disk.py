@@ -47,7 +47,7 @@ def entry(number: int) -> str:
 def stored(number: int) -> bytes:
     """What an entry of the ledger holds."""
     fact = CheckpointReserved(CheckpointId(number), AttemptId(1), CheckpointKind.PERIODIC)
-    return encode_entry(fact, Place("job", number, NOTHING_BEFORE))
+    return encode_entry(fact, Place("job", number, NOTHING_BEFORE, "me"))
 
 
 def written(*, calm: bool) -> tuple[dict[str, bytes], dict[str, int]]:
@@ -55,6 +55,7 @@ def written(*, calm: bool) -> tuple[dict[str, bytes], dict[str, int]]:
     made = world()
     with playing(made):
         folder = CheckpointFolder(made)
+        folder.establish()
         folder.create_once(entry(1), stored(1))
         made.calm = calm
         folder.create_once(entry(2), stored(2))
@@ -62,7 +63,7 @@ def written(*, calm: bool) -> tuple[dict[str, bytes], dict[str, int]]:
         local = local_disk() / "taken"
         (local / STATE_FILE).write_bytes(b"state")
         SimSnapshots(made, folder).put(NUMBER, SubtaskIndex(0), local, 1)
-        folder.delete(entry(1))
+        folder.delete([entry(1)])
     paths = folder.top.fs.paths
     files = {text: path.node.data for text, path in paths.items() if isinstance(path.node, File)}
     return files, {point.name: made.coverage[f"reached {point.name}"] for point in POINTS}
@@ -81,25 +82,27 @@ def test_a_name_that_is_taken_is_refused(name: str, calm: bool) -> None:
     made = world()
     with playing(made):
         folder = CheckpointFolder(made)
+        folder.establish()
         folder.create_once(name, stored(1))
         made.calm = calm
         with pytest.raises(FileExistsError):
             folder.create_once(name, stored(2))
-        assert folder.read(name) == stored(1)
+        assert folder.get(name) == stored(1)
 
 
 @pytest.mark.parametrize("calm", [True, False])
 def test_a_completion_record_that_is_taken_back_at_once_makes_no_checkpoint_needed(calm: bool) -> None:
     made = world()
     fact = CheckpointCompleted(NUMBER, AttemptId(1), CheckpointKind.SAVEPOINT, "", ())
-    data = encode_entry(fact, Place("job", 1, NOTHING_BEFORE))
+    data = encode_entry(fact, Place("job", 1, NOTHING_BEFORE, "me"))
     with playing(made):
         folder = CheckpointFolder(made)
+        folder.establish()
         folder.create_once(entry(2), stored(2))
         made.calm = calm
         folder.create_once(entry(1), data)
         assert folder.missing() == (NUMBER,)
-        folder.delete(entry(1))
+        folder.delete([entry(1)])
         assert folder.missing() == ()
 
 
@@ -108,7 +111,8 @@ def test_a_completion_record_that_was_summed_up_is_not_forgotten() -> None:
     fact = CheckpointCompleted(NUMBER, AttemptId(1), CheckpointKind.SAVEPOINT, "", ())
     with playing(made):
         folder = CheckpointFolder(made)
-        folder.create_once(entry(1), encode_entry(fact, Place("job", 1, NOTHING_BEFORE)))
+        folder.establish()
+        folder.create_once(entry(1), encode_entry(fact, Place("job", 1, NOTHING_BEFORE, "me")))
         folder.create_once(entry(2), stored(2))
-        folder.delete(entry(1))
+        folder.delete([entry(1)])
         assert folder.missing() == (NUMBER,)

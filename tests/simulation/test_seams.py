@@ -25,7 +25,7 @@ from twopc.protocol.ledger_facts import CheckpointReserved
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 
 FACT = CheckpointReserved(CheckpointId(1), AttemptId(1), CheckpointKind.PERIODIC)
-PLACE = Place("job", 1, NOTHING_BEFORE)
+PLACE = Place("job", 1, NOTHING_BEFORE, "me")
 
 
 @pytest.mark.parametrize(

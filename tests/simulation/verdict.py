@@ -83,8 +83,8 @@ def _judge_no_more_than_expected(run: Simulation) -> None:
 def _judge_last_checkpoint(run: Simulation) -> None:
     number = run.folder.newest
     path = metadata_path(number)
-    snapshots = orjson.loads(run.folder.read(path))["body"]["snapshots"]
-    positions = positions_of(run.folder.read(path))
+    snapshots = orjson.loads(run.folder.get(path))["body"]["snapshots"]
+    positions = positions_of(run.folder.get(path))
     sizes = dict(enumerate(run.source.sizes))
     if positions != sizes:
         run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
@@ -116,5 +116,5 @@ def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
 
 
 def _stored_items(run: Simulation, path: str) -> dict[str, list[tuple[str, str]]]:
-    items: dict[str, list[tuple[str, str]]] = orjson.loads(run.folder.read(f"{path}/{MANIFEST}"))["body"]
+    items: dict[str, list[tuple[str, str]]] = orjson.loads(run.folder.get(f"{path}/{MANIFEST}"))["body"]
     return items

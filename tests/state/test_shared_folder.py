@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from coordinator.ledger import Ledger
-from coordinator.storage import FolderStorage
 from twopc.errors import Unavailable
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.state import shared_folder
 from twopc.state.shared_folder import require_shared
+from twopc.storage.local import LocalStore
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +27,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def start(folder: Path, attempt: int) -> None:
     """Store the record of an attempt, as the coordinator does."""
     settings = CheckpointSettings(1_000, 60_000)
-    Ledger("job", FolderStorage(folder / "job")).store(
-        AttemptStarted(AttemptId(attempt), 1, settings, CheckpointId(0), 0)
-    )
+    Ledger("job", LocalStore(folder / "job")).store(AttemptStarted(AttemptId(attempt), 1, settings, CheckpointId(0), 0))
 
 
 def refusal(folder: Path, attempt: int) -> str:

@@ -14,10 +14,10 @@ import pytest
 from tests.state.stored import SUBTASK, Subtask, everything
 from twopc.errors import CheckpointDeclined, ProtocolViolation
 from twopc.protocol.ids import CheckpointId
-from twopc.state import filecopy
 from twopc.state.backend import Family
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.storage import CheckpointStorage
+from twopc.storage.local_files import digest_of
 
 
 def ssts(folder: Path) -> dict[str, int]:
@@ -74,7 +74,7 @@ def test_an_unchanged_sst_is_not_digested_again(subtask: Subtask, monkeypatch: p
 
     def counting(path: Path) -> str:
         digested.append(path.name)
-        return filecopy.digest_of(path)
+        return digest_of(path)
 
     monkeypatch.setattr("twopc.state.storage.digest_of", counting)
     subtask.backend.put_many(Family.KEYED, [(b"new", b"1")])

@@ -52,57 +52,6 @@ def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (tmp_path / "a").read_bytes() == b"0123456789"
 
 
-def test_removing_a_folder_that_fails_in_the_middle_leaves_only_a_name_to_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "chk-1"
-    folder.mkdir()
-    (folder / "data").write_bytes(b"x")
-    with monkeypatch.context() as broken:
-        broken.setattr(files.disk, "delete", fail)
-        with pytest.raises(OSError, match="No space"):
-            files.remove_folders([folder])
-    assert not folder.exists()
-    files.sweep_removed(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_many_folders_lose_their_names_before_the_first_is_emptied_and_for_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folders = [tmp_path / f"chk-{number}" for number in (1, 2)]
-    for each in folders:
-        each.mkdir()
-        (each / "data").write_bytes(b"x")
-    at_sync: list[tuple[int, int]] = []
-    monkeypatch.setattr(
-        files.disk,
-        "sync_folder",
-        lambda folder: at_sync.append((len(list(folder.glob("chk-*"))), len(list(folder.rglob("data"))))),
-    )
-    files.remove_folders([*folders, tmp_path / "chk-3"])
-    assert at_sync == [(0, 2)]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_name_of_a_new_folder_is_durable_when_the_file_in_it_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced: list[Path] = []
-    monkeypatch.setattr(files.disk, "sync_folder", synced.append)
-    files.create_with_folder(tmp_path / "chk-1" / "a", b"data")
-    assert synced == [tmp_path / "chk-1", tmp_path]
-
-
-def test_a_file_whose_new_folder_can_not_be_made_durable_is_taken_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files.disk, "sync_folder", lambda folder: fail() if folder == tmp_path else None)
-    with pytest.raises(OSError, match="No space"):
-        files.create_with_folder(tmp_path / "chk-1" / "a", b"data")
-    assert list((tmp_path / "chk-1").iterdir()) == []
-
-
 def test_folders_are_made_with_their_parents(tmp_path: Path) -> None:
     files.make_folder(tmp_path / "a" / "b" / "c")
     files.make_folder(tmp_path / "a" / "b" / "c")

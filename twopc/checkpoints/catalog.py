@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -20,8 +20,8 @@ from twopc.protocol.layout import (
     checkpoint_folder,
     checkpoint_of_folder,
     entry_name,
+    entry_sequence,
     entry_sequences,
-    lost_entries,
     metadata_path,
 )
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, LossSettled
@@ -104,13 +104,17 @@ def check_metadata(job: str, record: CheckpointCompleted, data: bytes) -> Checkp
     return metadata
 
 
-def refuse_lost_entries(lost: Iterable[int], job: str) -> None:
-    """Raise CheckpointCorrupted if there are ledger entries of which only the second name is left."""
-    for number in lost:
-        raise CheckpointCorrupted(
-            f"{job}/{LEDGER}/{entry_name(number)} is missing, and what it says was acted upon: copy it back from its "
-            f"second name, {job}/{TWINS}/{entry_name(number)}"
-        )
+def refuse_lost_entries(numbers: Iterable[int], lost: Mapping[str, str], job: str) -> None:
+    """Raise CheckpointCorrupted if entries after the last of these are known to be lost; `lost` says where copies are.
+
+    One before the last may have been deleted, with a summary of it stored.
+    """
+    newest = max(numbers, default=0)
+    for name, copy in sorted(lost.items()):
+        if (entry_sequence(name) or 0) > newest:
+            raise CheckpointCorrupted(
+                f"{job}/{name} is missing, and what it says was acted upon: copy it back from its second name, {copy}"
+            )
 
 
 def refuse_unknown_checkpoints(state: LedgerState, folders: Iterable[str], job: str) -> None:
@@ -204,8 +208,9 @@ def _replay(folder: Path, job: str) -> LedgerState:
     # Before the entries: whoever makes a checkpoint's folder does so after its id is stored.
     folders = _names(folder)
     twins, names = _names(folder / TWINS), _names(folder / LEDGER)
-    refuse_lost_entries(lost_entries(names, twins), job)
     numbers = entry_sequences(names)
+    lost = {f"{LEDGER}/{name}": f"{job}/{TWINS}/{name}" for name in twins if name not in names}
+    refuse_lost_entries(numbers, lost, job)
     paths = {number: f"{LEDGER}/{entry_name(number)}" for number in numbers}
     entries = {number: read_fact(folder, path, f"{job}/{path}") for number, path in paths.items()}
     state = replay(entries, job, f"{job}/{LEDGER}")

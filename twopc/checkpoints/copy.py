@@ -31,11 +31,12 @@ from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.layout import LEDGER, MANIFEST, TWINS, entry_name, metadata_path
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import LedgerState, encode_entry
-from twopc.state.filecopy import copy_open_file
 from twopc.state.manifest import Manifest
 from twopc.storage import files
+from twopc.storage.local_files import copy_open_file
 
 _FIRST = 1
+_COPY = "copy"
 
 
 def copy_checkpoint(located: Located, target: Path) -> None:
@@ -113,7 +114,7 @@ def _stage_ledger(located: Located, entries: tuple[CheckpointEntry, ...], home: 
         last_reserved=state.last_reserved,
         completed=completed,
     )
-    data = encode_entry(summary, Place(located.job, _FIRST, NOTHING_BEFORE))
+    data = encode_entry(summary, Place(located.job, _FIRST, NOTHING_BEFORE, _COPY))
     files.make_folder(home / TWINS)
     files.create_once(home / LEDGER / entry_name(_FIRST), data, twin=home / TWINS / entry_name(_FIRST))
 

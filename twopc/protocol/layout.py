@@ -20,6 +20,7 @@ TWINS = f"{LEDGER}/.twins"
 
 _ENTRY = re.compile(r"([0-9]{12})\.json")
 _CHECKPOINT = re.compile(r"chk-([1-9][0-9]*)")
+_METADATA = "metadata.json"
 
 
 @lru_cache(2_048)
@@ -29,9 +30,15 @@ def entry_name(sequence: int) -> str:
 
 
 @lru_cache(2_048)
+def entry_path(sequence: int) -> str:
+    """One ledger entry, relative to the job's folder."""
+    return f"{LEDGER}/{entry_name(sequence)}"
+
+
+@lru_cache(2_048)
 def entry_sequence(name: str) -> int | None:
-    """The number of the ledger entry with this file name; None if it is not one."""
-    match = _ENTRY.fullmatch(name)
+    """The number of the ledger entry with this name, by itself or in its folder; None if it is not one."""
+    match = _ENTRY.fullmatch(name.removeprefix(f"{LEDGER}/"))
     return int(match[1]) if match else None
 
 
@@ -60,7 +67,13 @@ def checkpoint_of_folder(name: str) -> CheckpointId | None:
 
 def metadata_path(checkpoint_id: CheckpointId) -> str:
     """The metadata file of one checkpoint, relative to the job's folder."""
-    return f"{checkpoint_folder(checkpoint_id)}/metadata.json"
+    return f"{checkpoint_folder(checkpoint_id)}/{_METADATA}"
+
+
+def checkpoint_of_metadata(name: str) -> CheckpointId | None:
+    """The checkpoint whose metadata has this name, relative to the job's; None if it is not that."""
+    folder, _, file = name.partition("/")
+    return checkpoint_of_folder(folder) if file == _METADATA else None
 
 
 def subtask_folder(checkpoint_id: CheckpointId, subtask: SubtaskIndex) -> str:

@@ -18,18 +18,22 @@ NOTHING_BEFORE = ""
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`previous` is the SHA-256 of the entry before, as it is stored; NOTHING_BEFORE in a job's first."""
+    """`previous` is the SHA-256 of the entry before, as it is stored; NOTHING_BEFORE in a job's first.
+
+    `creator` tells who stored it, so that no two ever try to store the same bytes as an entry.
+    """
 
     job: str
     number: int
     previous: str
+    creator: str
 
     def to_json(self) -> dict[str, Any]:
-        return {"job": self.job, "number": self.number, "previous": self.previous}
+        return {"job": self.job, "number": self.number, "previous": self.previous, "creator": self.creator}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Place:
-        return cls(str(body["job"]), int(body["number"]), str(body["previous"]))
+        return cls(str(body["job"]), int(body["number"]), str(body["previous"]), str(body["creator"]))
 
     def check(self, job: str, number: int, before: bytes | None, source: str) -> None:
         """Raise CheckpointCorrupted unless this is the place of that entry; `before` is the entry before, if kept."""

@@ -30,10 +30,10 @@ from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import MANIFEST, subtask_folder
 from twopc.state import changes, layout
-from twopc.state.filecopy import FileIdentity, copy_file, digest_of, link_file, seal_file
 from twopc.state.manifest import Manifest, StoredFile
 from twopc.state.shared_folder import not_here
 from twopc.storage import files
+from twopc.storage.local_files import FileIdentity, copy_file, digest_of, link_file, seal_file
 from twopc.storage.safe_read import read_fact
 
 _IMMUTABLE_SUFFIX = ".sst"

@@ -3,26 +3,25 @@
 Invariants:
 - a name that `create_once` made holds all of its bytes, for good, or it does not exist: never a part of them;
 - of two writers of one name, one succeeds and the other gets FileExistsError;
-- a folder that is being removed is never seen half-empty under its own name;
 - a folder exists only if the name of the folder that it is in is durable;
 - what could not be synced is deleted and written anew, never synced again.
 
-A file or folder whose name starts with TEMPORARY or DELETED is nobody's data: what a crash left behind, to be swept.
+A file or folder whose name starts with TEMPORARY is nobody's data: what a crash left behind, to be swept.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from twopc.faults.points import CrashPoint, reached
 from twopc.storage.disk import Disk
 
 TEMPORARY = ".tmp-"
-DELETED = ".deleted-"
 
 disk = Disk()
 
@@ -58,31 +57,21 @@ def create_once(path: Path, data: bytes, *, twin: Path | None = None, checkpoint
         _passed(CrashPoint.COORDINATOR_METADATA_UNNAMED, checkpoint)
         disk.link(temporary, path)
     finally:
-        _delete(temporary)
+        discard_file(temporary)
     _passed(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint)
-    _sync_or_take_back(path.parent, path)
+    sync_or_take_back(path.parent, path)
     if twin is not None:
         link_again(path, twin)
 
 
-def create_with_folder(path: Path, data: bytes, *, checkpoint: int = 0) -> None:
-    """As `create_once`, for a file whose folder may not exist yet, in one that does and is durable.
-
-    The folder's name is synced last. By then it is on the disk, with what was synced below it, and that costs little.
-    """
-    with contextlib.suppress(FileExistsError):
-        disk.make_folder(path.parent)
-    create_once(path, data, checkpoint=checkpoint)
-    _sync_or_take_back(path.parent.parent, path)
-
-
-def _sync_or_take_back(folder: Path, path: Path) -> None:
-    """Make the names in a folder durable, that of the new file, or of a folder that it is in, among them."""
+def sync_or_take_back(folder: Path, path: Path | None) -> None:
+    """Make the names in a folder durable, that of a new file, or of a folder that it is in, among them."""
     try:
         disk.sync_folder(folder)
     except OSError:
         # Whether the name is durable is unknown now; the caller will act as if it were not there, so it must not be.
-        _delete(path)
+        if path is not None:
+            discard_file(path)
         raise
 
 
@@ -108,6 +97,21 @@ def write_new(path: Path, data: bytes, *, checkpoint: int = 0) -> None:
         os.close(descriptor)
 
 
+def write_chunks(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
+    """Write a stream to a new, durable file, private to this user; return its size and SHA-256."""
+    size, digest = 0, hashlib.sha256()
+    descriptor = disk.create(path)
+    try:
+        for chunk in chunks:
+            digest.update(chunk)
+            write_whole(descriptor, chunk)
+            size += len(chunk)
+        disk.sync(descriptor)
+    finally:
+        os.close(descriptor)
+    return size, digest.hexdigest()
+
+
 def write_whole(descriptor: int, data: bytes) -> None:
     """Write all of the data, in as many calls as that takes."""
     view = memoryview(data)
@@ -120,25 +124,6 @@ def publish_folder(unfinished: Path, target: Path) -> None:
     disk.sync_folder(unfinished)
     disk.rename(unfinished, target)
     disk.sync_folder(target.parent)
-
-
-def remove_folders(paths: Sequence[Path]) -> None:
-    """Remove folders of one folder, with all that they hold; a crash in the middle leaves only names to sweep."""
-    doomed = [nameless for nameless in map(_without_name, paths) if nameless is not None]
-    if doomed:
-        disk.sync_folder(doomed[0].parent)
-    for each in doomed:
-        reached(CrashPoint.COORDINATOR_IN_PRUNE)
-        remove_tree(each)
-
-
-def _without_name(path: Path) -> Path | None:
-    nameless = path.with_name(f"{DELETED}{secrets.token_hex(16)}")
-    try:
-        disk.rename(path, nameless)
-    except FileNotFoundError:
-        return None
-    return nameless
 
 
 def remove_tree(path: Path) -> None:
@@ -168,18 +153,13 @@ def discard(path: Path) -> None:
         remove_tree(path)
 
 
-def _delete(path: Path) -> None:
+def discard_file(path: Path) -> None:
+    """The same of one file."""
     with contextlib.suppress(OSError):
         disk.delete(path)
-
-
-def sweep_removed(folder: Path) -> None:
-    """Delete what interrupted removals left in this folder."""
-    for leftover in folder.glob(f"{DELETED}*"):
-        discard(leftover)
 
 
 def sweep_unfinished(folder: Path) -> None:
     """Delete what interrupted writes left in this folder; only its one writer may do so."""
     for leftover in folder.glob(f"{TEMPORARY}*"):
-        _delete(leftover)
+        discard_file(leftover)

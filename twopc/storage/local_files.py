@@ -1,10 +1,11 @@
-"""Files of snapshots: linked, copied and digested. Whatever is opened here is a regular file, never a symbolic link."""
+"""Files of a local store: linked, copied, digested. What is opened here is a regular file, never a symbolic link."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,14 +60,14 @@ def copy_file(source: Path, target: Path) -> tuple[int, str]:
 
 def copy_open_file(descriptor: int, target: Path) -> tuple[int, str]:
     """The same of a file that is open; closes it."""
-    size, digest = 0, hashlib.sha256()
-    with os.fdopen(descriptor, "rb", 0) as reading, os.fdopen(files.disk.create(target), "wb", 0) as writing:
-        while chunk := reading.read(_CHUNK_BYTES):
-            digest.update(chunk)
-            files.write_whole(writing.fileno(), chunk)
-            size += len(chunk)
-        files.disk.sync(writing.fileno())
-    return size, digest.hexdigest()
+    with os.fdopen(descriptor, "rb", 0) as reading:
+        return files.write_chunks(target, read_chunks(reading.fileno()))
+
+
+def read_chunks(descriptor: int) -> Iterator[bytes]:
+    """Yield what an open file holds from where it stands on."""
+    while chunk := os.read(descriptor, _CHUNK_BYTES):
+        yield chunk
 
 
 def digest_of(path: Path) -> str:

@@ -1,0 +1,119 @@
+"""The one storage of checkpoints: ledger, metadata, snapshots, and whatever reads them, stand on a `CheckpointStore`.
+
+It promises what an object store with a conditional create can do, and no more: names and bytes. There is no rename, no
+second name for the same bytes, no folder and no time of a file.
+
+Invariants, of every implementation (`tests/storage/` holds each to them):
+
+- what `create_once` made holds all of its bytes for good, or does not exist: never a part of them;
+- of creators of one name with different bytes one succeeds, and all others are told;
+- whatever a call stored is durable when it returns, and there for every reader after that;
+- what `put` leaves when it fails, or its process ends, is nobody's: no name is read before something that was created
+  later names it;
+- names are deleted in the order in which they are given.
+
+Failures are the built-in errors: FileExistsError for a name that is taken, FileNotFoundError for one that is not there,
+any other OSError for a storage that refuses now; CheckpointCorrupted for what was never stored so.
+"""
+
+from __future__ import annotations
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+Content = bytes | Path | Iterable[bytes]
+"""What may be put: bytes; a file of this machine that will never change, which a store may take as its own; a stream,
+which is copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What was put under one name."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is stored under a name, open to be read once."""
+
+    size_bytes: int
+    chunks: Iterator[bytes]
+
+
+class CheckpointStore(ABC):
+    """Names, with '/' between their parts, and bytes. Any process of a job may use one; each opens its own."""
+
+    def creator(self) -> str:
+        """Return a token that nobody else has ever got.
+
+        Who competes for a name puts one into the bytes: then what `create_once` meets under that name tells an answer
+        that was lost from a race that was lost.
+        """
+        return secrets.token_hex(8)
+
+    @abstractmethod
+    def within(self, part: str) -> CheckpointStore:
+        """Return the same store for the names below `part`."""
+
+    @abstractmethod
+    def establish(self) -> None:
+        """Let names be stored here; without it they are only where somebody else has done so."""
+
+    @abstractmethod
+    def create_once(self, name: str, data: bytes) -> None:
+        """Store under a name that is not taken; raise FileExistsError if other bytes are there.
+
+        Raises another OSError if storing failed: then the name is not there, or holds these very bytes.
+        """
+
+    @abstractmethod
+    def put(self, files: Iterable[tuple[str, Content]]) -> list[Stored]:
+        """Store all of these, whatever is there under their names, each as it comes; raise OSError if one fails.
+
+        They never change afterwards.
+        """
+
+    @abstractmethod
+    def get(self, name: str) -> bytes:
+        """Return what is there, which is not large."""
+
+    @abstractmethod
+    def open(self, name: str) -> AbstractContextManager[Reading]:
+        """Open what is there, however large, for a context."""
+
+    @abstractmethod
+    def bring(self, name: str, target: Path) -> None:
+        """Make a new file of this machine of what is there, which nobody may write to; to be verified by the caller."""
+
+    @abstractmethod
+    def names(self, prefix: str = "") -> list[str]:
+        """Return the names that start with `prefix`, ascending, but for what is not whole yet."""
+
+    @abstractmethod
+    def parts(self) -> list[str]:
+        """Return the first parts of all names, ascending: what `within` may be given."""
+
+    @abstractmethod
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete these, in this order; one that is gone already is fine."""
+
+    def lost(self, prefix: str) -> Mapping[str, str]:
+        """Return names that were created once and are gone although perhaps nobody deleted them, as far as that shows.
+
+        Each with the place, as people name it, of another copy.
+        """
+        return {}
+
+    def sweep(self, prefix: str) -> None:
+        """Delete what creators that have ended left half-done; nobody may create names with this prefix meanwhile."""
+
+    @abstractmethod
+    def place(self, name: str = "") -> str:
+        """Say where a name, or all of this, is: as people name it, and find it again."""
