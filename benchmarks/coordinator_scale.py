@@ -25,8 +25,8 @@ from coordinator.events import Attached, MessageReceived, SessionId, StartAttemp
 from coordinator.jobs import Jobs
 from twopc.clock import ManualClock
 from twopc.protocol.attempts import CheckpointSettings
-from twopc.protocol.facts import Committable, PartitionPosition, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.facts import Committable, SplitPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.layout import manifest_path
 from twopc.protocol.messages import Ack, Committed, Complete, ToSubtask, Trigger
@@ -100,7 +100,7 @@ def acknowledgement(subtask: int, checkpoint_id: CheckpointId) -> Ack:
     """What a subtask with one partition and one transaction says."""
     index = SubtaskIndex(subtask)
     handle = StateHandle(f"chk-{checkpoint_id}/subtask-{subtask}", DIGEST, 1_000_000, 10_000)
-    position = PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(checkpoint_id * 1_000))
+    position = SplitPosition(f"in[{subtask}]", subtask, [checkpoint_id * 1_000, "topic-id"])
     details = {
         "transactional_id": f"scale-1-{subtask}-{checkpoint_id % 3}",
         "producer_id": 1_000 + subtask,

@@ -19,8 +19,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.facts import SplitPosition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.runtime.state import SubtaskStore, Taken
 from twopc.state.backend import Family
 from twopc.state.rocksdb import RocksDBBackend
@@ -80,7 +80,7 @@ def measure(megabytes: int, changed: int, snapshots: int, folder: Path) -> Cost:
                 Family.KEYED, [(key(each), rng.randbytes(VALUE_BYTES)) for each in chosen[first : first + CHUNK]]
             )
         before = inodes(folder / "checkpoints")
-        position = PartitionPosition(TopicPartition("in", 0), "topic-id", Position(number))
+        position = SplitPosition("in[0]", 0, [number, "topic-id"])
         started = time.perf_counter()
         taken = store.take(CheckpointId(number), (position,))
         assert isinstance(taken, Taken)

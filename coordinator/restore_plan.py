@@ -9,7 +9,7 @@ from coordinator.requests import checkpoint_to_restore
 from twopc.errors import CheckpointCorrupted
 from twopc.listing import listed
 from twopc.protocol.completed import CompletedCheckpoint
-from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.facts import CheckpointMetadata, in_order
 from twopc.protocol.healing import restored_from
 from twopc.protocol.ids import CheckpointId
 
@@ -46,7 +46,7 @@ def _way_back(ledger: Ledger, damaged: CheckpointId) -> str:
             found = _restorable(ledger, checkpoint_id)
         except CheckpointCorrupted:
             continue
-        positions = listed(f"{held.partition} from offset {held.position}" for held in found.positions)
+        positions = listed(f"from {held} on" for held in in_order(found.positions))
         return (
             f"Nothing older is restored by itself, because the output is out already. --from {checkpoint_id} restores "
             f"the last one that can be read; readers will then see the output of this input twice, up to where it was "

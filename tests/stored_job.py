@@ -13,8 +13,8 @@ from coordinator.ledger import Ledger
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, Committable, InlineState, PartitionPosition, SubtaskSnapshot
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.facts import CheckpointMetadata, Committable, InlineState, SplitPosition, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, entry_name, subtask_folder
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
@@ -22,7 +22,7 @@ from twopc.protocol.ledger_state import encode_entry
 from twopc.protocol.times import SubtaskTimes
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
-from twopc.state.layout import state_prefix
+from twopc.state.layout import keyed_partition, state_prefix
 from twopc.state.memory import MemoryBackend
 from twopc.state.positions import write_positions
 from twopc.state.rocksdb import RocksDBBackend
@@ -119,7 +119,7 @@ class StoredJob:
 
     def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
         index, local = SubtaskIndex(subtask), self._local / f"{number}-{subtask}"
-        position = PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(100 * number + subtask))
+        position = SplitPosition(f"in[{subtask}]", subtask, [100 * number + subtask, "topic-id"])
         if self._keyed is None:
             self._write_files(local, f"{number}-{subtask}")
         else:
@@ -140,14 +140,12 @@ class StoredJob:
         (local / "000002.sst").write_bytes(text.encode() * 50)
         (local / "MANIFEST-000003").write_bytes(f"manifest of {text}".encode() * 5)
 
-    def _write_state(
-        self, local: Path, position: PartitionPosition, keyed: Mapping[str, Mapping[bytes, bytes]]
-    ) -> None:
+    def _write_state(self, local: Path, position: SplitPosition, keyed: Mapping[str, Mapping[bytes, bytes]]) -> None:
         self._local.mkdir(parents=True, exist_ok=True)
         backend = RocksDBBackend.open_fresh(local.with_name(f"{local.name}-open"))
         write_positions(backend, [position])
         for name, values in keyed.items():
-            prefix = state_prefix(position.partition, name)
+            prefix = state_prefix(keyed_partition(position), name)
             backend.put_many(Family.KEYED, [(prefix + key, value) for key, value in values.items()])
         backend.snapshot(local)
         backend.close()
@@ -172,9 +170,9 @@ class SmallJob(StoredJob):
 
     def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
         index, backend = SubtaskIndex(subtask), MemoryBackend()
-        position = PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(100 * number + subtask))
+        position = SplitPosition(f"in[{subtask}]", subtask, [100 * number + subtask, "topic-id"])
         write_positions(backend, [position])
-        KeyedState(backend).put_many("count", position.partition, [b"LGA"], [b"%d" % number])
+        KeyedState(backend).put_many("count", keyed_partition(position), [b"LGA"], [b"%d" % number])
         whole = backend.changes()
         return SubtaskSnapshot(
             subtask=index,

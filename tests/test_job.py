@@ -14,8 +14,7 @@ from twopc.errors import ConfigurationError
 from twopc.job import Job, Stream
 from twopc.kafka import KafkaSink, KafkaSource, StartingOffsets
 from twopc.operators import Filter, FlatMap, Map, StatefulMap
-from twopc.protocol.facts import Committable, PartitionPosition
-from twopc.protocol.ids import TopicPartition
+from twopc.protocol.facts import Committable, SplitPosition
 from twopc.record import Batch, Record
 from twopc.serde import Json, String
 from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
@@ -40,9 +39,7 @@ class Nowhere(TwoPhaseCommitSink[None]):
 
 
 class Nothing(Source):
-    def plan(
-        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
-    ) -> list[Split]:
+    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
         raise NotImplementedError
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from twopc.context import JobContext, SubtaskContext
-from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
@@ -31,7 +31,7 @@ class PreCommit:
     """
 
     checkpoint_id: CheckpointId
-    positions: tuple[PartitionPosition, ...]
+    positions: tuple[SplitPosition, ...]
     group: str | None
 
 

@@ -9,36 +9,38 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
-from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import CheckpointId, Position, TopicPartition
+from twopc.protocol.facts import SplitPosition
+from twopc.protocol.ids import CheckpointId
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
-from twopc.record import Batch
+from twopc.record import Batch, Row
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One partition to read, with every symbolic offset already a number.
+    """One piece of the input, read by one subtask from `start` on, where nothing is symbolic any more.
 
-    `stop` is the end of a bounded read (exclusive; the test is on the position), None to read for ever.
+    `id` is its name, of its own in the source, and the same in every run; `partition` is the number of the partition
+    group that it belongs to. `start` and `stop` are positions: JSON values of the source's own. `stop` is the end of a
+    bounded read, None to read for ever.
     """
 
-    partition: TopicPartition
-    topic_id: str
-    start: Position
-    stop: Position | None
+    id: str
+    partition: int
+    start: Any
+    stop: Any
+
+    @property
+    def begin(self) -> SplitPosition:
+        """Where reading begins."""
+        return SplitPosition(self.id, self.partition, self.start)
 
     def to_json(self) -> list[Any]:
-        return [self.partition.topic, self.partition.partition, self.topic_id, self.start, self.stop]
+        return [self.id, self.partition, self.start, self.stop]
 
     @classmethod
     def from_json(cls, body: Sequence[Any]) -> Split:
-        topic, partition, topic_id, start, stop = body
-        return cls(
-            TopicPartition(str(topic), int(partition)),
-            str(topic_id),
-            Position(int(start)),
-            None if stop is None else Position(int(stop)),
-        )
+        name, partition, start, stop = body
+        return cls(str(name), int(partition), start, stop)
 
 
 class SourceReader(ABC):
@@ -53,8 +55,12 @@ class SourceReader(ABC):
         """
 
     @abstractmethod
-    def positions(self) -> tuple[PartitionPosition, ...]:
-        """The next offset of every split, after everything that `poll` returned so far."""
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        """The position of every split, after everything that `poll` returned so far.
+
+        But `waiting`, rows of it in any order, were not processed yet: of a split with such rows it is the position of
+        the first of them.
+        """
 
     def check_input(self, checkpoint_id: CheckpointId) -> None:
         """Raise unless all that `poll` returned so far came from the input that the splits name.
@@ -79,7 +85,7 @@ class SourceReader(ABC):
         """How many records are left to read, as far as known. For monitoring only."""
         return None
 
-    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
+    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[SplitPosition]) -> None:
         """Tell the world how far a completed checkpoint went; a courtesy, so a failure is logged, not raised."""
 
     def close(self) -> None:
@@ -94,7 +100,7 @@ class GroupStanding:
     """
 
     witnessed: Witnessed = NOTHING_WITNESSED
-    ahead: tuple[tuple[TopicPartition, Position], ...] = ()
+    ahead: tuple[SplitPosition, ...] = ()
 
 
 class Source(ABC):
@@ -105,17 +111,27 @@ class Source(ABC):
 
     topics: tuple[str, ...] = ()
 
+    def input_of(self, split: str) -> str:
+        """Which input a split is a piece of, such as a topic: what `topics` names, and a person gives up."""
+        return split
+
+    def precedes(self, position: SplitPosition, later: SplitPosition) -> bool:
+        """Whether there may be input between two positions of one split, the first before the second."""
+        return bool(position.position != later.position)
+
+    def skips(self, split: Split) -> bool:
+        """Whether the split's start leaves out input that may have come before."""
+        return False
+
     @abstractmethod
-    def plan(
-        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
-    ) -> list[Split]:
-        """On the driver: list the splits, start from `restored` where present, else from the startup mode.
+    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+        """On the driver: list the splits, start from `restored`, by split, where present, else from the startup mode.
 
         With `bounded`, each split stops at the end that it has now. Raises ConfigurationError or Unavailable for
         missing topics, positions that retention has deleted, recreated topics, brokers that don't answer.
         """
 
-    def unreadable(self, context: JobContext, positions: Iterable[PartitionPosition]) -> dict[PartitionPosition, str]:
+    def unreadable(self, context: JobContext, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         """On the driver: those of the positions that can't be read from any more, each with what is gone, in words.
 
         Asked before lost output is written again. Raises Unavailable if the brokers don't answer.

@@ -24,8 +24,7 @@ from twopc.drill.copying import copy_restorable
 from twopc.driver.run import run
 from twopc.errors import CheckpointCorrupted
 from twopc.graph import JobDefinition
-from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import TopicPartition
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.layout import TWINS
 from twopc.source import Source, SourceReader, Split
 
@@ -55,10 +54,8 @@ def root(whole: Path, tmp_path: Path) -> Path:
 class Restoring(Source):
     """Reads on where a checkpoint stands."""
 
-    def plan(
-        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
-    ) -> list[Split]:
-        return [Split(held.partition, held.topic_id, held.position, None) for held in restored.values()]
+    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+        return [Split(held.split, held.partition, held.position, None) for held in restored.values()]
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         raise NotImplementedError
@@ -151,7 +148,7 @@ def test_damage_names_job_folder_checkpoint_and_what_readers_see_if_one_goes_bac
     if called != "checkpoints verify":
         assert said.startswith("checkpoint 3 of job")
         assert "--from 2 " in said
-        assert re.search(r"output of this input twice: in\[0\] offsets 200 to 299, in\[1\] offsets 200 to 299$", said)
+        assert re.search(r"output of this input twice: in\[0\]@200 up to 300, in\[1\]@200 up to 300$", said)
 
 
 def test_where_no_older_checkpoint_is_kept_only_a_start_anew_is_left(root: Path) -> None:

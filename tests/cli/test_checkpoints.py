@@ -20,7 +20,7 @@ from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.envelope import encode_fact
-from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.layout import manifest_path
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, CheckpointReserved, CommittablesConfirmed
@@ -34,7 +34,7 @@ def snapshot(subtask: int, checkpoint: int) -> SubtaskSnapshot:
     index, number = SubtaskIndex(subtask), CheckpointId(checkpoint)
     return SubtaskSnapshot(
         subtask=index,
-        positions=(PartitionPosition(TopicPartition("in", subtask), "topic-id", Position(100 * checkpoint + subtask)),),
+        positions=(SplitPosition(f"in[{subtask}]", subtask, [100 * checkpoint + subtask, "topic-id"]),),
         state=StateHandle(f"chk-{checkpoint}/subtask-{subtask}", sha256(MANIFEST).hexdigest(), 2_048, 10),
         committables=(Committable(f"txn-{subtask}-{checkpoint}", number, index, {"producer_id": 7}),),
     )
@@ -127,7 +127,7 @@ def test_show_tells_positions_and_the_state_of_each_transaction(root: Path, name
     shown = answer("show", "--no-states", name, "--checkpoint-dir", root)
     second = shown["snapshots"][1]
     assert shown["checkpoint_id"] == 2
-    assert second["positions"] == [{"topic": "in", "partition": 1, "topic_id": "topic-id", "position": 201}]
+    assert second["positions"] == [{"split": "in[1]", "partition": 1, "position": 201}]
     assert [(each["name"], each["state"]) for each in second["committables"]] == [("txn-1-2", "confirmed")]
     assert second["state"] == {
         "path": "chk-2/subtask-1",

@@ -183,7 +183,7 @@ def test_diff_shows_what_changed_with_both_values_and_exits_with_1(root: Path) -
         ("changed", "LGA", {"value": 2}, {"value": 4}),
     ]
     assert [found[name] for name in ("old", "new", "added", "removed", "changed", "same")] == [1, 2, 1, 1, 1, 3]
-    assert found["positions"][0] == {"topic": "in", "partition": 0, "old": 100, "new": 200}
+    assert found["positions"][0] == {"split": "in[0]", "old": 100, "new": 200}
 
 
 def test_diff_as_text_has_a_line_for_each_change(root: Path) -> None:

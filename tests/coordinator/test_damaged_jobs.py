@@ -18,7 +18,8 @@ from tests.storage.disks import SteppedDisk, under_files
 from twopc.checkpoints.catalog import read_job
 from twopc.clock import ManualClock
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import Committable, PartitionPosition, SubtaskSnapshot
+from twopc.kafka.positions import PartitionPosition
+from twopc.protocol.facts import Committable, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.layout import LEDGER, TWINS
 from twopc.protocol.messages import Ack
@@ -60,7 +61,7 @@ def take(
     storage: CheckpointStorage, backend: RocksDBBackend, job: str, index: int, number: int, work: Path
 ) -> SubtaskSnapshot:
     partition = TopicPartition(f"{job}-in", index)
-    positions = (PartitionPosition(partition, "id", Position(number * 100)),)
+    positions = (PartitionPosition(partition, "id", Position(number * 100)).to_split_position(),)
     prefix = state_prefix(partition, "count")
     backend.put_many(Family.KEYED, [(prefix + b"%d" % key, b"%s %d" % (job.encode(), number)) for key in range(200)])
     write_positions(backend, positions)
@@ -100,9 +101,9 @@ def restore(root: Path, work: Path, job: str = JOB, restore_from: str = "latest"
         assert started.restored is not None
         known: Restored = {}
         for index in range(SUBTASKS):
-            partitions = [TopicPartition(f"{job}-in", index)]
+            splits = [f"{job}-in[{index}]"]
             backend = restore_state(
-                CheckpointStorage(root / job), started.restored.snapshots, partitions, SubtaskIndex(index), work
+                CheckpointStorage(root / job), started.restored.snapshots, splits, SubtaskIndex(index), work
             )
             known[index] = list(backend.scan(Family.KEYED))
             backend.close()

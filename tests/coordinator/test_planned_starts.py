@@ -9,8 +9,8 @@ import pytest
 from coordinator.events import PlanStarts
 from tests.coordinator.kit import JOB, Scene
 from twopc.errors import Fenced
-from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import AttemptId, Position, TopicPartition
+from twopc.protocol.facts import SplitPosition
+from twopc.protocol.ids import AttemptId
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.planned_starts import StartsPlanned
 
@@ -18,7 +18,7 @@ Ask = Callable[[Scene], object]
 
 
 def plan(scene: Scene, start: int = 70, *, attempt: int | None = None) -> StartsPlanned:
-    starts = (PartitionPosition(TopicPartition("in", 0), "id", Position(start)),)
+    starts = (SplitPosition("in[0]", 0, [start, "id"]),)
     planned = StartsPlanned(scene.attempt if attempt is None else AttemptId(attempt), "Latest()", starts)
     scene.jobs.request(JOB, PlanStarts(planned))
     return planned

@@ -47,7 +47,7 @@ class Finished:
     def judge_positions(self) -> None:
         """The last checkpoint and the consumer group must both stand at the end of the input."""
         ends = {partition: self.source.end(partition) for partition in range(self.source.partitions)}
-        assert {each.partition.partition: each.position for each in self._newest().positions} == ends
+        assert {each.partition: each.position[0] for each in self._newest().positions} == ends
         consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": self.job})
         try:
             wanted = [TopicPartition(f"{self.job}-in", each) for each in ends]
@@ -63,7 +63,9 @@ class Finished:
         partitions = [Partition(f"{self.job}-in", number) for number in range(self.source.partitions)]
         keys = [(partitions[self.source.partition_of(lane)], self.source.keys[lane]) for lane in self.source.lanes]
         work.mkdir()
-        backend = restore_state(storage, metadata.snapshots, partitions, metadata.snapshots[0].subtask, work)
+        backend = restore_state(
+            storage, metadata.snapshots, list(map(str, partitions)), metadata.snapshots[0].subtask, work
+        )
         try:
             state = KeyedState(backend)
             counts = [state.get_many("count", partition, [key])[0] for partition, key in keys]

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.crash_cells.rig import PARTITIONS, Rig, partition_of
 from tests.leak_audit import Place, wait_until_clean
 from twopc.checkpoints.catalog import read_job
+from twopc.kafka.positions import offsets_of
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import TopicPartition as Partition
 from twopc.state.keyed import KeyedState
@@ -94,10 +95,10 @@ def state_is_recomputed(rig: Rig) -> Iterator[str]:
     """The restored state of every subtask is what the input makes of it."""
     metadata = _newest(rig)
     storage = CheckpointStorage(rig.checkpoint_dir / rig.job)
-    partitions = [Partition(rig.input, number) for number in range(PARTITIONS)]
+    splits = [str(Partition(rig.input, number)) for number in range(PARTITIONS)]
     for snapshot in metadata.snapshots:
         folder = rig.folder / f"judged-{snapshot.subtask}"
-        backend = restore_state(storage, metadata.snapshots, partitions, snapshot.subtask, folder)
+        backend = restore_state(storage, metadata.snapshots, splits, snapshot.subtask, folder)
         try:
             state = KeyedState(backend)
             counts = [state.get_many("count", _partition_of_key(rig, key), [key])[0] for key in rig.expected]
@@ -128,7 +129,8 @@ def positions_never_go_back(rig: Rig) -> Iterator[str]:
 
 def _positions(rig: Rig) -> list[dict[int, int]]:
     kept = [entry.metadata for entry in read_job(rig.checkpoint_dir, rig.job).completed]
-    return [{item.partition.partition: item.position for item in metadata.positions} for metadata in kept if metadata]
+    held = [offsets_of(metadata.positions) for metadata in kept if metadata]
+    return [{partition.partition: offset for partition, offset in each.items()} for each in held]
 
 
 def _witnessed(rig: Rig) -> dict[int, tuple[int, str]]:

@@ -11,9 +11,10 @@ from tests.verify.forging import SOURCES, TARGETS, history_of, made
 from twopc.drill.comparing import check_of, judged, since_checkpoint
 from twopc.drill.fault_judging import judge_output, judge_state
 from twopc.drill.verdict import Check, Verdict
+from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex
 from twopc.verify import Expected, Found, Outcome, Place
 
@@ -119,7 +120,7 @@ def test_a_finding_says_whose_transaction_it_is() -> None:
 
 
 def last_checkpoint(position: int) -> CheckpointMetadata:
-    held = (PartitionPosition(SOURCES[0], "id", Position(position)),)
+    held = (PartitionPosition(SOURCES[0], "id", Position(position)).to_split_position(),)
     snapshot = SubtaskSnapshot(SubtaskIndex(0), held, StateHandle("chk-1/subtask-0", "", 0, 0), ())
     kind = CheckpointKind.PERIODIC
     return CheckpointMetadata("job", CheckpointId(1), AttemptId(1), 1, kind, 0, 0, (snapshot,))

@@ -9,10 +9,11 @@ import pytest
 
 from twopc.drill.judging import Prospect, complete_up_to, judge_positions, judge_transactions, prospects
 from twopc.drill.verdict import Verdict
+from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.wire import TopicInfo
 from twopc.protocol import recovery
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, Committable, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 
 IN = TopicPartition("in", 0)
@@ -59,7 +60,7 @@ def checkpoint(number: int, *pending: Sequence[Committable]) -> CheckpointMetada
     snapshots = tuple(
         SubtaskSnapshot(
             SubtaskIndex(subtask),
-            (at(100 * number, partition=TopicPartition("in", subtask)),),
+            (at(100 * number, partition=TopicPartition("in", subtask)).to_split_position(),),
             StateHandle(f"chk-{number}/subtask-{subtask}", "", 0, 0),
             tuple(mine),
             base=CheckpointId(number - 1),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from twopc.drill import midway
 from twopc.drill.midway import Interruption, MidwayReader, middles
-from twopc.protocol.facts import PartitionPosition
+from twopc.kafka.positions import PartitionPosition
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.job_events import JobEvent, JobEventKind
-from twopc.record import Batch
+from twopc.record import Batch, Row
 from twopc.source import SourceReader
 
 IN = TopicPartition("in", 0)
@@ -29,8 +30,8 @@ class Counting(SourceReader):
         self.at = min(10, self.at + most)
         return None
 
-    def positions(self) -> tuple[PartitionPosition, ...]:
-        return (PartitionPosition(IN, "id", Position(self.at)),)
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        return (PartitionPosition(IN, "id", Position(self.at)).to_split_position(),)
 
     def finished(self) -> bool:
         return self.at == 10
@@ -56,9 +57,9 @@ def test_the_middle_of_a_partition_is_halfway_from_where_it_is_read() -> None:
 def test_a_reader_reads_to_the_middle_and_says_that_it_stands_there(tmp_path: Path) -> None:
     reader = MidwayReader(Counting(), {IN: Position(7)}, tmp_path, SubtaskIndex(2))
     for _ in range(3):
-        assert not (tmp_path / "stands-2").exists() or reader.positions()[0].position == 7
+        assert not (tmp_path / "stands-2").exists() or str(reader.positions()[0]) == "in[0]@7"
         reader.poll(0.0, 5)
-    assert (reader.positions()[0].position, (tmp_path / "stands-2").exists()) == (7, True)
+    assert (str(reader.positions()[0]), (tmp_path / "stands-2").exists()) == ("in[0]@7", True)
 
 
 def test_every_process_is_killed_when_checkpoints_have_completed_in_the_middle(

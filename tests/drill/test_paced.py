@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from twopc.drill import paced
 from twopc.drill.paced import POLL_RECORDS, PacedReader
-from twopc.protocol.facts import PartitionPosition
-from twopc.record import Batch
+from twopc.protocol.facts import SplitPosition
+from twopc.record import Batch, Row
 from twopc.source import SourceReader
 from twopc.testing.rows import InputRow, batch_of
 
@@ -18,7 +19,7 @@ class Endless(SourceReader):
     def poll(self, timeout: float, most: int) -> Batch:
         return batch_of(InputRow(b"x") for _ in range(most))
 
-    def positions(self) -> tuple[PartitionPosition, ...]:
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
         return ()
 
     def finished(self) -> bool:

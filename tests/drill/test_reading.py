@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,10 +11,10 @@ import pytest
 
 from twopc.drill.broker import Cluster
 from twopc.errors import Unavailable
-from twopc.protocol.facts import PartitionPosition
+from twopc.kafka.positions import PartitionPosition, PartitionSplit
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.record import Batch
-from twopc.source import Split
+from twopc.record import Batch, Row
 
 PLACE, OTHER = TopicPartition("out", 0), TopicPartition("out", 1)
 ENDS = {PLACE: Position(6), OTHER: Position(0)}
@@ -24,7 +24,7 @@ ENDS = {PLACE: Position(6), OTHER: Position(0)}
 class Reader:
     """Hands over two offsets at a time, `most` times, and then nothing any more."""
 
-    splits: Sequence[Split]
+    splits: Sequence[PartitionSplit]
     most: int
     at: dict[TopicPartition, int] = field(init=False)
 
@@ -42,8 +42,8 @@ class Reader:
         self.at[PLACE] = first + 2
         return cast(Batch, SimpleNamespace(rows=[first, first + 1]))
 
-    def positions(self) -> tuple[PartitionPosition, ...]:
-        return tuple(PartitionPosition(each, "", Position(at)) for each, at in self.at.items())
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        return tuple(PartitionPosition(each, "", Position(at)).to_split_position() for each, at in self.at.items())
 
     def close(self) -> None:
         pass

@@ -15,9 +15,10 @@ from twopc.drill.real_output import RealOutput
 from twopc.drill.verdict import Check, Verdict
 from twopc.kafka.batches import log_batches
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.verify.attribution import Owners
 from twopc.verify.history import Expected, Found, Place
@@ -77,7 +78,7 @@ def checkpoint(*partitions: TopicPartition) -> CheckpointMetadata:
     prepared = PreparedTransaction(
         "t", CheckpointId(2), SubtaskIndex(0), 7, 3, BEGAN_MS, 1_000, partitions, topic_ids, None, ()
     )
-    held = (PartitionPosition(IN, "id", Position(5)),)
+    held = (PartitionPosition(IN, "id", Position(5)).to_split_position(),)
     pending = (prepared.to_committable(),) if partitions else ()
     snapshot = SubtaskSnapshot(SubtaskIndex(0), held, StateHandle("chk-2/subtask-0", "", 0, 0), pending)
     kind = CheckpointKind.PERIODIC
@@ -276,7 +277,7 @@ def test_a_tail_that_does_not_reach_back_to_the_checkpoint_is_not_all_that_is_re
 
 
 def at(checkpoint_id: int, attempt: int, *positions: int) -> CheckpointMetadata:
-    held = tuple(PartitionPosition(TopicPartition("in", each), "id", Position(p)) for each, p in enumerate(positions))
+    held = tuple(SplitPosition(f"in[{each}]", each, [p, "id"]) for each, p in enumerate(positions))
     snapshot = SubtaskSnapshot(SubtaskIndex(0), held, StateHandle("chk-2/subtask-0", "", 0, 0), ())
     found = checkpoint()
     return replace(found, checkpoint_id=CheckpointId(checkpoint_id), attempt=AttemptId(attempt), snapshots=(snapshot,))

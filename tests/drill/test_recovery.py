@@ -15,8 +15,8 @@ from twopc.drill.recovery import (
     reads_of,
 )
 from twopc.drill.verdict import Verdict
-from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, TopicPartition
+from twopc.protocol.facts import SplitPosition
+from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
 
 
@@ -59,7 +59,7 @@ def test_a_reader_that_begins_behind_the_furthest_reads_again() -> None:
 
 def test_what_readers_note_can_be_read_back(tmp_path: Path) -> None:
     log = tmp_path / "reads.log"
-    note_read(log, [PartitionPosition(TopicPartition("in", 1), "id", Position(7))], opened=True)
+    note_read(log, [SplitPosition("in[1]", 1, [7, "id"])], opened=True)
     [(_, partition, position, opened)] = reads_of(log)
     assert (partition, position, opened) == (1, 7, 1)
 

@@ -9,16 +9,18 @@ import pytest
 from tests.driver.test_losses import metadata
 from twopc.driver.fresh_start import emptied, refuse_unknown_middle
 from twopc.errors import ConfigurationError
-from twopc.protocol.ids import Position, TopicPartition
+from twopc.kafka import KafkaSource
+from twopc.kafka.positions import input_of
+from twopc.protocol.facts import SplitPosition
 from twopc.source import GroupStanding, Split
 
 
 def splits(*starts: int) -> list[Split]:
-    return [Split(TopicPartition("in", index), "topic-id", Position(start), None) for index, start in enumerate(starts)]
+    return [Split(f"in[{index}]", index, [start, "topic-id"], None) for index, start in enumerate(starts)]
 
 
 def test_states_that_begin_empty_in_the_middle_of_the_input_are_named() -> None:
-    said = emptied({"seen", "count"}, splits(0, 7, 9), "checkpoints")
+    said = emptied({"seen", "count"}, splits(0, 7, 9), KafkaSource("in").skips, "checkpoints")
     assert said is not None
     assert said.startswith("there is no checkpoint in checkpoints: states (count, seen) begin empty")
     assert "in[1]@7 (and in 1 more)" in said
@@ -27,16 +29,16 @@ def test_states_that_begin_empty_in_the_middle_of_the_input_are_named() -> None:
 
 @pytest.mark.parametrize(("states", "starts"), [((), (7, 9)), (("count",), (0, 0)), (("count",), ())])
 def test_nothing_is_said_where_no_state_lacks_anything(states: tuple[str, ...], starts: tuple[int, ...]) -> None:
-    assert emptied(states, splits(*starts), "checkpoints") is None
+    assert emptied(states, splits(*starts), KafkaSource("in").skips, "checkpoints") is None
 
 
 def standing(topic: str) -> GroupStanding:
-    return GroupStanding(ahead=((TopicPartition(topic, 0), Position(206)),))
+    return GroupStanding(ahead=(SplitPosition(f"{topic}[0]", 0, [206, "id"]),))
 
 
 def test_states_do_not_begin_empty_in_the_middle_of_a_topic_that_the_checkpoint_does_not_know() -> None:
     with pytest.raises(ConfigurationError, match=r"checkpoint 7, .*'other'.*\(seen\).*other\[0\]@206.*--from 7$"):
-        refuse_unknown_middle({"seen"}, standing("other"), metadata(7))
+        refuse_unknown_middle({"seen"}, standing("other"), metadata(7), input_of)
 
 
 @pytest.mark.parametrize(
@@ -47,4 +49,4 @@ def test_states_do_not_begin_empty_in_the_middle_of_a_topic_that_the_checkpoint_
 def test_a_restored_checkpoint_is_gone_on_from_where_no_state_lacks_anything(
     states: Collection[str], group: GroupStanding
 ) -> None:
-    refuse_unknown_middle(states, group, metadata(7))
+    refuse_unknown_middle(states, group, metadata(7), input_of)

@@ -9,13 +9,14 @@ import pytest
 from twopc.config import RunSettings
 from twopc.driver.left_behind import refuse_left_behind
 from twopc.errors import ConfigurationError
+from twopc.kafka.positions import PartitionPosition, input_of
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, InlineState, PartitionPosition, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, InlineState, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 
 
 def stands_in(*partitions: TopicPartition) -> CheckpointMetadata:
-    positions = tuple(PartitionPosition(each, "id", Position(5)) for each in partitions)
+    positions = tuple(PartitionPosition(each, "id", Position(5)).to_split_position() for each in partitions)
     snapshot = SubtaskSnapshot(SubtaskIndex(0), positions, InlineState("chk-7/subtask-0", {}, 0, 0), ())
     return CheckpointMetadata("j", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, (snapshot,))
 
@@ -24,16 +25,17 @@ A, B, B1 = TopicPartition("a", 0), TopicPartition("b", 0), TopicPartition("b", 1
 
 
 def judge(restored: CheckpointMetadata | None, read: Collection[TopicPartition], dropped: Collection[str] = ()) -> None:
-    refuse_left_behind(restored, read.__contains__, (each.topic for each in read), dropped)
+    splits = set(map(str, read))
+    refuse_left_behind(restored, splits.__contains__, input_of, (each.topic for each in read), dropped)
 
 
 def test_a_topic_that_is_no_longer_read_is_refused_by_name_with_the_flag_that_drops_it() -> None:
-    with pytest.raises(ConfigurationError, match=r"checkpoint 7.*topic 'b'.*it reads: a\).*--drop-inputs b"):
+    with pytest.raises(ConfigurationError, match=r"checkpoint 7.*input 'b'.*it reads: a\).*--drop-inputs b"):
         judge(stands_in(A, B, B1), [A])
 
 
 def test_a_partition_that_is_no_longer_read_is_refused_too() -> None:
-    with pytest.raises(ConfigurationError, match=r"topic 'b'.*it reads: a, b\)"):
+    with pytest.raises(ConfigurationError, match=r"input 'b'.*it reads: a, b\)"):
         judge(stands_in(A, B, B1), [A, B])
 
 
@@ -44,7 +46,7 @@ def test_what_is_read_and_what_is_dropped_is_let_through() -> None:
 
 
 def test_a_topic_that_is_read_can_not_be_dropped() -> None:
-    with pytest.raises(ConfigurationError, match="drop_inputs names topic 'a', which the job reads"):
+    with pytest.raises(ConfigurationError, match="drop_inputs names input 'a', which the job reads"):
         judge(stands_in(A), [A], {"a"})
 
 

@@ -12,8 +12,8 @@ from twopc.context import JobContext
 from twopc.driver.recovery import Recovered, recover
 from twopc.errors import Fenced, TransactionLost
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import Outcome, Settled
 
@@ -23,7 +23,7 @@ CONTEXT = JobContext("job", AttemptId(2), 1, RunSettings())
 def metadata(number: int, *names: int, base: int = 0) -> CheckpointMetadata:
     snapshot = SubtaskSnapshot(
         SubtaskIndex(0),
-        (PartitionPosition(TopicPartition("in", 0), "id", Position(10 * number)),),
+        (SplitPosition("in[0]", 0, [10 * number, "id"]),),
         StateHandle(f"chk-{number}/subtask-0", "digest", 0, 0),
         tuple(committable(each) for each in names),
         base=CheckpointId(base),
@@ -91,7 +91,7 @@ def run(
     """Recover, while the input of these checkpoints is gone."""
     client, source = Client(sink.log), FakeSource()
     positions = [position for number in gone for position in metadata(number).positions]
-    source.gone = {each: f"{each.partition} from offset {each.position} on" for each in positions}
+    source.gone = {each: f"from {each} on" for each in positions}
     return recover(cast(JobClient, client), source, sink, context, started), client
 
 
@@ -113,8 +113,8 @@ def test_it_stores_from_where_it_heals_before_any_id_is_initialised() -> None:
     found, client = run(sink, started(metadata(7, 7, base=6), metadata(6)))
     assert log == ["settle t@7", "store t@7 from {0: 6}", "abort lingering"]
     assert found.restored is not None
-    assert [int(item.position) for item in found.restored.positions] == [60]
-    assert "in[0] up to offset 70" in client.messages[0]
+    assert [str(item) for item in found.restored.positions] == ["in[0]@60"]
+    assert "up to in[0]@70" in client.messages[0]
 
 
 def test_a_driver_whose_job_another_has_taken_over_says_nothing_of_a_loss() -> None:
@@ -188,7 +188,7 @@ def test_a_loss_whose_input_is_gone_is_refused_with_what_is_gone_and_nothing_is_
     log: list[str] = []
     sink = LosingSink(log, frozenset({"t@6"}), held=frozenset({"t@7"}))
     latest = started(metadata(7, 6, 7, base=5), metadata(5))
-    with pytest.raises(TransactionLost, match=r"is gone: in\[0\] from offset 50 on.*--accept-loss t@6\.") as refused:
+    with pytest.raises(TransactionLost, match=r"is gone: from in\[0\]@50 on.*--accept-loss t@6\.") as refused:
         run(sink, latest, gone=[5])
     assert "--from" not in str(refused.value), "no earlier checkpoint helps"
     assert log == ["settle t@6,t@7"]
@@ -214,7 +214,7 @@ def test_what_was_decided_to_be_written_again_is_while_its_input_is_there() -> N
 
 def test_what_was_decided_to_be_written_again_is_refused_by_name_when_its_input_has_gone_since() -> None:
     log: list[str] = []
-    with pytest.raises(TransactionLost, match=r"to be written again, but .* in\[0\] from offset 60 on.*Lost: t@7\."):
+    with pytest.raises(TransactionLost, match=r"to be written again, but .* from in\[0\]@60 on.*Lost: t@7\."):
         run(LosingSink(log), decided(), gone=[6])
     assert "abort lingering" not in log
 

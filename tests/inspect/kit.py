@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.stored_job import StoredJob, name_of
-from twopc.protocol.facts import Committable, PartitionPosition, SubtaskSnapshot
+from twopc.kafka.positions import PartitionPosition
+from twopc.protocol.facts import Committable, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.serde import Json, Serde
 from twopc.state.key_form import key_bytes
@@ -37,7 +38,9 @@ class JobWithState(StoredJob):
 
     def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:
         index, mine = SubtaskIndex(subtask), self.owners[subtask]
-        positions = tuple(PartitionPosition(each, "topic-id", Position(100 * number)) for each in mine)
+        positions = tuple(
+            PartitionPosition(each, "topic-id", Position(100 * number)).to_split_position() for each in mine
+        )
         local = self._local / f"{number}-{subtask}"
         local.mkdir(parents=True)
         backend = RocksDBBackend.open_fresh(local / "db")

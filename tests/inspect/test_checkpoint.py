@@ -16,6 +16,7 @@ from twopc.checkpoints.reference import locate
 from twopc.errors import CheckpointCorrupted, ConfigurationError, UserCodeError
 from twopc.inspect import Checkpoint, StateSize, open_checkpoint
 from twopc.inspect.snapshots import OpenSnapshots
+from twopc.kafka.positions import offsets_of
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.serde import Avro, Bytes, Json, Serde, String
 
@@ -27,7 +28,7 @@ def opened(job: JobWithState, reference: str | int = "latest", serdes: dict[str,
 def test_a_checkpoint_tells_positions_and_what_became_of_its_transactions(shared: JobWithState) -> None:
     with opened(shared) as checkpoint:
         assert (checkpoint.job, checkpoint.checkpoint_id, checkpoint.attempt) == (JOB, 1, 1)
-        assert [(each.partition, each.position) for each in checkpoint.positions] == [(LEFT, 100), (RIGHT, 100)]
+        assert offsets_of(checkpoint.positions) == {LEFT: 100, RIGHT: 100}
         assert [(each.name, each.outcome) for each in checkpoint.transactions] == [
             ("txn-0-1", "confirmed"),
             ("txn-1-1", "confirmed"),

@@ -134,7 +134,7 @@ def test_an_expired_loss_is_refused_with_its_offsets_until_it_is_accepted_by_nam
 
     refused = start()
     assert refused.code == TransactionLost.exit_code, refused.err
-    assert f"{name}-in[0] up to offset 7" in refused.err
+    assert f"up to {name}-in[0]@7" in refused.err
     assert start("--accept-loss", "another").code == TransactionLost.exit_code
     assert values_of(broker.bootstrap_servers, f"{name}-out") == []
     [lost] = re.findall(r"--accept-loss (\S+)\. ", refused.err)

@@ -83,7 +83,7 @@ def refused_twice_then_accepted(job: CountingJob) -> None:
         assert refused.code == TransactionLost.exit_code, refused.err
         gone = f"{job.name}-in[0] from offset 5 on (deleted by retention: the first record is at 8 now)"
         assert gone in refused.err, refused.err
-        assert f"{job.name}-in[0] up to offset 10" in refused.err
+        assert f"up to {job.name}-in[0]@10" in refused.err
         assert "written again:" not in refused.err
         assert "--from" not in refused.err
     assert job.written() == WRITTEN

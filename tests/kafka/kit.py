@@ -10,7 +10,8 @@ from typing import Any
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
 from twopc.kafka import KafkaSink
-from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.kafka.positions import PartitionPosition
+from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import Complete
 from twopc.record import Batch, Headers
@@ -101,7 +102,7 @@ class DrivenSink:
 
     def pre_commit(self, checkpoint: int, position: int = 0) -> Committable:
         """Pre-commit a transaction that holds something, and begin the next."""
-        where = PartitionPosition(TopicPartition(self.input_topic, 0), INPUT_ID, Position(position))
+        where = PartitionPosition(TopicPartition(self.input_topic, 0), INPUT_ID, Position(position)).to_split_position()
         committable = self.sink.pre_commit(self.txn, PreCommit(CheckpointId(checkpoint), (where,), self.group))
         assert committable is not None
         self.txn = self.sink.begin()

@@ -7,7 +7,8 @@ import pytest
 
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.committable import PreparedTransaction
-from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.kafka.positions import PartitionPosition
+from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 
 PREPARED = PreparedTransaction(

@@ -12,6 +12,7 @@ from twopc.context import JobContext
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka import KafkaSource
 from twopc.kafka.wire import EARLIEST, GroupOffset, TopicInfo
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, Position, TopicPartition
 
 IN = TopicPartition("in", 0)
@@ -56,7 +57,7 @@ class ComingBack:
 def test_a_group_whose_coordinator_is_not_known_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("twopc.kafka.source.ControlClient", ComingBack(busy=2))
     [split] = KafkaSource("in").plan(CONTEXT, {}, bounded=True)
-    assert (split.start, split.stop) == (5, 9)
+    assert (split.begin, split.stop[0]) == (SplitPosition("in[0]", 0, [5, "id-of-in"]), 9)
 
 
 def test_brokers_that_go_on_not_answering_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

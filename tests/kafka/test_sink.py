@@ -8,7 +8,7 @@ import pytest
 
 from tests.kafka.kit import INPUT_ID, DrivenSink, FakeRow, batch_of, values_of
 from twopc.errors import ConfigurationError, Fenced, TransactionLost, TwoPhaseCommitError, UserCodeError
-from twopc.protocol.facts import PartitionPosition
+from twopc.kafka.positions import PartitionPosition
 from twopc.protocol.ids import CheckpointId, Position, TopicPartition
 from twopc.record import Batch, Record
 from twopc.serde import Json, Serde
@@ -60,7 +60,7 @@ def test_positions_that_moved_without_output_are_carried_once_by_a_transaction_o
     driven: DrivenSink,
 ) -> None:
     first = driven.pre_commit(1, position=5)
-    where = PartitionPosition(TopicPartition(driven.input_topic, 0), INPUT_ID, Position(5))
+    where = PartitionPosition(TopicPartition(driven.input_topic, 0), INPUT_ID, Position(5)).to_split_position()
     assert driven.sink.pre_commit(driven.txn, PreCommit(CheckpointId(2), (where,), driven.group)) is None
     driven.complete(first)
 

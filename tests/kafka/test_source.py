@@ -12,16 +12,22 @@ from tests.kafka.kit import DrivenSink, eventually, settings
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError, UserCodeError
 from twopc.kafka import KafkaSource, StartingOffsets
+from twopc.kafka.positions import PartitionSplit, offsets_of
 from twopc.kafka.wire import ControlClient
-from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.facts import SplitPosition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex, TopicPartition
 from twopc.serde import Json
 from twopc.source import SourceReader, Split
 from twopc.testing.topics import Write, create_topic, delete_topic, produce
 
 pytestmark = pytest.mark.broker
 
-Restored = dict[TopicPartition, PartitionPosition]
+Restored = dict[str, SplitPosition]
+
+
+def at(split: Split, offset: int) -> SplitPosition:
+    """Where a reader of this split stands when it has come to an offset."""
+    return SplitPosition(split.id, split.partition, [offset, PartitionSplit.from_split(split).topic_id])
 
 
 class Reading:
@@ -48,7 +54,7 @@ class Reading:
 
     def await_end(self, source: KafkaSource, end: int) -> None:
         """Wait until a bounded read would go so far: a broker answers EndTxn before it has written the markers."""
-        eventually(lambda: all((split.stop or 0) >= end for split in self.plan(source)))
+        eventually(lambda: all(split.stop[0] >= end for split in self.plan(source)))
 
     def close(self) -> None:
         for reader in self._readers:
@@ -156,10 +162,10 @@ def _stand_at(reading: Reading, topic: str, position: int, metadata: str) -> Non
 def _commit(reading: Reading, reader: SourceReader, topic: str, position: int) -> str:
     """Have the group stand there as by checkpoint 4; return the topic's id."""
     [split] = reading.plan(KafkaSource(topic))
-    reader.commit_positions(CheckpointId(4), [PartitionPosition(split.partition, split.topic_id, Position(position))])
+    reader.commit_positions(CheckpointId(4), [at(split, position)])
     with ControlClient(reading.servers, {}) as client:
         eventually(lambda: _held(client, reading, topic) is not None)
-    return split.topic_id
+    return PartitionSplit.from_split(split).topic_id
 
 
 def _held(client: ControlClient, reading: Reading, topic: str) -> tuple[int, str] | None:
@@ -170,7 +176,7 @@ def _held(client: ControlClient, reading: Reading, topic: str) -> tuple[int, str
 
 def test_a_restored_position_outweighs_the_startup_mode(reading: Reading, three: str) -> None:
     [split] = reading.plan(KafkaSource(three))
-    restored = {split.partition: PartitionPosition(split.partition, split.topic_id, Position(1))}
+    restored = {split.id: at(split, 1)}
     assert reading.all_values(KafkaSource(three, start=StartingOffsets.latest()), restored) == [b"b", b"c"]
 
 
@@ -180,7 +186,7 @@ def test_a_partition_added_since_the_checkpoint_is_read_from_its_first_record(
     topic = new_topic(2)
     produce(servers, topic, [Write(b"old", partition=0), Write(b"new", partition=1)])
     first, _ = reading.plan(KafkaSource(topic))
-    restored = {first.partition: PartitionPosition(first.partition, first.topic_id, Position(1))}
+    restored = {first.id: at(first, 1)}
     assert reading.all_values(KafkaSource(topic, start=StartingOffsets.latest()), restored) == [b"new"]
 
 
@@ -238,15 +244,15 @@ def test_what_arrives_after_the_plan_is_left_to_the_next_run(
     produce(servers, topic, [Write(b"later", partition=number % 2) for number in range(5_000)])
     reader = reading.open(source, splits)
     assert sorted(drain(reader)) == [b"%d" % number for number in range(10)]
-    assert [item.position for item in reader.positions()] == [5, 5]
-    restored = {item.partition: item for item in reader.positions()}
+    assert list(offsets_of(reader.positions()).values()) == [5, 5]
+    restored = {item.split: item for item in reader.positions()}
     assert reading.all_values(source, restored) == [b"later"] * 5_000
 
 
 def test_positions_before_the_first_poll_are_the_starts(reading: Reading, three: str) -> None:
     source = KafkaSource(three, start=StartingOffsets.specific({(three, 0): 1}))
     reader = reading.open(source, reading.plan(source, bounded=False))
-    assert [item.position for item in reader.positions()] == [1]
+    assert list(offsets_of(reader.positions()).values()) == [1]
 
 
 def test_an_unbounded_read_goes_on_and_reports_its_lag(reading: Reading, three: str, servers: str) -> None:
@@ -291,7 +297,7 @@ def test_a_missing_input_topic_is_named(reading: Reading) -> None:
 
 def test_a_recreated_input_topic_is_refused(reading: Reading, three: str, servers: str) -> None:
     [split] = reading.plan(KafkaSource(three))
-    restored = {split.partition: PartitionPosition(split.partition, split.topic_id, Position(0))}
+    restored = {split.id: at(split, 0)}
     delete_topic(servers, three)
     create_topic(servers, three)
     with pytest.raises(ConfigurationError, match=f"{three}' was deleted and created again"):

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.standing import Standing, Verdict, ask_standings, standings, unreadable
 from twopc.kafka.wire import EARLIEST, TopicInfo
-from twopc.protocol.facts import PartitionPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, delete_topic, produce
@@ -56,9 +56,9 @@ def test_what_cant_be_read_any_more_is_told_in_words() -> None:
     recreated = PartitionPosition(IN, "another", Position(10))
     told = unreadable(Cluster(), [*held, recreated])
     assert told == {
-        held[0]: "in[0] from offset 9 on (deleted by retention: the first record is at 10 now)",
-        held[2]: "in[0] from offset 51 on (beyond the end: it ends at 50 now)",
-        recreated: "in[0] from offset 10 on (topic was recreated)",
+        held[0].to_split_position(): "in[0] from offset 9 on (deleted by retention: the first record is at 10 now)",
+        held[2].to_split_position(): "in[0] from offset 51 on (beyond the end: it ends at 50 now)",
+        recreated.to_split_position(): "in[0] from offset 10 on (topic was recreated)",
     }
 
 

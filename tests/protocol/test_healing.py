@@ -10,9 +10,9 @@ import pytest
 
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.healing import Fate, Healed, Refused, plan, restored_from
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Complete, Trigger
 from twopc.protocol.subtask_state import PreCommitted, SubtaskState
 
@@ -41,7 +41,7 @@ def snapshot(
 ) -> SubtaskSnapshot:
     return SubtaskSnapshot(
         SUBTASK,
-        tuple(PartitionPosition(TopicPartition("in", each), "id", Position(number)) for each in partitions),
+        tuple(SplitPosition(f"in[{each}]", each, [number, "id"]) for each in partitions),
         StateHandle(f"chk-{number}/subtask-0", "digest", 0, 0),
         tuple(committables),
         base=CheckpointId(base),
@@ -138,7 +138,7 @@ def test_a_subtask_that_read_other_partitions_before_is_refused() -> None:
     before = metadata(3, 1, snapshot(3, partitions=(0, 1)))
     found = plan(latest, {"t@4": Fate.ABORTED}, [before], {})
     assert isinstance(found, Refused)
-    assert "read other partitions" in found.why
+    assert "read other splits" in found.why
 
 
 def test_only_the_subtask_that_lost_something_is_restored_from_before() -> None:

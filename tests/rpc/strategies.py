@@ -9,11 +9,11 @@ from twopc.protocol.facts import (
     CheckpointMetadata,
     Committable,
     InlineState,
-    PartitionPosition,
+    SplitPosition,
     StateHandle,
     SubtaskSnapshot,
 )
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import (
     Abort,
@@ -43,10 +43,10 @@ payloads = st.dictionaries(text, st.integers() | text | st.booleans() | st.none(
 
 committables = st.builds(Committable, text, checkpoints, subtasks, payloads)
 positions = st.builds(
-    PartitionPosition,
-    st.builds(TopicPartition, text, st.integers(0, 1000)),
+    SplitPosition,
     text,
-    st.integers(0, 2**63).map(Position),
+    st.integers(0, 1000),
+    st.integers(0, 2**63) | text | st.lists(st.integers(0, 2**63) | text, max_size=2) | payloads,
 )
 items = st.dictionaries(text, st.lists(st.lists(st.none() | text, min_size=2, max_size=2), max_size=3), max_size=3)
 states = st.builds(StateHandle, text, text, st.integers(0, 2**63), st.integers(0, 2**63)) | st.builds(

@@ -15,8 +15,8 @@ from coordinator.server import CoordinatorServer
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
 from twopc.checkpoints.catalog import read_job
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
-from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.facts import SplitPosition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import (
     Decline,
     EndOfInput,
@@ -322,7 +322,7 @@ def test_many_subtasks_and_watchers_do_not_starve_each_other(serve: Serve, closi
 def test_where_reading_begins_is_stored_for_the_next_attempt(serve: Serve) -> None:
     _, _, client = serve()
     first = client.start_attempt(JOB, SETTINGS)
-    start = PartitionPosition(TopicPartition("in", 0), "id", Position(70))
+    start = SplitPosition("in[0]", 0, [70, "id"])
     planned = StartsPlanned(first.attempt, "Latest()", (start,))
     client.plan_starts(JOB, planned)
     assert first.planned is None

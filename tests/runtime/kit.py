@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +11,13 @@ from typing import Any
 from twopc.context import JobContext
 from twopc.errors import CheckpointDeclined
 from twopc.operators import Dataflow
-from twopc.protocol.facts import Committable, PartitionPosition, StateHandle
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.facts import Committable, SplitPosition, StateHandle
+from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import (
     Complete,
     Trigger,
 )
-from twopc.record import Batch
+from twopc.record import Batch, Row
 from twopc.runtime.link import MemoryLink
 from twopc.runtime.subtask import Subtask
 from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
@@ -55,8 +55,9 @@ class ScriptedReader(SourceReader):
         self.read += len(values)
         return Batch(rows, list(values))
 
-    def positions(self) -> tuple[PartitionPosition, ...]:
-        return (PartitionPosition(PARTITION, "topic-id", Position(self.read)),)
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        read = next((row.offset() for row in waiting), self.read)
+        return (SplitPosition("in[0]", 0, read),)
 
     def finished(self) -> bool:
         return not self.endless and not self.batches
@@ -65,7 +66,7 @@ class ScriptedReader(SourceReader):
         self.endless = False
         return True
 
-    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
+    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[SplitPosition]) -> None:
         self.committed.append((checkpoint_id, positions[0].position))
 
 

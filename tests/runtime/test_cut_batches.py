@@ -46,7 +46,7 @@ def test_a_checkpoint_between_has_the_output_and_the_position_of_what_came_befor
     first, second = stage.sent(Ack)
     assert [position.position for position in first.snapshot.positions] == [1]
     assert [position.position for position in second.snapshot.positions] == [3]
-    assert first.snapshot.positions[0].partition == PARTITION
+    assert first.snapshot.positions[0].split == str(PARTITION)
     assert [line for line in stage.sink.log if "pre-commit" in line] == ["pre-commit 1 a", "pre-commit 2 bc"]
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from twopc.protocol.facts import PartitionPosition, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import Position, SubtaskIndex, TopicPartition
+from twopc.protocol.facts import SplitPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.ids import SubtaskIndex
 from twopc.runtime.spec import concerning
 from twopc.source import Split
 
 
 def snapshot(subtask: int, *partitions: int) -> SubtaskSnapshot:
-    positions = tuple(PartitionPosition(TopicPartition("in", each), "an-id", Position(5)) for each in partitions)
+    positions = tuple(SplitPosition(f"in[{each}]", each, [5, "an-id"]) for each in partitions)
     return SubtaskSnapshot(SubtaskIndex(subtask), positions, StateHandle(f"chk-7/subtask-{subtask}", "", 0, 0), ())
 
 
 def split(partition: int) -> Split:
-    return Split(TopicPartition("in", partition), "an-id", Position(5), None)
+    return Split(f"in[{partition}]", partition, [5, "an-id"], None)
 
 
 SNAPSHOTS = (snapshot(0, 0, 2), snapshot(1, 1, 3))

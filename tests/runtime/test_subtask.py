@@ -5,10 +5,10 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.runtime.kit import PARTITION, RecordingSink, ScriptedReader, Stage, complete, trigger
+from tests.runtime.kit import RecordingSink, ScriptedReader, Stage, complete, trigger
 from twopc.errors import CheckpointDeclined, Fenced, TransactionLost
-from twopc.protocol.facts import Committable, InlineState, PartitionPosition
-from twopc.protocol.ids import CheckpointId, Position
+from twopc.protocol.facts import Committable, InlineState, SplitPosition
+from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import (
     Abort,
     Ack,
@@ -31,7 +31,7 @@ def test_a_checkpoint_holds_exactly_what_was_read_before_its_trigger(make: Calla
     stage.steps(1)
     (ack,) = stage.sent(Ack)
     assert "pre-commit 1 ab" in stage.sink.log
-    assert ack.snapshot.positions == (PartitionPosition(PARTITION, "topic-id", Position(2)),)
+    assert ack.snapshot.positions == (SplitPosition("in[0]", 0, 2),)
     assert [committable.name for committable in ack.snapshot.committables] == ["t@1"]
 
 

@@ -24,7 +24,7 @@ _BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDIN
 def positions_of(metadata: bytes) -> dict[int, int]:
     """Return the positions that the metadata of a checkpoint hold, by partition."""
     snapshots = orjson.loads(metadata)["body"]["snapshots"]
-    return {number: position for each in snapshots for _, number, _, position in each["positions"]}
+    return {number: position for each in snapshots for _, number, [position, _] in each["positions"]}
 
 
 class CheckpointFolder(LocalStore):

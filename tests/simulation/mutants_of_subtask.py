@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import twopc.runtime.subtask
 from tests.simulation.mutants import Mutant, instead
+from twopc.operators import Dataflow
 from twopc.runtime.subtask import Subtask
 
 MUTANTS_OF_SUBTASK = (
     Mutant(
         "positions are those of the whole batch where one was cut",
-        instead(twopc.runtime.subtask, "held_back", lambda read, waiting: tuple(read)),
+        instead(Dataflow, "waiting_rows", lambda flow, source: iter(())),
         {"batch_cut": 0.5, "kill_every_ms": 500, "sizes": (8, 8)},
         1_000,
     ),

@@ -35,7 +35,7 @@ PROGRESS_SHARE = 0.1
 def _short(message: ToCoordinator | ToSubtask) -> object:
     if not isinstance(message, Ack):
         return message
-    positions = ", ".join(f"{item.partition}@{item.position}" for item in message.snapshot.positions)
+    positions = ", ".join(map(str, message.snapshot.positions))
     names = ", ".join(item.name for item in message.snapshot.committables)
     return f"Ack({message.checkpoint_id}: {positions or 'no positions'}; {names or 'nothing pending'})"
 

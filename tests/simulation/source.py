@@ -16,10 +16,11 @@ from tests.simulation.kafka_clients import identity_of
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.kafka.identity import Identity, recreated_input
+from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions, split_positions
 from twopc.operators.steps import StatefulMap
-from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, Position, TopicPartition
-from twopc.record import Batch
+from twopc.record import Batch, Row
 from twopc.serde import Json
 from twopc.source import Source, SourceReader, Split
 
@@ -87,7 +88,7 @@ def expected_output(partition: int, records: int) -> Sequence[str]:
 class SimReader(SourceReader):
     """Hands out a few records at a time, or none."""
 
-    def __init__(self, broker: SimBroker, identity: Identity, splits: Sequence[Split]) -> None:
+    def __init__(self, broker: SimBroker, identity: Identity, splits: Sequence[PartitionSplit]) -> None:
         self._broker = broker
         self._identity = identity
         self._world = broker.world
@@ -117,10 +118,13 @@ class SimReader(SourceReader):
         """Milliseconds until a poll finds something; None if it never will."""
         return None if self.finished() else max(0, self._arrives_at - self._world.now_ms)
 
-    def positions(self) -> tuple[PartitionPosition, ...]:
-        return tuple(
-            PartitionPosition(split.partition, split.topic_id, Position(self._next[split.partition]))
-            for split in self._splits
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        at = dict(self._next)
+        for row in waiting:
+            partition = TopicPartition(INPUT, row.partition() or 0)
+            at[partition] = min(at[partition], row.offset() or 0)
+        return split_positions(
+            PartitionPosition(split.partition, split.topic_id, Position(at[split.partition])) for split in self._splits
         )
 
     def check_input(self, checkpoint_id: CheckpointId) -> None:
@@ -135,7 +139,7 @@ class SimReader(SourceReader):
         return not self._open_splits
 
 
-def _stop(split: Split) -> int:
+def _stop(split: PartitionSplit) -> int:
     assert split.stop is not None
     return int(split.stop)
 
@@ -147,31 +151,30 @@ class SimSource(Source):
         self._broker = broker
         self.sizes = tuple(sizes)
 
-    def plan(
-        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
-    ) -> list[Split]:
+    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
         splits = []
         now = self._broker.input_id
-        other = next((held.topic_id for held in restored.values() if held.topic_id != now), now)
+        known = {held.partition: held for held in partition_positions(restored.values())}
+        other = next((held.topic_id for held in known.values() if held.topic_id != now), now)
         if other != now:
             raise ConfigurationError(recreated_input(INPUT, other, now))
         for number, size in enumerate(self.sizes):
             partition = TopicPartition(INPUT, number)
             latest = Position(min(size, 1) if self._broker.input_is_read else 0)
-            start = restored[partition].position if partition in restored else latest
+            start = known[partition].position if partition in known else latest
             if start < self._broker.input_begins_at[number]:
                 raise ConfigurationError(f"{partition} should be read from {start}: {DELETED}")
-            splits.append(Split(partition, now, start, Position(size)))
+            splits.append(PartitionSplit(partition, now, start, Position(size)).to_split())
         return splits
 
-    def unreadable(self, context: JobContext, positions: Iterable[PartitionPosition]) -> dict[PartitionPosition, str]:
+    def unreadable(self, context: JobContext, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         begins_at = self._broker.input_begins_at
-        gone = [held for held in positions if held.position < begins_at[held.partition.partition]]
-        return {held: f"{held.partition}: {DELETED}" for held in gone}
+        gone = [held for held in partition_positions(positions) if held.position < begins_at[held.partition.partition]]
+        return {held.to_split_position(): f"{held.partition}: {DELETED}" for held in gone}
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SimReader:
         self._broker.input_is_read = True
-        return SimReader(self._broker, identity_of(context, self._broker), splits)
+        return SimReader(self._broker, identity_of(context, self._broker), list(map(PartitionSplit.from_split, splits)))
 
     def group(self, context: JobContext) -> str | None:
         return GROUP

@@ -145,7 +145,7 @@ class SimSubtask:
         backend = restore_state(
             self._snapshots,
             spec.snapshots,
-            [split.partition for split in spec.splits],
+            [split.id for split in spec.splits],
             spec.subtask,
             local / "work",
         )

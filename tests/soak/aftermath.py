@@ -12,6 +12,7 @@ from tests.soak.ends import Reader
 from tests.soak.stage import VARIABLE, Processes
 from twopc.checkpoints.catalog import read_job
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.positions import partition_positions
 from twopc.protocol.envelope import decode_fact
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ledger_facts import METADATA_KIND
@@ -40,7 +41,8 @@ class Aftermath:
             self._known.add(folder.name)
             metadata = CheckpointMetadata.from_json(body)
             prepared = [PreparedTransaction.from_committable(each) for each in metadata.committables]
-            for position in (*metadata.positions, *(each for one in prepared for each in one.positions)):
+            held = partition_positions(metadata.positions)
+            for position in (*held, *(each for one in prepared for each in one.positions)):
                 self._cuts[position.partition.partition].add(position.position)
 
     def judge(self, reader: Reader) -> None:

@@ -7,15 +7,18 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
 from twopc.protocol.layout import subtask_folder
 from twopc.state.layout import (
     after_prefix,
     is_file_name,
+    keyed_partition,
     parse_keyed_key,
     parse_position_key,
     parse_snapshot_path,
     partition_prefix,
+    position_key,
     state_prefix,
 )
 
@@ -30,9 +33,14 @@ def test_a_keyed_key_gives_back_what_it_was_made_of(partition: TopicPartition, n
     assert parse_keyed_key(state_prefix(partition, name) + key) == (partition, name, key)
 
 
-@given(partitions)
-def test_a_position_key_gives_back_its_partition(partition: TopicPartition) -> None:
-    assert parse_position_key(partition_prefix(partition)) == partition
+@given(names)
+def test_a_position_key_gives_back_its_split(split: str) -> None:
+    assert parse_position_key(position_key(split)) == split
+
+
+def test_the_keyed_state_of_a_split_is_kept_where_its_rows_say_that_they_are_from() -> None:
+    assert keyed_partition(SplitPosition("in[1]", 1, [7, "id"])) == TopicPartition("in", 1)
+    assert keyed_partition(SplitPosition("bucket-3", 3, 7)) == TopicPartition("bucket-3", 3)
 
 
 @given(partitions, partitions)
@@ -67,12 +75,9 @@ def test_a_foreign_key_is_read_as_what_it_spells_or_refused(key: bytes) -> None:
     assert state_prefix(partition, name) + user_key == key
 
 
-@pytest.mark.parametrize(
-    "key", [b"", b"\x00", b"\x00\x05abc", b"\x00\x01a\x00\x00\x00\x01beyond", b"\x00\x01\xff\x00\x00\x00\x00"]
-)
-def test_a_foreign_position_key_is_refused(key: bytes) -> None:
+def test_a_foreign_position_key_is_refused() -> None:
     with pytest.raises(CheckpointCorrupted):
-        parse_position_key(key)
+        parse_position_key(b"in[\xff]")
 
 
 def test_a_state_name_that_does_not_fit_is_a_configuration_error() -> None:

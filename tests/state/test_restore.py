@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import PartitionPosition, SubtaskSnapshot
+from twopc.kafka.positions import PartitionPosition
+from twopc.protocol.facts import SplitPosition, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState, OperatorState
@@ -32,8 +33,8 @@ def value(partition: TopicPartition, key: bytes) -> bytes:
     return f"{partition}:".encode() + key
 
 
-def at(partition: TopicPartition, position: int = 10) -> PartitionPosition:
-    return PartitionPosition(partition, f"id-of-{partition.topic}", Position(position))
+def at(partition: TopicPartition, position: int = 10) -> SplitPosition:
+    return PartitionPosition(partition, f"id-of-{partition.topic}", Position(position)).to_split_position()
 
 
 class Job:
@@ -47,7 +48,7 @@ class Job:
 
     def restore(self, snapshots: Sequence[SubtaskSnapshot], subtask: int, mine: list[TopicPartition]) -> RocksDBBackend:
         work = self.folder / f"work-{self.checkpoint}-{subtask}"
-        return restore_state(self.storage, snapshots, mine, SubtaskIndex(subtask), work)
+        return restore_state(self.storage, snapshots, list(map(str, mine)), SubtaskIndex(subtask), work)
 
     def store(self, backend: RocksDBBackend, subtask: int, mine: list[TopicPartition]) -> SubtaskSnapshot:
         positions = tuple(at(partition) for partition in mine)
@@ -94,7 +95,7 @@ class Job:
         for partition in mine:
             assert KeyedState(backend).get_many("count", partition, KEYS) == [value(partition, key) for key in KEYS]
         assert len(list(backend.scan(Family.KEYED))) == len(mine) * len(KEYS)
-        assert {position.partition for position in read_positions(backend)} == set(mine)
+        assert {position.split for position in read_positions(backend)} == set(map(str, mine))
 
 
 @pytest.fixture

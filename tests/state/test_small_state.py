@@ -10,7 +10,8 @@ import pytest
 
 from tests.state.stored import everything
 from twopc.errors import CheckpointCorrupted, Unavailable
-from twopc.protocol.facts import InlineState, PartitionPosition, StateHandle, SubtaskSnapshot
+from twopc.kafka.positions import PartitionPosition
+from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.runtime.state import SubtaskStore
 from twopc.state.backend import Family, StateBackend
@@ -38,7 +39,7 @@ class Job:
         self.number = 0
 
     def restore(self, snapshots: list[SubtaskSnapshot], subtask: int = 0, parallelism: int = 1) -> RocksDBBackend:
-        mine = share(subtask, parallelism)
+        mine = list(map(str, share(subtask, parallelism)))
         return restore_state(self.storage, snapshots, mine, SubtaskIndex(subtask), self.folder / f"work-{subtask}")
 
     def store_of(self, backend: StateBackend, subtask: int = 0, *, limit: int = LIMIT) -> SubtaskStore:
@@ -47,7 +48,8 @@ class Job:
     def checkpoint(self, store: SubtaskStore, subtask: int = 0, parallelism: int = 1) -> SubtaskSnapshot:
         self.number += 1
         positions = tuple(
-            PartitionPosition(each, "an-id", Position(self.number)) for each in share(subtask, parallelism)
+            PartitionPosition(each, "an-id", Position(self.number)).to_split_position()
+            for each in share(subtask, parallelism)
         )
         taken = store.take(CheckpointId(self.number), positions)
         if isinstance(taken, InlineState):

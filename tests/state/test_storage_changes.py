@@ -15,8 +15,8 @@ from tests.checkpoints.damages import DAMAGES, Damage
 from tests.state.stored import SUBTASK, Subtask, everything
 from tests.state.test_storage import refuse_links
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
-from twopc.protocol.facts import PartitionPosition, StateHandle
-from twopc.protocol.ids import CheckpointId, Position, TopicPartition
+from twopc.protocol.facts import SplitPosition, StateHandle
+from twopc.protocol.ids import CheckpointId
 from twopc.runtime.state import SubtaskStore, Taken
 from twopc.state.backend import Family
 from twopc.state.positions import read_positions
@@ -53,8 +53,8 @@ class Job:
         return self.subtask.root / handle.path
 
 
-def at(position: int) -> tuple[PartitionPosition, ...]:
-    return (PartitionPosition(TopicPartition("in", 0), "an-id", Position(position)),)
+def at(position: int) -> tuple[SplitPosition, ...]:
+    return (SplitPosition("in[0]", 0, [position, "an-id"]),)
 
 
 @pytest.fixture

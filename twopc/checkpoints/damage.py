@@ -6,7 +6,8 @@ is not that, but what `twopc.checkpoints.files.examine` finds: the same file has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
+from operator import ne
 from pathlib import Path
 
 from twopc.checkpoints.catalog import JobCheckpoints, read_job
@@ -14,8 +15,8 @@ from twopc.checkpoints.files import examine
 from twopc.checkpoints.findings import Examined, WrongFile
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.listing import MOST, listed
-from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
-from twopc.protocol.ids import CheckpointId, Position, TopicPartition
+from twopc.protocol.facts import CheckpointMetadata, SplitPosition, in_order, position_text
+from twopc.protocol.ids import CheckpointId
 
 _NOTHING_OLDER = "Nothing older is restored by itself, because the output is out already: "
 _COPY_BACK = "copy what is wrong back from a backup, "
@@ -97,16 +98,20 @@ def _way_on(known: JobCheckpoints | None, checkpoint_id: CheckpointId | None) ->
 
 
 def _since(restored: CheckpointMetadata, latest: CheckpointMetadata | None) -> str:
-    starts = {held.partition: int(held.position) for held in restored.positions}
     if latest is None:
-        return listed(f"{partition} from offset {start} on" for partition, start in sorted(starts.items()))
-    return listed(ranges_read_again(starts, latest.positions), "none")
+        return listed(f"from {held} on" for held in in_order(restored.positions))
+    return listed(read_again(restored.positions, latest.positions), "none")
 
 
-def ranges_read_again(starts: Mapping[TopicPartition, int | Position], read: Iterable[PartitionPosition]) -> list[str]:
-    """Name the input of which reading begins before what was read already."""
+def read_again(
+    starts: Iterable[SplitPosition],
+    read: Iterable[SplitPosition],
+    precedes: Callable[[SplitPosition, SplitPosition], bool] = ne,
+) -> list[str]:
+    """Name the input of which reading begins before what was read already; `read` is from later than `starts`."""
+    begun = {held.split: held for held in starts}
     return [
-        f"{held.partition} offsets {starts[held.partition]} to {held.position - 1}"
-        for held in sorted(read, key=lambda held: held.partition)
-        if held.partition in starts and starts[held.partition] < held.position
+        f"{begun[held.split]} up to {position_text(held.position)}"
+        for held in in_order(read)
+        if held.split in begun and precedes(begun[held.split], held)
     ]

@@ -11,7 +11,14 @@ from twopc.checkpoints.catalog import CheckpointEntry
 from twopc.checkpoints.times import times_of
 from twopc.cli.state_report import sizes_table
 from twopc.cli.tables import moment, size_text, table
-from twopc.protocol.facts import CheckpointMetadata, InlineState, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import (
+    CheckpointMetadata,
+    InlineState,
+    StateHandle,
+    SubtaskSnapshot,
+    position_text,
+    shown_position,
+)
 from twopc.protocol.layout import metadata_path
 
 if TYPE_CHECKING:
@@ -74,13 +81,8 @@ def _snapshot(snapshot: SubtaskSnapshot, entry: CheckpointEntry) -> dict[str, An
         "subtask": snapshot.subtask,
         "finished": snapshot.finished,
         "positions": [
-            {
-                "topic": position.partition.topic,
-                "partition": position.partition.partition,
-                "topic_id": position.topic_id,
-                "position": position.position,
-            }
-            for position in snapshot.positions
+            {"split": held.split, "partition": held.partition, "position": shown_position(held.position)}
+            for held in snapshot.positions
         ],
         "committables": [
             {
@@ -189,17 +191,20 @@ def standing_table(standings: Iterable[dict[str, Any]]) -> Iterable[Table]:
         yield table("Input now", ("topic", "partition", "position is", "first offset", "end", "behind"), rows)
 
 
+def _number_text(position: Any) -> str:
+    return f"{position:,}" if isinstance(position, int) else position_text(position)
+
+
 def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:
     rows = list(snapshots)
     yield table(
-        "Positions: the next offset to read",
-        ("subtask", "topic", "partition", "position", "input"),
+        "Positions: the next to read",
+        ("subtask", "split", "position", "input"),
         [
             (
                 str(each["subtask"]),
-                position["topic"],
-                str(position["partition"]),
-                f"{position['position']:,}",
+                position["split"],
+                _number_text(position["position"]),
                 "read to the end" if each["finished"] else "goes on",
             )
             for each in rows

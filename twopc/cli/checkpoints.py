@@ -116,10 +116,13 @@ def show(
         counted = state_sizes(located, metadata, states)
         description["states"] = counted.states
         if bootstrap_servers:
+            from twopc.kafka.positions import partition_positions
             from twopc.kafka.standing import ask_standings
 
             access = read_kafka_config(kafka_config)
-            description["standings"] = stood(ask_standings(bootstrap_servers, access, metadata.positions))
+            description["standings"] = stood(
+                ask_standings(bootstrap_servers, access, partition_positions(metadata.positions))
+            )
     if output is Output.JSON:
         typer.echo(json.dumps(description))
     else:

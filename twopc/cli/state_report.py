@@ -13,6 +13,7 @@ from twopc.cli.tables import size_text, table
 from twopc.errors import UserCodeError
 from twopc.inspect import Change, ChangeKind, Checkpoint, Difference, StateEntry
 from twopc.inspect.rows import Row, plain, row_of, value_of
+from twopc.protocol.facts import shown_position
 
 _SIGNS = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", ChangeKind.CHANGED: "~"}
 
@@ -67,10 +68,10 @@ _OF_VALUE = frozenset({"value", "value_base64", "problem"})
 
 
 def moved_positions(old: Checkpoint, new: Checkpoint) -> list[Row]:
-    """Return each input partition whose position is not the same in both."""
-    before, after = ({each.partition: each.position for each in one.positions} for one in (old, new))
+    """Return each split of the input whose position is not the same in both."""
+    before, after = ({held.split: shown_position(held.position) for held in one.positions} for one in (old, new))
     return [
-        {"topic": each.topic, "partition": each.partition, "old": before.get(each), "new": after.get(each)}
+        {"split": each, "old": before.get(each), "new": after.get(each)}
         for each in sorted({*before, *after})
         if before.get(each) != after.get(each)
     ]
@@ -78,7 +79,7 @@ def moved_positions(old: Checkpoint, new: Checkpoint) -> list[Row]:
 
 def position_line(moved: Row) -> str:
     old, new = ("none" if moved[side] is None else moved[side] for side in ("old", "new"))
-    return f"  position of {_shown(moved['topic'])}[{moved['partition']}]: {old} -> {new}"
+    return f"  position of {_shown(moved['split'])}: {old} -> {new}"
 
 
 def totals_of(difference: Difference) -> Row:

@@ -15,6 +15,7 @@ from enum import Enum
 
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.positions import offsets_of
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import SubtaskIndex, TopicPartition
 from twopc.verify.attribution import Owners
@@ -97,7 +98,7 @@ def bounds_of(metadata: CheckpointMetadata, whose: Owners) -> Bounds:
         if partition not in doubtful
     }
     return Bounds(
-        readers={each.partition: snapshot.subtask for snapshot in metadata.snapshots for each in snapshot.positions},
+        readers={each: snapshot.subtask for snapshot in metadata.snapshots for each in offsets_of(snapshot.positions)},
         reached={place: end for place, end in reached.items() if place[1] not in doubtful},
         ended={partition: each.ended_before(began_ms) for partition, each in whose.items()},
         later={partition: first for partition, first in later.items() if first is not None},

@@ -20,6 +20,7 @@ from twopc.kafka import cluster as brokers
 from twopc.kafka.access import access_of
 from twopc.kafka.client_config import consumer_config
 from twopc.kafka.failures import error_of
+from twopc.kafka.positions import PartitionSplit
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.source import BYTES
 from twopc.kafka.topic_reader import high_watermarks
@@ -27,7 +28,7 @@ from twopc.kafka.topics import TopicClient
 from twopc.kafka.wire import EARLIEST, LATEST, TopicInfo
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Batch, Row
-from twopc.source import SourceReader, Split
+from twopc.source import SourceReader
 from twopc.verify.attribution import Owners, attributed, owners
 from twopc.verify.history import Found
 
@@ -103,7 +104,7 @@ class Cluster:
         return [attributed(row, whose) for row in self.read(starts, {each: end for each, (_, end) in ranges.items()})]
 
     def _reader(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> SourceReader:
-        splits = [Split(each, "", Position(starts[each]), Position(end)) for each, end in sorted(ends.items())]
+        splits = [PartitionSplit(each, "", Position(starts[each]), Position(end)) for each, end in sorted(ends.items())]
         config = consumer_config(self._servers, READER_GROUP, self.access)
         return KafkaReader(config, BYTES, BYTES, splits)
 
@@ -118,7 +119,7 @@ def batches(reader: SourceReader) -> Iterator[Batch]:
                 heard = time.monotonic()
                 yield batch
             elif time.monotonic() - heard > _STALL_SECONDS:
-                stands = ", ".join(f"{each.partition}@{each.position}" for each in reader.positions())
+                stands = ", ".join(map(str, reader.positions()))
                 raise Unavailable(f"nothing more came for {_STALL_SECONDS:.0f} s; read so far: {stands}")
     finally:
         reader.close()

@@ -14,14 +14,15 @@ from twopc.drill.broker import READER_GROUP, batches
 from twopc.graph import JobDefinition
 from twopc.kafka.client_config import consumer_config
 from twopc.kafka.output import serialized
+from twopc.kafka.positions import PartitionSplit
 from twopc.kafka.reader import KafkaReader
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import Position, SubtaskIndex, TopicPartition
 from twopc.record import Batch
 from twopc.serde import Serde
-from twopc.source import Split
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
+from twopc.state.layout import keyed_partition
 from twopc.state.restore import restore_state
 from twopc.state.serdes import check_serdes, read_serdes
 from twopc.state.storage import CheckpointStorage
@@ -42,9 +43,9 @@ class Reckoner:
         self._definition = definition
         self.records = 0
         snapshots = () if metadata is None else metadata.snapshots
-        self._partitions = [] if metadata is None else [held.partition for held in metadata.positions]
+        self._held = () if metadata is None else metadata.positions
         storage = CheckpointStorage(job_folder)
-        self._backend = restore_state(storage, snapshots, self._partitions, SubtaskIndex(0), work)
+        self._backend = restore_state(storage, snapshots, [held.split for held in self._held], SubtaskIndex(0), work)
 
     def __enter__(self) -> Reckoner:
         return self
@@ -61,7 +62,7 @@ class Reckoner:
         """
         declared = self._definition.state_serdes
         new = sorted(declared.keys() - read_serdes(self._backend).keys())
-        drop_undeclared(self._backend, declared, dropped, self._partitions)
+        drop_undeclared(self._backend, declared, dropped, list(map(keyed_partition, self._held)))
         check_serdes(self._backend, declared)
         return new
 
@@ -78,7 +79,7 @@ class Reckoner:
         """
         source: Any = self._definition.pipeline("replayed").source
         config = consumer_config(servers, READER_GROUP, source.properties)
-        splits = [Split(each, "", starts[each], max(end, starts[each])) for each, end in sorted(ends.items())]
+        splits = [PartitionSplit(each, "", starts[each], max(end, starts[each])) for each, end in sorted(ends.items())]
         replay = Replay(self._definition, KeyedState(self._backend), as_sent)
         for batch in batches(KafkaReader(config, source.key, source.value, splits)):
             self.records += len(batch)

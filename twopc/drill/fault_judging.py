@@ -13,6 +13,7 @@ from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
 from twopc.drill.verdict import Check, Verdict
 from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
+from twopc.kafka.positions import offsets_of
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import CheckpointMetadata
@@ -95,9 +96,9 @@ def judge_output(verdict: OutputVerdict, guarantee: DeliveryGuarantee) -> Check:
 def judge_state(metadata: CheckpointMetadata, ends: Ends, made: KeyedStates, restored: KeyedStates) -> Check:
     """Hold the last checkpoint's positions and `restored` state against the input's ends and what it `made`."""
     findings = [
-        f"position: {held.partition}@{held.position}, but the input ends at {ends[held.partition]}"
-        for held in metadata.positions
-        if held.position != ends[held.partition]
+        f"position: {partition}@{offset}, but the input ends at {ends[partition]}"
+        for partition, offset in offsets_of(metadata.positions).items()
+        if offset != ends[partition]
     ]
     return Check.of(
         STATE,

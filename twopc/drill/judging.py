@@ -8,9 +8,10 @@ from enum import StrEnum
 from typing import assert_never
 
 from twopc.drill.verdict import Check, Verdict
+from twopc.kafka.positions import PartitionPosition, partition_positions
 from twopc.kafka.wire import TopicInfo
 from twopc.protocol import recovery
-from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition
+from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition
 from twopc.protocol.healing import Fate, Healed, Refused, plan
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 
@@ -81,7 +82,7 @@ def prospects(
     verdicts: Mapping[str, recovery.Verdict],
     settled: frozenset[str],
     earlier: Sequence[CheckpointMetadata],
-    gone: Mapping[PartitionPosition, str],
+    gone: Mapping[SplitPosition, str],
 ) -> tuple[TransactionProspect, ...]:
     """Return what recovery would do about each committable of the latest checkpoint, given a verdict for each.
 
@@ -193,10 +194,10 @@ def repeated_input(checkpoints: Sequence[CheckpointMetadata]) -> Iterator[str]:
 
     No more than what is sure: where the attempt that went back began to read, a checkpoint that is gone may have known.
     """
-    ends = {held.partition: held for each in checkpoints for held in each.positions}
+    ends = {held.partition: held for each in checkpoints for held in partition_positions(each.positions)}
     furthest: dict[TopicPartition, tuple[PartitionPosition, CheckpointMetadata]] = {}
     for each in checkpoints:
-        for held in each.positions:
+        for held in partition_positions(each.positions):
             far, by = furthest.get(held.partition, (held, each))
             if far.topic_id == held.topic_id and held.position < far.position:
                 again = min(far.position, ends[held.partition].position)

@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from twopc.drill.timeline import RecoveryClock
-from twopc.protocol.facts import PartitionPosition
+from twopc.kafka.positions import offsets_of
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.job_events import JobEvent, JobEventKind
-from twopc.record import Batch
+from twopc.record import Batch, Row
 from twopc.source import SourceReader
 
 CHECKPOINTS = 2
@@ -50,15 +51,16 @@ class MidwayReader(SourceReader):
     def poll(self, timeout: float, most: int) -> Batch | None:
         if (self._folder / _GO).exists():
             return self._reader.poll(timeout, most)
-        left = sum(max(0, self._middle.get(each.partition, 0) - each.position) for each in self._reader.positions())
+        at = offsets_of(self._reader.positions()).items()
+        left = sum(max(0, self._middle.get(partition, 0) - offset) for partition, offset in at)
         if left:
             return self._reader.poll(timeout, min(most, left))
         (self._folder / f"stands-{self._subtask}").touch()
         time.sleep(min(timeout, _TURN_SECONDS))
         return None
 
-    def positions(self) -> tuple[PartitionPosition, ...]:
-        return self._reader.positions()
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        return self._reader.positions(waiting)
 
     def check_input(self, checkpoint_id: CheckpointId) -> None:
         self._reader.check_input(checkpoint_id)
@@ -72,7 +74,7 @@ class MidwayReader(SourceReader):
     def lag(self) -> int | None:
         return self._reader.lag()
 
-    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
+    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[SplitPosition]) -> None:
         self._reader.commit_positions(checkpoint_id, positions)
 
     def close(self) -> None:

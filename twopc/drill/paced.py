@@ -16,9 +16,9 @@ from twopc.graph import JobDefinition
 from twopc.job import Job
 from twopc.kafka.access import access_of
 from twopc.kafka.source import KafkaSource
-from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import CheckpointId, TopicPartition
-from twopc.record import Batch
+from twopc.protocol.facts import SplitPosition
+from twopc.protocol.ids import CheckpointId
+from twopc.record import Batch, Row
 from twopc.source import Source, SourceReader, Split
 
 POLL_RECORDS = 10
@@ -65,8 +65,8 @@ class PacedReader(SourceReader):
         self._due = time.monotonic() + (len(batch) / self._rate if batch is not None else 0.0)
         return batch
 
-    def positions(self) -> tuple[PartitionPosition, ...]:
-        return self._reader.positions()
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        return self._reader.positions(waiting)
 
     def check_input(self, checkpoint_id: CheckpointId) -> None:
         self._reader.check_input(checkpoint_id)
@@ -90,12 +90,19 @@ class PacedSource(Source):
         self.rate = rate
         self.finish = finish
 
-    def plan(
-        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
-    ) -> list[Split]:
+    def input_of(self, split: str) -> str:
+        return self.source.input_of(split)
+
+    def precedes(self, position: SplitPosition, later: SplitPosition) -> bool:
+        return self.source.precedes(position, later)
+
+    def skips(self, split: Split) -> bool:
+        return self.source.skips(split)
+
+    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
         return self.source.plan(context, restored, bounded)
 
-    def unreadable(self, context: JobContext, positions: Iterable[PartitionPosition]) -> dict[PartitionPosition, str]:
+    def unreadable(self, context: JobContext, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         return self.source.unreadable(context, positions)
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:

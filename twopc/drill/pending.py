@@ -11,6 +11,7 @@ from twopc.drill.verdict import Check, Verdict
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.patience import patiently
+from twopc.kafka.positions import partition_positions
 from twopc.kafka.resume import gather
 from twopc.kafka.standing import unreadable
 from twopc.protocol import recovery
@@ -35,7 +36,7 @@ def judge_pending(found: JobCheckpoints, source: Cluster, cluster: Cluster) -> C
         return Check(TRANSACTIONS, Verdict.BROKEN, "a pending transaction can't be told", (str(error),))
     earlier = [entry.metadata for entry in found.completed[:-1] if entry.metadata is not None]
     positions = [position for each in earlier for position in each.positions] if _any_lost(verdicts) else []
-    gone = patiently(lambda: unreadable(source.control, positions), PATIENCE_SECONDS)
+    gone = patiently(lambda: unreadable(source.control, partition_positions(positions)), PATIENCE_SECONDS)
     return judge_transactions(prospects(latest.metadata, verdicts, settled, earlier, gone))
 
 

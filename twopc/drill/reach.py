@@ -12,6 +12,7 @@ from twopc.drill.comparing import Ends
 from twopc.drill.judging import Ranges, complete_up_to, repeated_input
 from twopc.errors import ConfigurationError
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.positions import offsets_of
 from twopc.protocol.facts import CheckpointMetadata
 
 
@@ -53,10 +54,10 @@ class Reach:
         log_ends = sink.log_ends(written)
         nothing_open = all(log_ends[each] <= end for each, (_, end) in written.items())
         read = source.ranges(source.control.topics(inputs))
-        held = {each.partition: each.position for each in metadata.positions}
+        held = offsets_of(metadata.positions)
         starts = {each: held.get(each, first) for each, (first, _) in read.items()}
         complete = complete_up_to([(each.metadata, _is_committed(each)) for each in kept], nothing_open=nothing_open)
-        required = {} if complete is None else {each.partition: each.position for each in complete.positions}
+        required = {} if complete is None else offsets_of(complete.positions)
         return cls(
             starts=starts,
             ends={each: max(end, starts[each]) for each, (_, end) in read.items()},

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twopc.drill.verdict import Check
-from twopc.protocol.facts import PartitionPosition
+from twopc.kafka.positions import offsets_of
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.job_events import JobEvent, JobEventKind
 
 RECOVERY = "recovery"
@@ -73,9 +74,10 @@ def reads_of(log: Path) -> Iterator[Sequence[float]]:
                 yield [float(number) for number in numbers]
 
 
-def note_read(log: Path, positions: Iterable[PartitionPosition], *, opened: bool) -> None:
+def note_read(log: Path, positions: Iterable[SplitPosition], *, opened: bool) -> None:
     """Write down how far a reader is; where there is no room for it, which a fault may do, it is left out."""
-    lines = [f"{time.time()} {each.partition.partition} {each.position} {int(opened)}\n" for each in positions]
+    offsets = offsets_of(positions).items()
+    lines = [f"{time.time()} {each.partition} {offset} {int(opened)}\n" for each, offset in offsets]
     with suppress(OSError):
         descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:

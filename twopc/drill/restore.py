@@ -30,6 +30,7 @@ from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict, versions
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.patience import patiently
+from twopc.kafka.positions import partition_positions
 from twopc.kafka.preflight import bootstrap_servers_of
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
@@ -135,7 +136,7 @@ class _Drill:
         self._figures["checkpoint age (RPO), s"] = self._timeline.began - metadata.triggered_ms / 1000
         topics = patiently(lambda: self._input.control.topics(self._source.topics), PATIENCE_SECONDS)
         dropped = self._settings.dropped_inputs()
-        read = [each for each in metadata.positions if each.partition.topic not in dropped]
+        read = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
         self._note(judge_positions(read, topics, self._input.ranges(topics)))
         self._note(judge_pending(found, self._input, self._output))
         if all(check.verdict is Verdict.HELD for check in self._checks[:2]):

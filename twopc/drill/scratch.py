@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from twopc.context import JobContext, SubtaskContext
@@ -19,10 +19,11 @@ from twopc.drill.midway import MidwayReader
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
+from twopc.kafka.positions import PartitionSplit
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job
-from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.sink import Outcome, Settled
 from twopc.source import Source, SourceReader, Split
@@ -71,14 +72,11 @@ class ScratchSource(KafkaSource):
     """Where each partition is in its middle, if the run is to be interrupted there."""
     folder: str
 
-    def plan(
-        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
-    ) -> list[Split]:
-        splits = super().plan(context, restored, bounded)
+    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+        splits = map(PartitionSplit.from_split, super().plan(context, restored, bounded))
         # A partition that was added since the end was fixed has none, and is not read.
         return [
-            Split(each.partition, each.topic_id, each.start, max(each.start, self.ends.get(each.partition, each.start)))
-            for each in splits
+            replace(each, stop=max(each.start, self.ends.get(each.partition, each.start))).to_split() for each in splits
         ]
 
     def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:

@@ -25,6 +25,7 @@ from twopc.drill.version_diff import VersionOutput, diff, failed
 from twopc.driver.left_behind import refuse_left_behind
 from twopc.errors import CheckpointCorrupted, ConfigurationError, NotJudged
 from twopc.kafka.patience import patiently
+from twopc.kafka.positions import input_of, partition_positions
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import Position, TopicPartition
@@ -104,8 +105,8 @@ class _Drill:
         metadata, copies = self._copied()
         dropped = self._settings.dropped_inputs()
         inputs = self._one.inputs
-        refuse_left_behind(metadata, lambda partition: partition.topic in inputs, inputs, dropped)
-        held = [each for each in metadata.positions if each.partition.topic not in dropped]
+        refuse_left_behind(metadata, lambda split: input_of(split) in inputs, input_of, inputs, dropped)
+        held = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
         ranges = self._ranges(metadata, dropped)
         at = {each.partition: each.position for each in held}
         starts = {each: at.get(each, first) for each, (first, _) in ranges.items()}
@@ -139,7 +140,7 @@ class _Drill:
                         "see bootstrap_servers of its source"
                     )
             ranges = cluster.ranges(topics)
-        held = [each for each in metadata.positions if each.partition.topic not in dropped]
+        held = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
         check = judge_positions(held, topics, ranges)
         if check.verdict is not Verdict.HELD:
             raise NotJudged(f"checkpoint {metadata.checkpoint_id}: {check.said}: {listed(check.findings)}")

@@ -199,25 +199,27 @@ class Attempt:
 
     def _prepare(self, context: JobContext, started: StartedAttempt) -> list[SubtaskSpec]:
         """Recover and plan: all that comes before the first subtask. Late or twice, it does no harm."""
-        topics, dropped = self._pipeline.source.topics, self._settings.dropped_inputs()
+        source, dropped = self._pipeline.source, self._settings.dropped_inputs()
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
-        if topics:
-            refuse_left_behind(started.restored, lambda partition: partition.topic in topics, topics, dropped)
+        if topics := source.topics:
+            refuse_left_behind(
+                started.restored, lambda split: source.input_of(split) in topics, source.input_of, topics, dropped
+            )
         # Before anything is taken over from whoever knows more, and when nothing can change any more.
         self._checked_standing(context, started)
-        recovered = recover(self._client, self._pipeline.source, self._pipeline.sink, context, started)
+        recovered = recover(self._client, source, self._pipeline.sink, context, started)
         standing = self._checked_standing(context, started)
         _log_recovery(started, recovered)
         self._watch.recovered(context.attempt, recovered)
         splits = self._planner.plan(self._client, context, started, recovered.restored, standing.witnessed)
-        read = {split.partition for split in splits}
-        refuse_left_behind(recovered.restored, read.__contains__, (each.topic for each in read), dropped)
-        if (twice := consequence(started.latest, started.restored, splits)) is not None:
+        read = {split.id for split in splits}
+        refuse_left_behind(recovered.restored, read.__contains__, source.input_of, map(source.input_of, read), dropped)
+        if (twice := consequence(started.latest, started.restored, splits, source.precedes)) is not None:
             logging.getLogger(NEVER_HIDDEN).warning("%s", twice)
         self._watch.restored(context.attempt, recovered.restored, splits)
         snapshots = () if recovered.restored is None else recovered.restored.snapshots
         if recovered.restored is None and self._settings.restore_from == LATEST:
-            _warn(emptied(self._definition.state_serdes, splits, self._settings.checkpoint_dir))
+            _warn(emptied(self._definition.state_serdes, splits, source.skips, self._settings.checkpoint_dir))
         assigned = assign(splits, context.parallelism)
         _log_idle(assigned)
         group = group_of_transactions(self._pipeline, context)
@@ -239,16 +241,17 @@ class Attempt:
 
     def _checked_standing(self, context: JobContext, started: StartedAttempt) -> GroupStanding:
         """Refuse to start where the brokers know more than the ledger; who names a start, or goes on, knows it."""
-        standing = self._pipeline.source.standing(context)
+        source = self._pipeline.source
+        standing = source.standing(context)
         if self._restore_from != LATEST or self._is_restart:
             return standing
-        group, folder = self._pipeline.source.group(context) or "", self._settings.checkpoint_dir
+        group, folder = source.group(context) or "", self._settings.checkpoint_dir
         newest = started.latest
         latest = NOTHING_WITNESSED if newest is None else Witnessed(newest.checkpoint_id, newest.attempt)
         accepted = None if started.planned is None else started.planned.witnessed
         refuse_moved_on(group, standing.witnessed, latest, folder, accepted)
         if started.restored is not None:
-            refuse_unknown_middle(self._definition.state_serdes, standing, started.restored)
+            refuse_unknown_middle(self._definition.state_serdes, standing, started.restored, source.input_of)
         elif started.planned is None:
             refuse_emptied(self._definition.state_serdes, standing, folder)
         return standing
@@ -334,8 +337,7 @@ def _warn(said: str | None) -> None:
 
 def _log_idle(assigned: Sequence[Sequence[Split]]) -> None:
     if idle := sum(not splits for splits in assigned):
-        partitions = sum(map(len, assigned))
-        log.warning("%d of %d subtasks read nothing: partitions to read: %d", idle, len(assigned), partitions)
+        log.warning("%d of %d subtasks read nothing: splits to read: %d", idle, len(assigned), sum(map(len, assigned)))
 
 
 def _shown(names: Sequence[str], most: int = 20) -> list[str]:

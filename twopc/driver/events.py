@@ -123,7 +123,7 @@ class EventWatch:
     def restored(self, attempt: AttemptId, checkpoint: CheckpointMetadata | None, splits: Sequence[Split]) -> None:
         """Tell from where what is read is read on."""
         if checkpoint is not None:
-            starts = listed(f"{split.partition}@{split.start}" for split in splits)
+            starts = listed(str(split.begin) for split in splits)
             self.tell(attempt, "restored", starts, checkpoint.checkpoint_id)
 
     def tell(

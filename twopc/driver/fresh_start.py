@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from twopc.errors import ConfigurationError
 from twopc.listing import listed
@@ -43,40 +43,45 @@ def refuse_emptied(states: Collection[str], standing: GroupStanding, checkpoint_
     """Raise ConfigurationError if states would begin empty where the group is in the middle of the input."""
     if not states or not standing.ahead:
         return
-    partition, position = standing.ahead[0]
     more = f" (and in {len(standing.ahead) - 1} more)" if len(standing.ahead) > 1 else ""
     raise ConfigurationError(
         f"there is no checkpoint in {checkpoint_dir}, so the states ({', '.join(sorted(states))}) would begin empty, "
-        f"but the consumer group would have reading begin in the middle of the input, at {partition}@{position}{more}. "
+        f"but the consumer group would have reading begin in the middle of the input, at {standing.ahead[0]}{more}. "
         "If the job ran before, name the --checkpoint-dir that it had; to begin there with empty states: --from none"
     )
 
 
-def refuse_unknown_middle(states: Collection[str], standing: GroupStanding, restored: CheckpointMetadata) -> None:
-    """Raise ConfigurationError if states would begin empty in the middle of a topic that the checkpoint doesn't know.
+def refuse_unknown_middle(
+    states: Collection[str],
+    standing: GroupStanding,
+    restored: CheckpointMetadata,
+    input_of: Callable[[str], str],
+) -> None:
+    """Raise ConfigurationError if states would begin empty in the middle of an input that the checkpoint doesn't know.
 
-    A partition added to a topic that it knows is read from its first record.
+    A split added to an input that it knows is read from its first record. `input_of` is the source's.
     """
-    known = {held.partition.topic for held in restored.positions}
-    middle = [(partition, position) for partition, position in standing.ahead if partition.topic not in known]
+    known = {input_of(held.split) for held in restored.positions}
+    middle = [held for held in standing.ahead if input_of(held.split) not in known]
     if not states or not middle:
         return
-    shown = listed(f"{partition}@{position}" for partition, position in middle)
     raise ConfigurationError(
-        f"checkpoint {restored.checkpoint_id}, to be restored, has no positions of input topic "
-        f"{middle[0][0].topic!r}, so what the states ({', '.join(sorted(states))}) hold of it would begin empty, but "
-        f"the consumer group would have reading begin in the middle of it, at {shown}. To go back to an older "
-        "checkpoint that has it, name that (`twopc checkpoints list`, --from ID); to begin there with empty states for "
-        f"it: --from {restored.checkpoint_id}"
+        f"checkpoint {restored.checkpoint_id}, to be restored, has no positions of input "
+        f"{input_of(middle[0].split)!r}, so what the states ({', '.join(sorted(states))}) hold of it would begin "
+        f"empty, but the consumer group would have reading begin in the middle of it, at {listed(middle)}. To go back "
+        "to an older checkpoint that has it, name that (`twopc checkpoints list`, --from ID); to begin there with "
+        f"empty states for it: --from {restored.checkpoint_id}"
     )
 
 
-def emptied(states: Collection[str], splits: Sequence[Split], checkpoint_dir: str) -> str | None:
-    """Say that states begin empty while reading goes on somewhere; None where nothing comes before what is read."""
-    later = [split for split in splits if split.start > 0]
+def emptied(
+    states: Collection[str], splits: Sequence[Split], skips: Callable[[Split], bool], checkpoint_dir: str
+) -> str | None:
+    """Say that states begin empty while reading goes on somewhere; None where it `skips` nothing."""
+    later = [split for split in splits if skips(split)]
     if not states or not later:
         return None
-    first = f"{later[0].partition}@{later[0].start}"
+    first = later[0].begin
     more = f" (and in {len(later) - 1} more)" if len(later) > 1 else ""
     return (
         f"there is no checkpoint in {checkpoint_dir}: states ({', '.join(sorted(states))}) begin empty, and reading "

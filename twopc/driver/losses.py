@@ -15,7 +15,7 @@ from typing import Any
 from twopc.context import JobContext
 from twopc.errors import TransactionLost
 from twopc.listing import listed
-from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, SplitPosition, SubtaskSnapshot
 from twopc.protocol.healing import Fate, Healed, Refused, missing_input, plan, restored_from
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import Outcome, Settled, TwoPhaseCommitSink
@@ -123,12 +123,12 @@ def accept(
     log.warning("the loss of output of checkpoint %d is %s", latest.checkpoint_id, message)
 
 
-def _positions(snapshots: Iterable[SubtaskSnapshot]) -> list[PartitionPosition]:
+def _positions(snapshots: Iterable[SubtaskSnapshot]) -> list[SplitPosition]:
     return list(dict.fromkeys(position for each in snapshots for position in each.positions))
 
 
 def _planned(
-    started: StartedAttempt, settled: Sequence[Settled], gone: Mapping[PartitionPosition, str]
+    started: StartedAttempt, settled: Sequence[Settled], gone: Mapping[SplitPosition, str]
 ) -> Healed | Refused:
     assert started.latest is not None
     fates = dict.fromkeys(started.lost, Fate.UNKNOWN) | {item.committable.name: fate(item) for item in settled}
@@ -144,7 +144,7 @@ def _what(latest: CheckpointMetadata, settled: Sequence[Settled]) -> str:
 
 
 def _input_of(snapshots: Sequence[SubtaskSnapshot]) -> str:
-    reach = listed((f"{each.partition} up to offset {each.position}" for each in _positions(snapshots)), "unknown")
+    reach = listed((f"up to {each}" for each in _positions(snapshots)), "unknown")
     return f"The input concerned: {reach}, from the position of the checkpoint before"
 
 

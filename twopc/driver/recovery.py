@@ -7,7 +7,7 @@
 3. If output is lost: it is decided, and stored, what becomes of it (`twopc.driver.losses`).
 4. Only then is any transactional id initialised again, and what lingers aborted: initialising destroys the evidence
    that steps 1 and 3 need, and fences a zombie of an earlier attempt.
-5. The source is planned: every start and stop becomes a number; where nothing is restored, the starts are stored.
+5. The source is planned: every start and stop becomes a position; where nothing is restored, the starts are stored.
 
 A crash anywhere in here is harmless: all of it is done again by the next attempt, and each step is idempotent.
 """
@@ -22,8 +22,7 @@ from typing import Any
 from twopc.context import JobContext
 from twopc.driver.losses import accept, accepted, heal, rewritten
 from twopc.faults.points import CrashPoint, reached
-from twopc.protocol.facts import CheckpointMetadata, PartitionPosition
-from twopc.protocol.ids import Position, TopicPartition
+from twopc.protocol.facts import CheckpointMetadata, SplitPosition
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, StartsPlanned, Witnessed
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import Outcome, Settled, TwoPhaseCommitSink
@@ -100,7 +99,7 @@ def _decide(
 
 
 class Planner:
-    """Plans the splits of each attempt, and remembers symbolic offsets that were resolved before.
+    """Plans the splits of each attempt, and remembers symbolic starts that were resolved before.
 
     Until a first checkpoint has completed there is nothing to restore: an attempt after a failure, of this driver or of
     another, must then start where the first one did, not at today's "latest", or records between the two would be
@@ -111,8 +110,8 @@ class Planner:
         self._source = source
         self._bounded = bounded
         self._mode = str(source.describe().get("start", ""))
-        self._starts: dict[TopicPartition, PartitionPosition] = {}
-        self._stops: dict[TopicPartition, Position | None] = {}
+        self._starts: dict[str, SplitPosition] = {}
+        self._stops: dict[str, Any] = {}
 
     def plan(
         self,
@@ -124,20 +123,19 @@ class Planner:
     ) -> list[Split]:
         """Return every split of the job for this attempt; `witnessed` is what the consumer group has."""
         known = self._known(context, started) if restored is None else restored.positions
-        positions = {position.partition: position for position in known}
+        positions = {held.split: held for held in known}
         splits = self._source.plan(context, positions, self._bounded)
         for split in splits:
-            start = PartitionPosition(split.partition, split.topic_id, split.start)
-            self._starts.setdefault(split.partition, start)
-            self._stops.setdefault(split.partition, split.stop)
+            self._starts.setdefault(split.id, split.begin)
+            self._stops.setdefault(split.id, split.stop)
         if restored is None:
-            starts = tuple(sorted(self._starts.values(), key=_partition))
+            starts = tuple(self._starts[split] for split in sorted(self._starts))
             planned = StartsPlanned(context.attempt, self._mode, starts, witnessed)
             if started.planned is None or planned != replace(started.planned, attempt=context.attempt):
                 client.plan_starts(context.job, planned)
-        return [Split(split.partition, split.topic_id, split.start, self._stops[split.partition]) for split in splits]
+        return [replace(split, stop=self._stops[split.id]) for split in splits]
 
-    def _known(self, context: JobContext, started: StartedAttempt) -> Iterable[PartitionPosition]:
+    def _known(self, context: JobContext, started: StartedAttempt) -> Iterable[SplitPosition]:
         planned = started.planned
         if planned is None or planned.mode != self._mode:
             return self._starts.values()
@@ -145,11 +143,6 @@ class Planner:
         return planned.starts
 
 
-def _partition(position: PartitionPosition) -> TopicPartition:
-    return position.partition
-
-
 def assign(splits: Sequence[Split], parallelism: int) -> list[tuple[Split, ...]]:
-    """Deal the splits out to the subtasks, in turn, in the order of topic and partition."""
-    ordered = sorted(splits, key=lambda split: split.partition)
-    return [tuple(ordered[index::parallelism]) for index in range(parallelism)]
+    """Deal the splits out to the subtasks, in turn, in the order of the source's plan."""
+    return [tuple(splits[index::parallelism]) for index in range(parallelism)]

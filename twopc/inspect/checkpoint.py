@@ -18,9 +18,10 @@ from twopc.errors import ConfigurationError
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.snapshots import OpenSnapshots
 from twopc.inspect.state import Address, State, addressed_entries, names_of
-from twopc.protocol.facts import CheckpointMetadata, PartitionPosition, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, SplitPosition, SubtaskSnapshot, in_order
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.serde import Serde
+from twopc.state.layout import keyed_partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,9 @@ class Checkpoint:
         return self.metadata.snapshots
 
     @property
-    def positions(self) -> tuple[PartitionPosition, ...]:
-        """The next offset to read, of each input partition."""
-        return tuple(sorted(self.metadata.positions, key=lambda position: position.partition))
+    def positions(self) -> tuple[SplitPosition, ...]:
+        """How far each split of the input was read."""
+        return tuple(in_order(self.metadata.positions))
 
     @property
     def times(self) -> CheckpointTimes:
@@ -115,7 +116,7 @@ class Checkpoint:
             raise ConfigurationError(
                 f"checkpoint {self.checkpoint_id} of job {self.job!r} has no state {name!r}; it has: {listed}"
             )
-        owners = {position.partition: each.subtask for each in self.subtasks for position in each.positions}
+        owners = {keyed_partition(held): each.subtask for each in self.subtasks for held in each.positions}
         return State(name, self._snapshots, owners)
 
     def serde(self, name: str) -> Serde | None:

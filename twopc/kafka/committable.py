@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.kafka.positions import PartitionPosition, partition_positions
+from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex, TopicPartition
 from twopc.protocol.recovery import Recorded
 
@@ -49,7 +50,7 @@ class PreparedTransaction:
             "partitions": [list(partition) for partition in self.partitions],
             "topic_ids": dict(self.topic_ids),
             "group": self.group,
-            "positions": [position.to_json() for position in self.positions],
+            "positions": [position.to_split_position().to_json() for position in self.positions],
             "end_txn_version": END_TXN_VERSION,
         }
         return Committable(self.name, self.checkpoint_id, self.subtask, payload)
@@ -72,7 +73,7 @@ class PreparedTransaction:
                 partitions=tuple(TopicPartition(str(topic), int(number)) for topic, number in payload["partitions"]),
                 topic_ids={str(topic): str(topic_id) for topic, topic_id in payload["topic_ids"].items()},
                 group=None if payload["group"] is None else str(payload["group"]),
-                positions=tuple(PartitionPosition.from_json(item) for item in payload["positions"]),
+                positions=partition_positions(map(SplitPosition.from_json, payload["positions"])),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointCorrupted(

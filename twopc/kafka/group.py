@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from twopc.kafka.committable import WitnessMetadata
+from twopc.kafka.positions import PartitionPosition, split_positions
 from twopc.kafka.start import GroupOffsets, StartupMode
 from twopc.kafka.wire import EARLIEST, ControlClient
 from twopc.protocol.ids import TopicPartition
@@ -27,5 +28,9 @@ def group_standing(client: ControlClient, group: str, topics: Iterable[str], mod
     if not isinstance(mode, GroupOffsets) or not held:
         return GroupStanding(witnessed)
     firsts = client.offsets(dict.fromkeys(held, EARLIEST))
-    ahead = sorted((each, at.position) for each, at in held.items() if each not in void and at.position > firsts[each])
-    return GroupStanding(witnessed, tuple(ahead))
+    ahead = [
+        PartitionPosition(each, found[each.topic].topic_id, at.position)
+        for each, at in sorted(held.items())
+        if each not in void and at.position > firsts[each]
+    ]
+    return GroupStanding(witnessed, split_positions(ahead))

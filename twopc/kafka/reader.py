@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,12 +24,13 @@ from twopc.kafka.committable import witness_metadata
 from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.lifeline import Lifeline
+from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions
 from twopc.protocol import ids
-from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, Position
-from twopc.record import Batch
+from twopc.record import Batch, Row
 from twopc.serde import Serde
-from twopc.source import SourceReader, Split
+from twopc.source import SourceReader
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class KafkaReader(SourceReader):
         config: dict[str, Any],
         key: Serde,
         value: Serde,
-        splits: Sequence[Split],
+        splits: Sequence[PartitionSplit],
         client: SubtaskClient | None = None,
         attempt: ids.AttemptId = ids.NO_ATTEMPT,
     ) -> None:
@@ -107,10 +108,14 @@ class KafkaReader(SourceReader):
             messages = self._cut(messages)
         return self._decoded(messages) if messages else None
 
-    def positions(self) -> tuple[PartitionPosition, ...]:
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
         at = self._current()
+        for row in waiting:
+            partition = _partition_of(row)
+            at[partition] = min(at[partition], Position(row.offset() or 0))
         return tuple(
-            PartitionPosition(partition, split.topic_id, at[partition]) for partition, split in self._splits.items()
+            PartitionPosition(partition, split.topic_id, at[partition]).to_split_position()
+            for partition, split in self._splits.items()
         )
 
     def check_input(self, checkpoint_id: CheckpointId) -> None:
@@ -149,14 +154,14 @@ class KafkaReader(SourceReader):
             total += max(0, end - at[partition])
         return total
 
-    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[PartitionPosition]) -> None:
+    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[SplitPosition]) -> None:
         if self._consumer is None or not positions:
             return
         offsets = [
             TopicPartition(
                 *item.partition, item.position, witness_metadata(checkpoint_id, item.topic_id, self._attempt)
             )
-            for item in positions
+            for item in partition_positions(positions)
         ]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
@@ -171,7 +176,7 @@ class KafkaReader(SourceReader):
         if client is not None:
             client.close()
 
-    def _note_topics(self, splits: Sequence[Split]) -> None:
+    def _note_topics(self, splits: Sequence[PartitionSplit]) -> None:
         if self._client is None:
             return
         for topic, topic_id in {(split.partition.topic, split.topic_id) for split in splits}:
@@ -281,7 +286,7 @@ def _column(serde: Serde, field: Callable[[Message], Any], messages: list[Messag
     return column if serde.is_identity else coded(serde.deserialize_all, column, messages, doing)
 
 
-def _partition_of(message: Message) -> ids.TopicPartition:
+def _partition_of(message: Message | Row) -> ids.TopicPartition:
     return ids.TopicPartition(str(message.topic()), int(message.partition() or 0))
 
 

@@ -16,12 +16,13 @@ from twopc.kafka.group import group_standing
 from twopc.kafka.identity import recreated_input
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.patience import patiently
+from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of, partition_positions
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics
 from twopc.kafka.reader import KafkaReader, check_config
 from twopc.kafka.standing import unreadable
 from twopc.kafka.start import GroupOffsets, StartupMode, checked_mode, resolve
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
-from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.serde import Bytes, Serde, checked_serde
 from twopc.source import GroupStanding, Source, SourceReader, Split
@@ -83,18 +84,28 @@ class KafkaSource(Source):
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         return watched(bootstrap_servers_of(self.bootstrap_servers, context.settings), self.properties)
 
-    def plan(
-        self, context: JobContext, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
-    ) -> list[Split]:
+    def input_of(self, split: str) -> str:
+        return input_of(split)
+
+    def precedes(self, position: SplitPosition, later: SplitPosition) -> bool:
+        one, other = partition_positions((position, later))
+        return one.position < other.position and other.topic_id in ("", one.topic_id)
+
+    def skips(self, split: Split) -> bool:
+        return PartitionSplit.from_split(split).start > 0
+
+    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         check_config(self._config(context))
+        held = {each.partition: each for each in self._own(restored.values())}
         with ControlClient(servers, self.properties) as client:
             # A broker that has just come back knows the coordinator of a group, or a leader, a little later.
-            return patiently(lambda: self._splits(client, self.group(context), restored, bounded), PLAN_BUDGET_SECONDS)
+            splits = patiently(lambda: self._splits(client, self.group(context), held, bounded), PLAN_BUDGET_SECONDS)
+        return [split.to_split() for split in sorted(splits, key=lambda split: split.partition)]
 
-    def unreadable(self, context: JobContext, positions: Iterable[PartitionPosition]) -> dict[PartitionPosition, str]:
+    def unreadable(self, context: JobContext, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
-        read = [held for held in positions if held.partition.topic in self.topics]
+        read = self._own(positions)
         with ControlClient(servers, self.properties) as client:
             return patiently(lambda: unreadable(client, read), PLAN_BUDGET_SECONDS)
 
@@ -109,7 +120,12 @@ class KafkaSource(Source):
         leave_to_driver()
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         client = SubtaskClient.of(context, servers, self.properties)
-        return KafkaReader(self._config(context), self.key, self.value, splits, client, context.attempt)
+        partitions = [PartitionSplit.from_split(split) for split in splits]
+        return KafkaReader(self._config(context), self.key, self.value, partitions, client, context.attempt)
+
+    def _own(self, positions: Iterable[SplitPosition]) -> tuple[PartitionPosition, ...]:
+        """Return those of the topics that are read: a checkpoint may hold others, which somebody gave up."""
+        return partition_positions(held for held in positions if input_of(held.split) in self.topics)
 
     def _config(self, context: JobContext) -> dict[str, Any]:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
@@ -117,7 +133,7 @@ class KafkaSource(Source):
 
     def _splits(
         self, client: ControlClient, group: str, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
-    ) -> list[Split]:
+    ) -> list[PartitionSplit]:
         require_topics(client, self.topics, "input")
         require_topic_grants(client, self.topics, READ)
         require_group_grant(client, group)
@@ -126,10 +142,8 @@ class KafkaSource(Source):
         starts = self._starts(client, group, topics, partitions, restored)
         ends = client.offsets(dict.fromkeys(partitions, LATEST))
         _check_range(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)), ends)
-        return [
-            Split(partition, topics[partition.topic].topic_id, starts[partition], ends[partition] if bounded else None)
-            for partition in partitions
-        ]
+        stops = ends if bounded else {}
+        return [PartitionSplit(each, topics[each.topic].topic_id, starts[each], stops.get(each)) for each in partitions]
 
     def _starts(
         self,

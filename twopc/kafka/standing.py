@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
-from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import Position, TopicPartition
 
 
@@ -49,10 +50,11 @@ def ask_standings(
         return standings(client, positions)
 
 
-def unreadable(client: Offsets, positions: Sequence[PartitionPosition]) -> dict[PartitionPosition, str]:
+def unreadable(client: Offsets, positions: Sequence[PartitionPosition]) -> dict[SplitPosition, str]:
     """Return those that can't be read from any more, each with what is gone, in words."""
     told = zip(positions, standings(client, positions), strict=True)
-    return {held: _gone(held, standing) for held, standing in told if standing.verdict is not Verdict.READABLE}
+    gone = {held: standing for held, standing in told if standing.verdict is not Verdict.READABLE}
+    return {held.to_split_position(): _gone(held, standing) for held, standing in gone.items()}
 
 
 def _gone(held: PartitionPosition, standing: Standing) -> str:

@@ -16,12 +16,12 @@ from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.client_config import consumer_config
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.ending import await_markers
+from twopc.kafka.positions import PartitionSplit
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.wire import EARLIEST, LATEST
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Batch
 from twopc.serde import Bytes, Serde
-from twopc.source import Split
 
 GROUP = "twopc-reader"
 BATCH = 2_000
@@ -71,7 +71,7 @@ def read(
     stall_seconds: float = STALL_SECONDS,
 ) -> Iterator[Batch]:
     """Yield the records of these ranges, decoded, each partition in its order."""
-    splits = [Split(partition, "", first, end) for partition, (first, end) in ranges.items()]
+    splits = [PartitionSplit(partition, "", first, end) for partition, (first, end) in ranges.items()]
     reader = KafkaReader(_config(cluster, committed), key or Bytes(), value or Bytes(), splits)
     try:
         since = time.monotonic()
@@ -94,7 +94,7 @@ def follow(
     poll_seconds: float = POLL_SECONDS,
 ) -> Generator[Batch | None]:
     """Yield what comes from these offsets on, for ever; None where nothing came for a moment. Close it to end it."""
-    splits = [Split(partition, "", start, None) for partition, start in starts.items()]
+    splits = [PartitionSplit(partition, "", start, None) for partition, start in starts.items()]
     reader = KafkaReader(_config(cluster, committed), Bytes(), Bytes(), splits)
     try:
         while True:

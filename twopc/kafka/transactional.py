@@ -21,10 +21,11 @@ from twopc.kafka.identity import Identity
 from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
 from twopc.kafka.output import Output
 from twopc.kafka.patience import patiently
+from twopc.kafka.positions import partition_positions
 from twopc.kafka.slots import Slot, SlotPool
 from twopc.kafka.wire import ControlClient, OpenTransaction
 from twopc.kafka.writer_config import WriterConfig
-from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.recovery import BrokerState
 from twopc.record import Batch
@@ -55,7 +56,7 @@ class TransactionalWriter:
         self._identity = identity
         self._patience = config.settings.checkpoint_timeout_ms / 1000
         self._group_metadata: dict[str, object] = {}
-        self._witnessed: tuple[PartitionPosition, ...] = ()
+        self._witnessed: tuple[SplitPosition, ...] = ()
         for topic in output.static_topics:
             output.learn(topic)
         spare_after = max(0.05, config.settings.checkpoint_interval_ms / 2000)
@@ -144,7 +145,7 @@ class TransactionalWriter:
                 item.position,
                 witness_metadata(request.checkpoint_id, item.topic_id, self._config.attempt),
             )
-            for item in request.positions
+            for item in partition_positions(request.positions)
         ]
         try:
             txn.slot.channel.send_positions(offsets, self._metadata_of(request.group), self._patience)
@@ -195,5 +196,5 @@ class TransactionalWriter:
             partitions=tuple(sorted(found.partitions)),
             topic_ids={topic: self._output.topic_ids[topic] for topic in topics},
             group=request.group,
-            positions=request.positions,
+            positions=partition_positions(request.positions),
         )

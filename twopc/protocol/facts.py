@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from twopc.protocol.canonical import canonical
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.envelope import encode_fact
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.times import SubtaskTimes
 
 
@@ -105,20 +106,43 @@ def _state_from_json(body: Mapping[str, Any]) -> StateHandle | InlineState:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionPosition:
-    """Where a subtask stands in one partition; the topic id tells a recreated topic from the one that was read."""
+class SplitPosition:
+    """How far a subtask has read a split of a source; `partition` is the number of the split's partition group.
 
-    partition: TopicPartition
-    topic_id: str
-    position: Position
+    `position` is any JSON value of the source's own, and only the source compares two of them. People are shown it as
+    it is, and of a list the first element: what only the source needs stands behind that.
+    """
+
+    split: str
+    partition: int
+    position: Any = field(hash=False)
+
+    def __str__(self) -> str:
+        return f"{self.split}@{position_text(self.position)}"
 
     def to_json(self) -> list[Any]:
-        return [self.partition.topic, self.partition.partition, self.topic_id, self.position]
+        return [self.split, self.partition, self.position]
 
     @classmethod
-    def from_json(cls, body: list[Any]) -> PartitionPosition:
-        topic, partition, topic_id, position = body
-        return cls(TopicPartition(str(topic), int(partition)), str(topic_id), Position(int(position)))
+    def from_json(cls, body: Sequence[Any]) -> SplitPosition:
+        split, partition, position = body
+        return cls(str(split), int(partition), position)
+
+
+def in_order(positions: Iterable[SplitPosition]) -> list[SplitPosition]:
+    """Return positions as people are shown them: by partition group, then by split."""
+    return sorted(positions, key=lambda held: (held.partition, held.split))
+
+
+def shown_position(position: Any) -> Any:
+    """Return the part of a position that people are shown, as a value of JSON."""
+    return position[0] if isinstance(position, list) and position else position
+
+
+def position_text(position: Any) -> str:
+    """Return what people are shown of a position."""
+    shown = shown_position(position)
+    return shown if isinstance(shown, str) else canonical(shown).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +156,15 @@ class SubtaskSnapshot:
     """
 
     subtask: SubtaskIndex
-    positions: tuple[PartitionPosition, ...]
+    positions: tuple[SplitPosition, ...]
     state: StateHandle | InlineState
     committables: tuple[Committable, ...]
     finished: bool = False
     base: CheckpointId = CheckpointId(0)  # noqa: RUF009  a NewType call is a constant
 
-    def concerns(self, subtask: SubtaskIndex, partitions: Collection[TopicPartition]) -> bool:
+    def concerns(self, subtask: SubtaskIndex, splits: Collection[str]) -> bool:
         """Say whether this subtask, if it reads these, is restored from it."""
-        return self.subtask == subtask or any(position.partition in partitions for position in self.positions)
+        return self.subtask == subtask or any(position.split in splits for position in self.positions)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -156,7 +180,7 @@ class SubtaskSnapshot:
     def from_json(cls, body: Mapping[str, Any]) -> SubtaskSnapshot:
         return cls(
             subtask=SubtaskIndex(int(body["subtask"])),
-            positions=tuple(PartitionPosition.from_json(item) for item in body["positions"]),
+            positions=tuple(SplitPosition.from_json(item) for item in body["positions"]),
             state=_state_from_json(body["state"]),
             committables=tuple(Committable.from_json(item) for item in body["committables"]),
             finished=bool(body["finished"]),
@@ -200,7 +224,7 @@ class CheckpointMetadata:
         return tuple(sorted(every, key=lambda committable: (committable.checkpoint_id, committable.subtask)))
 
     @property
-    def positions(self) -> tuple[PartitionPosition, ...]:
+    def positions(self) -> tuple[SplitPosition, ...]:
         return tuple(position for snapshot in self.snapshots for position in snapshot.positions)
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ Invariants, each of which makes the answer Refused:
 - after the first lost transaction of a subtask none is committed: it would be written twice;
 - m is completed and kept, everything that i wrote up to m is committed, and i wrote nothing between m and the first
   lost transaction;
-- i read the same partitions at m as at n: else state and positions would belong to several subtasks;
+- i read the same splits at m as at n: else state and positions would belong to several subtasks;
 - the input of i from its positions at m on is still there.
 """
 
@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import CheckpointMetadata, Committable, PartitionPosition, SubtaskSnapshot
-from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
+from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, SubtaskSnapshot
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 
 class Fate(Enum):
@@ -54,7 +54,7 @@ def plan(
     latest: CheckpointMetadata,
     fates: Mapping[str, Fate],
     earlier: Sequence[CheckpointMetadata],
-    gone: Mapping[PartitionPosition, str],
+    gone: Mapping[SplitPosition, str],
 ) -> Healed | Refused:
     """Decide about all that is not committed in `latest`, given the earlier completed checkpoints that are kept.
 
@@ -79,7 +79,7 @@ def _base(
     snapshot: SubtaskSnapshot,
     fates: Mapping[str, Fate],
     earlier: Sequence[CheckpointMetadata],
-    gone: Mapping[PartitionPosition, str],
+    gone: Mapping[SplitPosition, str],
 ) -> CheckpointId | Refused:
     ordered = sorted(snapshot.committables, key=lambda item: item.checkpoint_id)
     first = next(index for index, item in enumerate(ordered) if fates[item.name] is not Fate.COMMITTED)
@@ -92,14 +92,14 @@ def _base(
         if fates[item.name] is Fate.UNKNOWN:
             return Refused(f"nothing proves that {item.name} was aborted, so writing its output again might double it")
     starts_at = ordered[first - 1].checkpoint_id if first else snapshot.base
-    mine = _partitions(snapshot)
+    mine = _splits(snapshot)
     for candidate in sorted(earlier, key=lambda each: each.checkpoint_id, reverse=True):
         if not _stands_between(candidate, latest, starts_at, ordered[first]):
             continue
         own = _own(candidate, snapshot.subtask)
-        if own is None or _partitions(own) != mine:
+        if own is None or _splits(own) != mine:
             return Refused(
-                f"subtask {snapshot.subtask} read other partitions at checkpoint {candidate.checkpoint_id}, the last "
+                f"subtask {snapshot.subtask} read other splits at checkpoint {candidate.checkpoint_id}, the last "
                 f"one before {ordered[first].name}"
             )
         missing = missing_input([own], gone)
@@ -146,7 +146,7 @@ def restored_from(
     return replace(latest, snapshots=tuple(chosen(snapshot) for snapshot in latest.snapshots))
 
 
-def missing_input(snapshots: Iterable[SubtaskSnapshot], gone: Mapping[PartitionPosition, str]) -> str:
+def missing_input(snapshots: Iterable[SubtaskSnapshot], gone: Mapping[SplitPosition, str]) -> str:
     """Name the input that these can't be replayed from any more; empty where they can."""
     why = [gone[position] for snapshot in snapshots for position in snapshot.positions if position in gone]
     return f"the input that it was made from is gone: {'; '.join(why)}" if why else ""
@@ -156,5 +156,5 @@ def _own(metadata: CheckpointMetadata, subtask: SubtaskIndex) -> SubtaskSnapshot
     return next((each for each in metadata.snapshots if each.subtask == subtask), None)
 
 
-def _partitions(snapshot: SubtaskSnapshot) -> frozenset[TopicPartition]:
-    return frozenset(position.partition for position in snapshot.positions)
+def _splits(snapshot: SubtaskSnapshot) -> frozenset[str]:
+    return frozenset(position.split for position in snapshot.positions)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from twopc.protocol.facts import PartitionPosition
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId
 
 
@@ -36,7 +36,7 @@ class StartsPlanned:
 
     attempt: AttemptId
     mode: str
-    starts: tuple[PartitionPosition, ...]
+    starts: tuple[SplitPosition, ...]
     witnessed: Witnessed = NOTHING_WITNESSED
 
     def to_json(self) -> dict[str, Any]:
@@ -52,6 +52,6 @@ class StartsPlanned:
         return cls(
             attempt=AttemptId(int(body["attempt"])),
             mode=str(body["mode"]),
-            starts=tuple(PartitionPosition.from_json(item) for item in body["starts"]),
+            starts=tuple(SplitPosition.from_json(item) for item in body["starts"]),
             witnessed=Witnessed(*(int(each) for each in body.get("witnessed", NOTHING_WITNESSED))),
         )

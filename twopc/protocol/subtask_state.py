@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from twopc.protocol.facts import Committable, PartitionPosition
+from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.messages import Abort, Complete, Drain, FencedOff, Finish, ToSubtask, Trigger, Welcome
 
@@ -34,7 +34,7 @@ class PreCommitted:
 
     checkpoint_id: CheckpointId
     committable: Committable | None
-    positions: tuple[PartitionPosition, ...]
+    positions: tuple[SplitPosition, ...]
 
 
 @dataclass(frozen=True, slots=True)

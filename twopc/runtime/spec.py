@@ -18,7 +18,7 @@ def concerning(
     subtask: SubtaskIndex, splits: Sequence[Split], snapshots: Sequence[SubtaskSnapshot]
 ) -> tuple[SubtaskSnapshot, ...]:
     """Return those snapshots that this subtask, which reads these, is restored from."""
-    mine = frozenset(split.partition for split in splits)
+    mine = frozenset(split.id for split in splits)
     return tuple(snapshot for snapshot in snapshots if snapshot.concerns(subtask, mine))
 
 
@@ -26,7 +26,7 @@ def concerning(
 class SubtaskSpec:
     """One subtask to run.
 
-    `coordinator` and `token` say where to attach; `splits` what to read, every offset a number; `snapshots` those
+    `coordinator` and `token` say where to attach; `splits` what to read; `snapshots` those
     of the restored checkpoint that concern it, which after a change of parallelism may be several; empty to start
     afresh. `group` is where the sink's transactions commit the positions; None where they are committed beside.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from twopc.errors import CheckpointDeclined
-from twopc.protocol.facts import InlineState, PartitionPosition, StateHandle
+from twopc.protocol.facts import InlineState, SplitPosition, StateHandle
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import subtask_folder
 from twopc.state.backend import Family, Frozen, StateBackend
@@ -65,7 +65,7 @@ class SubtaskStore:
         self._base = NO_CHECKPOINT
         self._whole_next = True
 
-    def take(self, checkpoint_id: CheckpointId, positions: tuple[PartitionPosition, ...]) -> Taken | InlineState:
+    def take(self, checkpoint_id: CheckpointId, positions: tuple[SplitPosition, ...]) -> Taken | InlineState:
         """Fix positions and state; raise CheckpointDeclined if the disk refuses."""
         folder = self._work_folder / f"snapshot-{checkpoint_id}"
         try:

@@ -25,7 +25,7 @@ from typing import Any, assert_never
 
 from twopc.errors import CheckpointDeclined, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.faults.points import CrashPoint, reached
-from twopc.protocol.facts import PartitionPosition, SubtaskSnapshot
+from twopc.protocol.facts import SplitPosition, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Committed, EndOfInput, Progress, ToSubtask, Trigger
 from twopc.protocol.subtask_state import (
@@ -40,7 +40,6 @@ from twopc.protocol.subtask_state import (
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.committing import Committing
 from twopc.runtime.parts import Parts
-from twopc.runtime.positions import held_back
 from twopc.runtime.slow_function import SlowFunctionWatch
 from twopc.runtime.storing import SnapshotOf, Storing
 from twopc.sink import PreCommit
@@ -184,7 +183,7 @@ class Subtask:
         started = self._parts.clock.monotonic()
         reached(CrashPoint.BEFORE_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         try:
-            positions = held_back(self._parts.reader.positions(), self._parts.dataflow.waiting_rows(self._parts.source))
+            positions = self._parts.reader.positions(self._parts.dataflow.waiting_rows(self._parts.source))
             self._parts.reader.check_input(checkpoint_id)
             self._write_back()
             self._pre_commit(checkpoint_id, positions)
@@ -203,7 +202,7 @@ class Subtask:
         except OSError as error:
             raise CheckpointDeclined(f"the state could not be written: {error}") from error
 
-    def _pre_commit(self, checkpoint_id: CheckpointId, positions: tuple[PartitionPosition, ...]) -> None:
+    def _pre_commit(self, checkpoint_id: CheckpointId, positions: tuple[SplitPosition, ...]) -> None:
         committable = self._parts.sink.pre_commit(self._txn, PreCommit(checkpoint_id, positions, self._group))
         reached(CrashPoint.AFTER_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         self._state.pre_committed(PreCommitted(checkpoint_id, committable, positions))
@@ -211,7 +210,7 @@ class Subtask:
             self._txn = None
             self._txn = self._parts.sink.begin()
 
-    def _snapshot_maker(self, positions: tuple[PartitionPosition, ...]) -> SnapshotOf:
+    def _snapshot_maker(self, positions: tuple[SplitPosition, ...]) -> SnapshotOf:
         """Fix everything but the state now, on the loop: what follows must not leak into this checkpoint."""
         committables, base = self._state.committables, self._state.base
         finished = self._parts.reader.finished() and not self._parts.dataflow.waits

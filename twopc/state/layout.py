@@ -1,7 +1,7 @@
 """Every key of stored state, formatted and parsed here and nowhere else; and which names may become paths.
 
     keyed key      partition prefix | length of name (2) | state name (UTF-8) | user key
-    position key   partition prefix
+    position key   split id (UTF-8)
     operator key   state name (UTF-8)
     partition      length of topic (2) | topic (UTF-8) | partition number (4)
 
@@ -19,6 +19,7 @@ import re
 import struct
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
 
 _SHORT = struct.Struct(">H")
@@ -50,7 +51,7 @@ def _take_partition(key: bytes) -> tuple[TopicPartition, bytes]:
 
 
 def partition_prefix(partition: TopicPartition) -> bytes:
-    """Return what all keyed state of this partition starts with; it is its position key too."""
+    """Return what all keyed state of this partition starts with."""
     return _sized("topic", partition.topic) + _NUMBER.pack(partition.partition)
 
 
@@ -69,15 +70,22 @@ def parse_keyed_key(key: bytes) -> tuple[TopicPartition, str, bytes]:
     return partition, name, user_key
 
 
-def parse_position_key(key: bytes) -> TopicPartition:
-    """Return the partition whose position is stored under this key."""
+def position_key(split: str) -> bytes:
+    """Return the key of a split's position."""
+    return split.encode()
+
+
+def parse_position_key(key: bytes) -> str:
+    """Return the id of the split whose position is stored under this key."""
     try:
-        partition, rest = _take_partition(key)
-        if rest:
-            raise ValueError("key is longer than it should be")
-    except (struct.error, ValueError) as error:
+        return key.decode()
+    except ValueError as error:
         raise CheckpointCorrupted(f"positions hold a key that this program did not write: {key[:64]!r}") from error
-    return partition
+
+
+def keyed_partition(held: SplitPosition) -> TopicPartition:
+    """Return the partition with which the keyed state of a split's rows is kept."""
+    return TopicPartition(held.split.removesuffix(f"[{held.partition}]"), held.partition)
 
 
 def operator_key(name: str) -> bytes:

@@ -6,29 +6,28 @@ import json
 from collections.abc import Sequence
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.facts import PartitionPosition
-from twopc.protocol.ids import Position
+from twopc.protocol.facts import SplitPosition
 from twopc.state.backend import Family, StateBackend
-from twopc.state.layout import parse_position_key, partition_prefix
+from twopc.state.layout import parse_position_key, position_key
 
 
-def write_positions(backend: StateBackend, positions: Sequence[PartitionPosition]) -> None:
-    """Make these the stored positions; those of partitions that are not among them are deleted."""
+def write_positions(backend: StateBackend, positions: Sequence[SplitPosition]) -> None:
+    """Make these the stored positions; those of splits that are not among them are deleted."""
     new: dict[bytes, bytes | None] = {key: None for key, _ in backend.scan(Family.POSITIONS)}
     for position in positions:
-        new[partition_prefix(position.partition)] = json.dumps([position.topic_id, position.position]).encode()
+        new[position_key(position.split)] = json.dumps([position.partition, position.position]).encode()
     backend.put_many(Family.POSITIONS, list(new.items()))
 
 
-def read_positions(backend: StateBackend) -> tuple[PartitionPosition, ...]:
+def read_positions(backend: StateBackend) -> tuple[SplitPosition, ...]:
     """Return the stored positions, in the order of their keys."""
     return tuple(_parse(key, value) for key, value in backend.scan(Family.POSITIONS))
 
 
-def _parse(key: bytes, value: bytes) -> PartitionPosition:
-    partition = parse_position_key(key)
+def _parse(key: bytes, value: bytes) -> SplitPosition:
+    split = parse_position_key(key)
     try:
-        topic_id, position = json.loads(value)
-        return PartitionPosition(partition, str(topic_id), Position(int(position)))
+        partition, position = json.loads(value)
+        return SplitPosition(split, int(partition), position)
     except (ValueError, TypeError) as error:
-        raise CheckpointCorrupted(f"the stored position of {partition} can't be read: {value[:64]!r}") from error
+        raise CheckpointCorrupted(f"the stored position of {split} can't be read: {value[:64]!r}") from error

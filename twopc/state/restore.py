@@ -1,6 +1,6 @@
 """Builds a subtask's state from the snapshots of the subtasks before it, at the same parallelism or another.
 
-What goes where: keyed state goes with its input partition, operator state with the subtask's index, positions are the
+What goes where: keyed state goes with its input split, operator state with the subtask's index, positions are the
 snapshot's. State of an index that no longer exists is left behind.
 
     snapshots that hold something of mine      what happens
@@ -20,9 +20,9 @@ from typing import Protocol
 from twopc.errors import CheckpointCorrupted
 from twopc.listing import listed
 from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import SubtaskIndex, TopicPartition
+from twopc.protocol.ids import SubtaskIndex
 from twopc.state.backend import Family, StateBackend
-from twopc.state.layout import partition_prefix
+from twopc.state.layout import keyed_partition, partition_prefix
 from twopc.state.positions import read_positions, write_positions
 from twopc.state.rocksdb import RocksDBBackend
 
@@ -38,15 +38,15 @@ class SnapshotSource(Protocol):
 def restore_state(
     storage: SnapshotSource,
     snapshots: Sequence[SubtaskSnapshot],
-    partitions: Collection[TopicPartition],
+    splits: Collection[str],
     subtask: SubtaskIndex,
     work_folder: Path,
 ) -> RocksDBBackend:
-    """Return the open state of `subtask`, which now reads `partitions`, in a folder of its own under `work_folder`.
+    """Return the open state of `subtask`, which now reads `splits`, in a folder of its own under `work_folder`.
 
     `snapshots` are those of the restored checkpoint, or none. Raises CheckpointCorrupted if one can't be trusted.
     """
-    mine = frozenset(partitions)
+    mine = frozenset(splits)
     refuse_two_owners(snapshots)
     sources = [snapshot for snapshot in snapshots if snapshot.concerns(subtask, mine)]
     folder = work_folder / "state"
@@ -58,43 +58,41 @@ def restore_state(
     try:
         for snapshot in sources:
             _copy(storage, snapshot, mine, subtask, work_folder, backend)
+        write_positions(backend, [held for each in sources for held in each.positions if held.split in mine])
     except BaseException:
         backend.close()
         raise
     return backend
 
 
-def _owned(snapshot: SubtaskSnapshot) -> frozenset[TopicPartition]:
-    return frozenset(position.partition for position in snapshot.positions)
-
-
 def refuse_two_owners(snapshots: Iterable[SubtaskSnapshot]) -> None:
-    """Raise CheckpointCorrupted if a partition is in two snapshots."""
-    owners: dict[TopicPartition, SubtaskIndex] = {}
+    """Raise CheckpointCorrupted if a split is in two snapshots."""
+    owners: dict[str, SubtaskIndex] = {}
     for snapshot in snapshots:
-        for partition in _owned(snapshot):
-            if owners.setdefault(partition, snapshot.subtask) != snapshot.subtask:
+        for held in snapshot.positions:
+            if owners.setdefault(held.split, snapshot.subtask) != snapshot.subtask:
                 raise CheckpointCorrupted(
-                    f"{partition} is in the snapshots of subtasks {owners[partition]} and {snapshot.subtask}: "
-                    "a partition has one owner, so this checkpoint can't be restored"
+                    f"{held.split} is in the snapshots of subtasks {owners[held.split]} and {snapshot.subtask}: "
+                    "a split has one owner, so this checkpoint can't be restored"
                 )
 
 
 def _opened(
     storage: SnapshotSource,
     snapshot: SubtaskSnapshot,
-    mine: frozenset[TopicPartition],
+    mine: frozenset[str],
     subtask: SubtaskIndex,
     folder: Path,
 ) -> RocksDBBackend:
     """Open the only snapshot that holds something of mine, and delete the rest of it."""
     backend = _fetched(storage, snapshot, folder)
     try:
-        for partition in _owned(snapshot) - mine:
-            backend.delete_prefix(Family.KEYED, partition_prefix(partition))
+        for held in snapshot.positions:
+            if held.split not in mine:
+                backend.delete_prefix(Family.KEYED, partition_prefix(keyed_partition(held)))
         if snapshot.subtask != subtask:
             backend.delete_prefix(Family.OPERATOR, b"")
-        write_positions(backend, [position for position in snapshot.positions if position.partition in mine])
+        write_positions(backend, [held for held in snapshot.positions if held.split in mine])
     except BaseException:
         backend.close()
         raise
@@ -104,7 +102,7 @@ def _opened(
 def _copy(
     storage: SnapshotSource,
     snapshot: SubtaskSnapshot,
-    mine: frozenset[TopicPartition],
+    mine: frozenset[str],
     subtask: SubtaskIndex,
     work_folder: Path,
     target: StateBackend,
@@ -114,9 +112,9 @@ def _copy(
     try:
         source = _fetched(storage, snapshot, folder)
         try:
-            for partition in sorted(_owned(snapshot) & mine):
-                for family in (Family.POSITIONS, Family.KEYED):
-                    _copy_range(source, target, family, partition_prefix(partition))
+            for held in snapshot.positions:
+                if held.split in mine:
+                    _copy_range(source, target, Family.KEYED, partition_prefix(keyed_partition(held)))
             if snapshot.subtask == subtask:
                 _copy_range(source, target, Family.OPERATOR, b"")
         finally:

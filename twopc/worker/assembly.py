@@ -25,7 +25,7 @@ from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
-from twopc.state.layout import parse_snapshot_path
+from twopc.state.layout import keyed_partition, parse_snapshot_path
 from twopc.state.restore import restore_state
 from twopc.state.serdes import check_serdes, write_serdes
 from twopc.state.shared_folder import require_shared
@@ -91,11 +91,11 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     closing.callback(remove_work_folder, work_folder)
     storage = CheckpointStorage(checkpoint_dir / spec.job)
     reached(CrashPoint.BEFORE_RESTORE, checkpoint=_restored(spec), subtask=spec.subtask)
-    partitions = [split.partition for split in spec.splits]
-    backend = restore_state(storage, spec.snapshots, partitions, spec.subtask, work_folder)
+    backend = restore_state(storage, spec.snapshots, [split.id for split in spec.splits], spec.subtask, work_folder)
     closing.callback(backend.close)
     settings = spec.settings
-    drop_undeclared(backend, definition.state_serdes, settings.dropped_states(), partitions)
+    keyed = [keyed_partition(split.begin) for split in spec.splits]
+    drop_undeclared(backend, definition.state_serdes, settings.dropped_states(), keyed)
     check_serdes(backend, definition.state_serdes)
     write_serdes(backend, definition.state_serdes)
     patience = max(SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000)
