@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -95,6 +96,27 @@ def test_every_dependency_has_its_reason_in_a_decision() -> None:
     assert [package for package in dependencies() if not re.search(rf"(?<![\w-]){package}(?![\w-])", decisions)] == []
 
 
+def test_every_dependency_of_ours_has_a_door() -> None:
+    ours = [path for path in modules() if path.relative_to(ROOT).parts[0] in PACKAGES]
+    foreign = {package for path in ours for package in imported_packages(path)} - sys.stdlib_module_names
+    behind_doors = {package for packages, _ in doors().values() for package in packages}
+    assert foreign - behind_doors - set(PACKAGES) == set()
+
+
+def test_the_table_of_doors_is_that_of_the_import_contracts() -> None:
+    rows = [
+        f"| {title} | {', '.join(f'`{package}`' for package in packages)} | "
+        f"{', '.join(f'`{importer}`' for importer in importers)} |"
+        for title, (packages, importers) in doors().items()
+    ]
+    table = (
+        (ROOT / "docs" / "architecture.md")
+        .read_text()
+        .partition("| door | to | may be imported in |\n|---|---|---|\n")[2]
+    )
+    assert table.split("\n\n")[0].splitlines() == rows
+
+
 def test_nothing_is_left_for_later() -> None:
     assert matches(LEFTOVER) == []
 
@@ -114,6 +136,25 @@ def test_no_file_names_a_host() -> None:
 def test_the_lock_has_a_hash_for_every_package_and_no_address() -> None:
     entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text().strip())
     assert [entry.split()[0] for entry in entries if not re.match(r"\S+==\S+.*\\\n    --hash=sha256:", entry)] == []
+
+
+def doors() -> dict[str, tuple[list[str], list[str]]]:
+    """Of each heavy dependency, by the title of its contract, its packages and who may import them."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    return {
+        contract["name"].removeprefix("the door of "): (contract["protected_modules"], contract["allowed_importers"])
+        for contract in contracts
+        if contract["name"].startswith("the door of ")
+    }
+
+
+def imported_packages(path: Path) -> Iterator[str]:
+    """Yield the top-level package of everything that a module imports, wherever in it."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
 
 
 @cache

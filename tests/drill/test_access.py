@@ -54,9 +54,12 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Opened(config)
 
     monkeypatch.setattr("twopc.loader.job_loader._folders", set())
-    for name in ("drill.broker.AdminClient", "kafka.topic_reader.Consumer", "drill.broker.KafkaReader"):
-        monkeypatch.setattr(f"twopc.{name}", opened)
-    for name in ("bench.load.Producer", "testing.topics.Producer", "verify.producing.Producer"):
+    for name in (
+        "kafka.group.AdminClient",
+        "kafka.topic_reader.Consumer",
+        "kafka.topic_reader.KafkaReader",
+        "kafka.topic_writer.Producer",
+    ):
         monkeypatch.setattr(f"twopc.{name}", opened)
 
 
@@ -94,7 +97,7 @@ def test_whatever_a_drill_opens_gets_at_the_brokers_as_the_job_does(act: Callabl
 def test_brokers_that_do_not_answer_are_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = MagicMock()
     silent.delete_consumer_groups.return_value.__getitem__.return_value.result.side_effect = TimeoutError()
-    monkeypatch.setattr("twopc.drill.broker.AdminClient", lambda config: silent)
+    monkeypatch.setattr("twopc.kafka.group.AdminClient", lambda config: silent)
     with pytest.raises(Unavailable, match="no answer from"):
         cluster().delete_group(f"{PREFIX}group")
 

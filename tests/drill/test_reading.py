@@ -53,7 +53,7 @@ def read(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Any]:
     """What is read by a reader that hands over so often and then gets stuck."""
     monkeypatch.setattr("twopc.drill.broker.TopicClient", lambda *_: None)
     monkeypatch.setattr("twopc.drill.broker._STALL_SECONDS", 0.01)
-    monkeypatch.setattr("twopc.drill.broker.KafkaReader", lambda _, __, ___, splits: Reader(splits, most))
+    monkeypatch.setattr("twopc.kafka.topic_reader.KafkaReader", lambda _, __, ___, splits: Reader(splits, most))
     return list(Cluster("there:1", {}).read({PLACE: 0, OTHER: 0}, ENDS))
 
 

@@ -15,8 +15,8 @@ from tests.counting.finished import mark_of
 from tests.counting.numbered_input import NumberedInput
 from tests.counting.transcript import Transcript
 from tests.counting.verifier import Verifier
+from tests.soak.follow import CaughtUp, follow
 from twopc.errors import TwoPhaseCommitError
-from twopc.testing.follow import CaughtUp, follow
 from twopc.testing.topics import Read, Write, produce
 
 TICK_SECONDS = 0.1

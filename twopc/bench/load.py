@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any
 
-from confluent_kafka import Producer
-
 from twopc.bench.plan import BenchPlan
 from twopc.errors import ConfigurationError, Unavailable
+from twopc.kafka.cluster import Cluster
+from twopc.kafka.topic_writer import TopicWriter
 from twopc.serde import Avro, Json, Serde
 
 DISTINCT_VALUES = 1_000
-FLUSH_SECONDS = 120.0
 POLL_EVERY = 2_000
 _LETTERS = string.ascii_lowercase + " "
 
@@ -77,20 +76,8 @@ class _Load:
         self._topic = topic
         self._plan = plan
         self._values = values
-        self._failures: list[str] = []
-        self._producer = Producer(
-            {
-                **access,
-                "bootstrap.servers": servers,
-                "enable.idempotence": True,
-                "linger.ms": 1 if plan.rate else 20,
-                "batch.size": 1_000_000,
-                "queue.buffering.max.messages": 200_000,
-                "partitioner": "murmur2_random",
-                "delivery.report.only.error": True,
-                "on_delivery": lambda error, _: self._failures.append(str(error)) if error else None,
-            }
-        )
+        tuning = {"linger.ms": 1 if plan.rate else 20, "queue.buffering.max.messages": 200_000}
+        self._writer = TopicWriter(Cluster(servers, {**access, **tuning}))
 
     def run(self, pace: Callable[[int], None]) -> None:
         """Produce all; `pace` is called with how many were produced, every so often, and may wait."""
@@ -98,22 +85,9 @@ class _Load:
         for done, (key, value) in enumerate(self._records()):
             if done % every == 0:
                 pace(done)
-                self._producer.poll(0)
-            self._enqueue(key, value)
-        left = self._producer.flush(FLUSH_SECONDS)
-        if left or self._failures:
-            raise Unavailable(
-                f"{left + len(self._failures)} records of the load were not written: {self._failures[:1]}"
-            )
-
-    def _enqueue(self, key: bytes | None, value: bytes) -> None:
-        while True:
-            try:
-                self._producer.produce(self._topic, value, key)
-            except BufferError:
-                self._producer.poll(0.05)
-            else:
-                return
+                self._writer.poll()
+            self._writer.write(self._topic, value, key)
+        self._writer.finish()
 
     def _records(self) -> Iterator[tuple[bytes | None, bytes]]:
         keys: list[bytes | None] = [b"key-%d" % number for number in range(self._plan.keys)] or [None]

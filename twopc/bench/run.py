@@ -11,8 +11,6 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-
 from twopc.bench.figures import steady_cpu, steady_rate, summary
 from twopc.bench.load import PacedLoad, produce_all, values_of
 from twopc.bench.plan import BenchPlan
@@ -23,13 +21,13 @@ from twopc.bench.scratch import write_job_file
 from twopc.bench.usage import UsageSampler
 from twopc.config import RunSettings
 from twopc.driver.run import run as run_job
-from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.errors import ConfigurationError, TwoPhaseCommitError
+from twopc.kafka.cluster import Cluster
 from twopc.kafka.reachable import await_reachable
 from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.storage.scratch_folder import CHECKPOINTS, scratch_folder
-from twopc.testing.topics import create_topic, delete_topic
 
 SERIES_MAX = 5_000
 REPORTED_SETTINGS = ("parallelism", "checkpoint_interval_ms", "host", "master")
@@ -70,21 +68,22 @@ def bench(
     output_stamp = "CreateTime" if plan.rate else "LogAppendTime"
     await_reachable(servers)
     made: list[str] = []
+    cluster = Cluster(servers)
     try:
-        for topic, stamp in ((f"{name}-in", "CreateTime"), (f"{name}-out", output_stamp)):
-            create_topic(servers, topic, plan.partitions, settings={"message.timestamp.type": stamp})
-            made.append(topic)
+        with cluster.client() as client:
+            for topic, stamp in ((f"{name}-in", "CreateTime"), (f"{name}-out", output_stamp)):
+                client.create_topic(topic, plan.partitions, settings={"message.timestamp.type": stamp})
+                made.append(topic)
         with scratch_folder("bench") as folder:
             inner = replace(
                 settings, kafka_config="", checkpoint_dir=str(folder / CHECKPOINTS), until_end=plan.rate is None
             )
             run = _Run(plan, inner, name, folder, values, on_event, excluded)
             return run.throughput(say) if plan.rate is None else run.latency(say)
-    except KafkaException as error:
-        raise Unavailable(f"the brokers refused what the benchmark asks for: {error.args[0].str()}") from error
     finally:
-        for topic in made:
-            delete_topic(servers, topic)
+        with cluster.client() as client:
+            for topic in made:
+                client.delete_topic(topic)
 
 
 class _Run:

@@ -5,40 +5,23 @@ Invariant: only names that begin with `scratch.PREFIX` are created or deleted.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
-
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
 from twopc.drill.judging import Ranges
 from twopc.drill.scratch import PREFIX
-from twopc.errors import Unavailable
 from twopc.kafka import cluster as brokers
 from twopc.kafka.access import access_of
-from twopc.kafka.client_config import consumer_config
-from twopc.kafka.failures import error_of
-from twopc.kafka.positions import PartitionSplit
-from twopc.kafka.reader import KafkaReader
-from twopc.kafka.source import BYTES
-from twopc.kafka.topic_reader import high_watermarks
+from twopc.kafka.group import delete_group
+from twopc.kafka.topic_reader import high_watermarks, read
 from twopc.kafka.topics import TopicClient
 from twopc.kafka.wire import EARLIEST, LATEST, TopicInfo
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.record import Batch, Row
-from twopc.source import SourceReader
+from twopc.record import Row
 from twopc.verify.attribution import Owners, attributed, owners
 from twopc.verify.history import Found
 
-READER_GROUP = f"{PREFIX}reader"
-"""No offset is ever committed to it, so it never exists."""
-
-_TIMEOUT_SECONDS = 30.0
 _STALL_SECONDS = 30.0
-_POLL_SECONDS = 0.2
-_BATCH = 2_000
 
 
 class Cluster:
@@ -46,7 +29,7 @@ class Cluster:
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any]) -> None:
         self.access = access_of(properties)
-        self._servers = bootstrap_servers
+        self._brokers = brokers.Cluster(bootstrap_servers, self.access)
         self.control = TopicClient(bootstrap_servers, self.access)
 
     def close(self) -> None:
@@ -69,7 +52,7 @@ class Cluster:
 
     def log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
         """Where the log of each partition ends, with what an open transaction hides."""
-        return high_watermarks(brokers.Cluster(self._servers, self.access), partitions)
+        return high_watermarks(self._brokers, partitions)
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """Create a scratch topic, and return when every partition has a leader."""
@@ -85,13 +68,12 @@ class Cluster:
     def delete_group(self, group: str) -> None:
         """Delete a scratch consumer group; one that is not there is fine."""
         assert group.startswith(PREFIX), "a drill deletes scratch groups only"
-        admin = AdminClient({**self.access, "bootstrap.servers": self._servers})
-        with _tolerating(KafkaError.GROUP_ID_NOT_FOUND):
-            admin.delete_consumer_groups([group])[group].result(_TIMEOUT_SECONDS)
+        delete_group(self._brokers, group)
 
     def read(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> Iterator[Row]:
         """Yield the committed records from each start up to each end; raise Unavailable if none come for long."""
-        for batch in batches(self._reader(starts, ends)):
+        ranges = {each: (Position(starts[each]), Position(end)) for each, end in sorted(ends.items())}
+        for batch in read(self._brokers, ranges, stall_seconds=_STALL_SECONDS):
             yield from batch.rows
 
     def whose(self, ranges: Ranges) -> Owners:
@@ -102,36 +84,3 @@ class Cluster:
         """Return what a read_committed reader sees of these ranges, each record with its transaction."""
         starts = {each: first for each, (first, _) in ranges.items()}
         return [attributed(row, whose) for row in self.read(starts, {each: end for each, (_, end) in ranges.items()})]
-
-    def _reader(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> SourceReader:
-        splits = [PartitionSplit(each, "", Position(starts[each]), Position(end)) for each, end in sorted(ends.items())]
-        config = consumer_config(self._servers, READER_GROUP, self.access)
-        return KafkaReader(config, BYTES, BYTES, splits)
-
-
-def batches(reader: SourceReader) -> Iterator[Batch]:
-    """Yield all that a bounded reader reads, and close it; raise Unavailable if nothing comes for long."""
-    try:
-        heard = time.monotonic()
-        while not reader.finished():
-            batch = reader.poll(_POLL_SECONDS, _BATCH)
-            if batch is not None:
-                heard = time.monotonic()
-                yield batch
-            elif time.monotonic() - heard > _STALL_SECONDS:
-                stands = ", ".join(map(str, reader.positions()))
-                raise Unavailable(f"nothing more came for {_STALL_SECONDS:.0f} s; read so far: {stands}")
-    finally:
-        reader.close()
-
-
-@contextmanager
-def _tolerating(code: int) -> Iterator[None]:
-    """Pass over one answer of Kafka's."""
-    try:
-        yield
-    except KafkaException as error:
-        if error_of(error).code() != code:
-            raise Unavailable(f"a scratch name could not be deleted: {error}") from error
-    except TimeoutError as error:
-        raise Unavailable("a scratch name could not be deleted: no answer from the brokers") from error

@@ -10,12 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from twopc.drill.broker import READER_GROUP, batches
 from twopc.graph import JobDefinition
-from twopc.kafka.client_config import consumer_config
+from twopc.kafka.cluster import Cluster
 from twopc.kafka.output import serialized
-from twopc.kafka.positions import PartitionSplit
-from twopc.kafka.reader import KafkaReader
+from twopc.kafka.topic_reader import read
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import Position, SubtaskIndex, TopicPartition
 from twopc.record import Batch
@@ -78,10 +76,9 @@ class Reckoner:
         Each input partition comes in its order.
         """
         source: Any = self._definition.pipeline("replayed").source
-        config = consumer_config(servers, READER_GROUP, source.properties)
-        splits = [PartitionSplit(each, "", starts[each], max(end, starts[each])) for each, end in sorted(ends.items())]
+        ranges = {each: (starts[each], max(end, starts[each])) for each, end in sorted(ends.items())}
         replay = Replay(self._definition, KeyedState(self._backend), as_sent)
-        for batch in batches(KafkaReader(config, source.key, source.value, splits)):
+        for batch in read(Cluster(servers, source.properties), ranges, key=source.key, value=source.value):
             self.records += len(batch)
             yield from replay.make(batch)
         replay.write_back()

@@ -1,16 +1,36 @@
-"""How far a job's consumer group is: what it says of runs that this run's ledger may not know."""
+"""A consumer group: how far it is, which tells of runs that this run's ledger may not know; and its end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from twopc.errors import Unavailable
+from twopc.kafka.cluster import Cluster
 from twopc.kafka.committable import WitnessMetadata
+from twopc.kafka.failures import error_of
 from twopc.kafka.positions import PartitionPosition, split_positions
 from twopc.kafka.start import GroupOffsets, StartupMode
 from twopc.kafka.wire import EARLIEST, ControlClient
 from twopc.protocol.ids import TopicPartition
 from twopc.protocol.planned_starts import Witnessed
 from twopc.source import GroupStanding
+
+ANSWER_SECONDS = 30.0
+
+
+def delete_group(cluster: Cluster, group: str) -> None:
+    """Delete a group and its offsets; one that is not there is fine."""
+    admin = AdminClient({**cluster.properties, "bootstrap.servers": cluster.servers})
+    try:
+        admin.delete_consumer_groups([group])[group].result(ANSWER_SECONDS)
+    except KafkaException as error:
+        if error_of(error).code() != KafkaError.GROUP_ID_NOT_FOUND:
+            raise Unavailable(f"group {group!r} could not be deleted: {error}") from error
+    except TimeoutError as error:
+        raise Unavailable(f"group {group!r} could not be deleted: no answer from the brokers") from error
 
 
 def group_standing(client: ControlClient, group: str, topics: Iterable[str], mode: StartupMode) -> GroupStanding:

@@ -70,7 +70,7 @@ def read(
     committed: bool = True,
     stall_seconds: float = STALL_SECONDS,
 ) -> Iterator[Batch]:
-    """Yield the records of these ranges, decoded, each partition in its order."""
+    """Yield the records of these ranges, decoded, each partition in its order; raise Unavailable if none come."""
     splits = [PartitionSplit(partition, "", first, end) for partition, (first, end) in ranges.items()]
     reader = KafkaReader(_config(cluster, committed), key or Bytes(), value or Bytes(), splits)
     try:
@@ -81,7 +81,11 @@ def read(
                 yield batch
                 since = time.monotonic()
             elif time.monotonic() - since > stall_seconds:
-                raise Unavailable(f"{cluster.servers} sent nothing for {stall_seconds:.0f} s, short of the topic's end")
+                stands = ", ".join(map(str, reader.positions()))
+                raise Unavailable(
+                    f"nothing more came from {cluster.servers} for {stall_seconds:.0f} s, short of the end; "
+                    f"read so far: {stands}"
+                )
     finally:
         reader.close()
 

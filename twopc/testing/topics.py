@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Producer
-
-from twopc.errors import Unavailable
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.topic_reader import read, whole
+from twopc.kafka.topic_writer import TopicWriter
 
 _TIMEOUT_S = 120.0
 
@@ -62,24 +60,13 @@ def produce(
 
     `access` are the client settings that brokers with TLS or a login want.
     """
-    failures: list[str] = []
-    producer = Producer(
-        {
-            **(access or {}),
-            "bootstrap.servers": bootstrap_servers,
-            "enable.idempotence": True,
-            "linger.ms": 5,
-            "on_delivery": lambda error, _: failures.append(str(error)) if error else None,
-        }
-    )
-    count = 0
+    writer = TopicWriter(Cluster(bootstrap_servers, access or {}))
     for record in records:
-        _enqueue(producer, topic, record if isinstance(record, Write) else Write(record))
-        count += 1
-    unsent = producer.flush(_TIMEOUT_S)
-    if unsent or failures:
-        raise Unavailable(f"{unsent + len(failures)} of {count} records did not reach {topic}: {failures[:1]}")
-    return count
+        if isinstance(record, Write):
+            _write(writer, topic, record)
+        else:
+            writer.write(topic, record)
+    return writer.finish()
 
 
 def read_topic(
@@ -105,18 +92,12 @@ def _record(message: Any) -> Read:
     )
 
 
-def _enqueue(producer: Producer, topic: str, record: Write) -> None:
-    while True:
-        try:
-            producer.produce(
-                topic,
-                value=record.value,
-                key=record.key,
-                partition=-1 if record.partition is None else record.partition,
-                timestamp=record.timestamp or 0,
-                headers=list(record.headers),
-            )
-        except BufferError:
-            producer.poll(0.05)
-        else:
-            return
+def _write(writer: TopicWriter, topic: str, record: Write) -> None:
+    writer.write(
+        topic,
+        record.value,
+        record.key,
+        partition=-1 if record.partition is None else record.partition,
+        timestamp=record.timestamp or 0,
+        headers=list(record.headers),
+    )

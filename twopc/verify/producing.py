@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
-
-from twopc.errors import ConfigurationError, NotJudged, TwoPhaseCommitError, Unavailable
-from twopc.kafka.client_config import producer_config
+from twopc.errors import ConfigurationError, NotJudged, TwoPhaseCommitError
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.topic_reader import read
+from twopc.kafka.topic_writer import TopicWriter
 from twopc.protocol.ids import TopicPartition
 from twopc.verify.findings import Verdict
 from twopc.verify.history import Expected, Found, Place
@@ -20,9 +18,7 @@ from twopc.verify.load import LoadPlan
 from twopc.verify.replay import plain_headers
 from twopc.verify.topics import extent
 
-FLUSH_SECONDS = 120.0
 POLL_EVERY = 1_000
-ROOM_SECONDS = 0.05
 
 Watch = Callable[[int], None]
 
@@ -52,61 +48,37 @@ class _Writing:
     def __init__(self, plan: LoadPlan, cluster: Cluster, watch: Watch) -> None:
         self._plan = plan
         self._watch = watch
-        self._failed = 0
-        self._first_failure = ""
-        self._enqueued = 0
         self._began = time.monotonic()
         linger = {"linger.ms": 5 if plan.rate is None else 1}
-        config = producer_config(cluster.servers, {**linger, **cluster.properties})
-        try:
-            self._producer = Producer({**config, "on_delivery": self._on_delivery})
-        except KafkaException as error:
-            raise Unavailable(f"no producer could be made: {error}") from error
+        self._writer = TopicWriter(replace(cluster, properties={**linger, **cluster.properties}))
 
     def run(self) -> Produced:
         interrupted = False
         try:
-            self._enqueue_all()
+            self._write_all()
         except KeyboardInterrupt:
             interrupted = True
-        left = self._producer.flush(FLUSH_SECONDS)
-        failed = self._failed + left
-        acknowledged = self._enqueued - failed
+        writer = self._writer
+        writer.flush()
+        acknowledged = writer.written - writer.failed
         self._watch(acknowledged)
-        return Produced(acknowledged, failed, time.monotonic() - self._began, interrupted, self._first_failure)
+        return Produced(acknowledged, writer.failed, time.monotonic() - self._began, interrupted, writer.first_failure)
 
-    def _enqueue_all(self) -> None:
+    def _write_all(self) -> None:
         rate = self._plan.rate
         every = POLL_EVERY if rate is None else max(1, min(POLL_EVERY, rate // 100))
         for record in self._plan.all():
-            if self._enqueued % every == 0:
+            if self._writer.written % every == 0:
                 self._pause(rate)
-                self._watch(self._enqueued - len(self._producer))
-            self._enqueue(record.key, record.value)
-            self._enqueued += 1
+                self._watch(self._writer.written - self._writer.under_way)
+            self._writer.write(self._plan.topic, record.value, record.key)
 
     def _pause(self, rate: int | None) -> None:
         """Wait until the next record is due, and take the reports that have arrived."""
-        ahead = 0.0 if rate is None else self._enqueued / rate - (time.monotonic() - self._began)
-        self._producer.poll(max(0.0, ahead))
-        while rate is not None and (ahead := self._enqueued / rate - (time.monotonic() - self._began)) > 0:
+        ahead = 0.0 if rate is None else self._writer.written / rate - (time.monotonic() - self._began)
+        self._writer.poll(max(0.0, ahead))
+        while rate is not None and (ahead := self._writer.written / rate - (time.monotonic() - self._began)) > 0:
             time.sleep(ahead)
-
-    def _enqueue(self, key: bytes, value: bytes) -> None:
-        while True:
-            try:
-                self._producer.produce(self._plan.topic, value, key)
-            except BufferError:
-                self._producer.poll(ROOM_SECONDS)
-            except KafkaException as error:
-                raise Unavailable(f"producing to {self._plan.topic} failed: {error}") from error
-            else:
-                return
-
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self._failed += 1
-            self._first_failure = self._first_failure or str(error)
 
 
 def check(plan: LoadPlan, cluster: Cluster) -> Verdict:

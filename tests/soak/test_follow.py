@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 from confluent_kafka import Producer
 
+from tests.soak.follow import CaughtUp, follow
 from twopc.testing.broker import Broker
-from twopc.testing.follow import CaughtUp, follow
 from twopc.testing.topics import Read, Write, create_topic, produce
 
 pytestmark = pytest.mark.broker
