@@ -20,8 +20,8 @@ from twopc.kafka.sink import DeliveryGuarantee
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
-from twopc.verify.attribution import Owners
 from twopc.verify.history import Expected, Found, Place
+from twopc.verify.transaction_lookup import TransactionLookup
 from twopc.verify.transactions import Transactions
 
 IN, OUT, OTHER = TopicPartition("in", 0), TopicPartition("out", 0), TopicPartition("other", 0)
@@ -48,10 +48,10 @@ class ForgedLog:
             offset += 1
         self.logs[partition], self.found[partition] = log, records
 
-    def whose(self, ranges: Ranges) -> Owners:
+    def whose(self, ranges: Ranges) -> TransactionLookup:
         return {each: Transactions(each, log_batches(self.logs[each])) for each in ranges}
 
-    def see(self, ranges: Ranges, whose: Owners) -> list[Found]:
+    def see(self, ranges: Ranges, whose: TransactionLookup) -> list[Found]:
         return [
             Found(each.place, each.key, each.value, (), whose[partition].at(each.place.offset))
             for partition in ranges
@@ -62,13 +62,13 @@ class ForgedLog:
 class ClippedLog(ForgedLog):
     """Gives no more of a log than it is asked for."""
 
-    def whose(self, ranges: Ranges) -> Owners:
+    def whose(self, ranges: Ranges) -> TransactionLookup:
         return {
             each: Transactions(each, [batch for batch in log_batches(self.logs[each]) if batch.last >= first], first)
             for each, (first, _) in ranges.items()
         }
 
-    def see(self, ranges: Ranges, whose: Owners) -> list[Found]:
+    def see(self, ranges: Ranges, whose: TransactionLookup) -> list[Found]:
         return [each for each in super().see(ranges, whose) if each.place.offset >= ranges[each.place.partition][0]]
 
 

@@ -17,9 +17,9 @@ from twopc.verify.findings import shown
 from twopc.verify.history import Expected, Place
 from twopc.verify.junit import junit
 from twopc.verify.plan import VerifyPlan, plan_of
-from twopc.verify.previews import Previews
 from twopc.verify.report import as_json
 from twopc.verify.run import Report
+from twopc.verify.samples import Samples
 
 EXPECTED = [made(0, n, b"k", b"value %d" % n) for n in range(20)]
 
@@ -38,30 +38,30 @@ def job() -> JobDefinition:
 
 def test_the_values_that_were_expected_are_brought_back() -> None:
     verdict = nothing_found()
-    previews = Previews([verdict])
+    samples = Samples([verdict])
     for each in EXPECTED:
-        previews.take("out", each)
-    assert [each.expected for each in previews.filled(verdict)] == ["'value 0'", "'value 1'", "'value 2'"]
+        samples.take("out", each)
+    assert [each.expected for each in samples.filled(verdict)] == ["'value 0'", "'value 1'", "'value 2'"]
 
 
 def test_the_input_is_gone_through_again_only_as_far_as_needed() -> None:
-    previews = Previews([nothing_found()])
+    samples = Samples([nothing_found()])
     taken = 0
     for each in EXPECTED:
         taken += 1
-        if previews.take("out", each) and previews.complete:
+        if samples.take("out", each) and samples.complete:
             break
     assert taken == 4
-    assert not Previews([verdict_on([], [])]).wanted
+    assert not Samples([verdict_on([], [])]).wanted
 
 
 def test_of_several_records_of_one_input_record_all_are_named() -> None:
     expected = [Expected(Place(SOURCES[0], 0), b"k", value) for value in (b"a", b"b")]
     verdict = verdict_on(expected, [])
-    previews = Previews([verdict])
+    samples = Samples([verdict])
     for each in expected:
-        previews.take("out", each)
-    assert {each.expected for each in previews.filled(verdict)} == {"'a' or 'b'"}
+        samples.take("out", each)
+    assert {each.expected for each in samples.filled(verdict)} == {"'a' or 'b'"}
 
 
 def test_long_values_are_shortened() -> None:

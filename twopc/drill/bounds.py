@@ -18,8 +18,8 @@ from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.positions import offsets_of
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import SubtaskIndex, TopicPartition
-from twopc.verify.attribution import Owners
 from twopc.verify.history import Found, Place
+from twopc.verify.transaction_lookup import TransactionLookup
 from twopc.verify.transactions import Transactions
 
 
@@ -75,7 +75,7 @@ class Bounds:
         return Side.AFTER if offset > self.last[partition] else Side.OPEN
 
 
-def bounds_of(metadata: CheckpointMetadata, whose: Owners) -> Bounds:
+def bounds_of(metadata: CheckpointMetadata, whose: TransactionLookup) -> Bounds:
     """Find the checkpoint's transactions in the log."""
     reached: dict[tuple[SubtaskIndex, TopicPartition], int] = {}
     doubtful: set[TopicPartition] = set()

@@ -18,8 +18,8 @@ from twopc.kafka.topics import TopicClient
 from twopc.kafka.wire import EARLIEST, LATEST, TopicInfo
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Row
-from twopc.verify.attribution import Owners, attributed, owners
 from twopc.verify.history import Found
+from twopc.verify.transaction_lookup import TransactionLookup, look_up_transactions, with_transaction
 
 _STALL_SECONDS = 30.0
 
@@ -76,11 +76,15 @@ class Cluster:
         for batch in read(self._brokers, ranges, stall_seconds=_STALL_SECONDS):
             yield from batch.rows
 
-    def whose(self, ranges: Ranges) -> Owners:
+    def whose(self, ranges: Ranges) -> TransactionLookup:
         """Return whose the records of these ranges are; their ends were asked for before."""
-        return owners(self.control, {each: first for each, (first, _) in ranges.items()}, self.log_ends(ranges))
+        return look_up_transactions(
+            self.control, {each: first for each, (first, _) in ranges.items()}, self.log_ends(ranges)
+        )
 
-    def see(self, ranges: Ranges, whose: Owners) -> list[Found]:
+    def see(self, ranges: Ranges, whose: TransactionLookup) -> list[Found]:
         """Return what a read_committed reader sees of these ranges, each record with its transaction."""
         starts = {each: first for each, (first, _) in ranges.items()}
-        return [attributed(row, whose) for row in self.read(starts, {each: end for each, (_, end) in ranges.items()})]
+        return [
+            with_transaction(row, whose) for row in self.read(starts, {each: end for each, (_, end) in ranges.items()})
+        ]

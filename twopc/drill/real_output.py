@@ -16,11 +16,10 @@ from twopc.drill.verdict import Verdict as CheckVerdict
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import Position
-from twopc.verify.attribution import Owners
-from twopc.verify.findings import Kind, Verdict
+from twopc.verify.findings import Kind, Verdict, merged
 from twopc.verify.history import Expected, Found
 from twopc.verify.holes import compaction
-from twopc.verify.merging import merged
+from twopc.verify.transaction_lookup import TransactionLookup
 
 OUTPUT = "output"
 
@@ -34,9 +33,9 @@ ALLOWED: Mapping[DeliveryGuarantee, frozenset[Kind]] = {
 class Log(Protocol):
     """Reads topics; a cluster does."""
 
-    def whose(self, ranges: Ranges) -> Owners: ...
+    def whose(self, ranges: Ranges) -> TransactionLookup: ...
 
-    def see(self, ranges: Ranges, whose: Owners) -> list[Found]: ...
+    def see(self, ranges: Ranges, whose: TransactionLookup) -> list[Found]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class RealOutput:
             compaction("output", {each: own.holes.count for each, own in whose.items()}) or "",
         )
 
-    def _tail(self, written: Ranges, expected: Sequence[Expected]) -> tuple[list[Found], Owners]:
+    def _tail(self, written: Ranges, expected: Sequence[Expected]) -> tuple[list[Found], TransactionLookup]:
         """Read as much of the end of the output as may have been written since the checkpoint.
 
         That may be more than is expected, where the job has written something twice.

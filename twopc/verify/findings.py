@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -90,6 +91,23 @@ class Verdict:
     def held(self) -> bool:
         """Whether no promise was broken."""
         return not self.counts
+
+
+def merged(name: str, verdicts: Sequence[Verdict]) -> Verdict:
+    """Add verdicts up, under a name of their own."""
+    counts = Counter[Kind]()
+    for verdict in verdicts:
+        counts.update(verdict.counts)
+    return Verdict(
+        topic=name,
+        expected=sum(verdict.expected for verdict in verdicts),
+        pending=sum(verdict.pending for verdict in verdicts),
+        found=sum(verdict.found for verdict in verdicts),
+        matched=sum(verdict.matched for verdict in verdicts),
+        counts=dict(counts),
+        findings=tuple(finding for verdict in verdicts for finding in verdict.findings),
+        unordered_keys=sum(verdict.unordered_keys for verdict in verdicts),
+    )
 
 
 def shown(data: bytes | None) -> str:

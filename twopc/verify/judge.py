@@ -20,14 +20,14 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 
 from twopc.protocol.ids import TopicPartition
+from twopc.verify.counters import FindingCounters
 from twopc.verify.expectation import END, Expectation
 from twopc.verify.findings import Finding, Kind, Verdict, shown
 from twopc.verify.history import Expected, Found, Outcome, Place, Transaction, identity
+from twopc.verify.key_diff import KeyDiff, in_any_order, in_lanes, in_order
 from twopc.verify.lanes import Lanes, Surely, everywhere
-from twopc.verify.resolution import Resolution, in_any_order, in_lanes, in_order
-from twopc.verify.spans import Cuts, Spans
-from twopc.verify.stash import Stash
-from twopc.verify.tally import Tally
+from twopc.verify.record_buffer import RecordBuffer
+from twopc.verify.transaction_ranges import Cuts, TransactionRanges
 
 EXAMPLES = 10
 
@@ -54,13 +54,13 @@ class Judge:
         self._topic = topic
         self._complete = dict(complete or {})
         self._expectation = Expectation()
-        self._spans = Spans(self._expectation, cuts or {})
+        self._ranges = TransactionRanges(self._expectation, cuts or {})
         self._lanes = Lanes(self._expectation, surely)
-        self._tally = Tally(examples)
+        self._counters = FindingCounters(examples)
         self._next = array("i")
         self._output_of = array("i")
         self._scattered: set[int] = set()
-        self._stash = Stash()
+        self._buffer = RecordBuffer()
         self._found = 0
         self._matched = 0
 
@@ -78,7 +78,7 @@ class Judge:
         if key is None:
             self._report(Kind.UNEXPECTED, found)
         elif not self._is_due(key, found):
-            self._stash.add(key, found, identity(found.value, found.headers))
+            self._buffer.add(key, found, identity(found.value, found.headers))
 
     def finish(self) -> Verdict:
         """Judge the whole."""
@@ -87,7 +87,7 @@ class Judge:
         keys = self._expectation.keys()
         for key, name in enumerate(keys):
             due = list(self._expectation.chain(self._next[key]))
-            if key in self._stash:
+            if key in self._buffer:
                 absent = self._resolve(key, name, due)
             else:
                 absent = due
@@ -103,8 +103,8 @@ class Judge:
             pending=pending,
             found=self._found,
             matched=self._matched,
-            counts=dict(self._tally.counts),
-            findings=self._tally.first(),
+            counts=dict(self._counters.counts),
+            findings=self._counters.first(),
             unordered_keys=self._lanes.unordered_keys,
         )
 
@@ -114,14 +114,14 @@ class Judge:
             self._output_of = array("i", [-1]) * len(self._next)
 
     def _is_due(self, key: int, found: Found) -> bool:
-        """Move on if this is the next record of its key; from the first that isn't, all of the key are put aside."""
+        """Move on if this is the next record of its key; from the first that isn't, all of the key are buffered."""
         self._start()
         partition = found.place.partition.partition
         if self._output_of[key] != partition:
             if self._output_of[key] >= 0:
                 self._scattered.add(key)
             self._output_of[key] = partition
-        if key in self._stash or self._expectation.has_several_sources(key):
+        if key in self._buffer or self._expectation.has_several_sources(key):
             return False
         record = self._next[key]
         if record == END or self._expectation.identities[record] != identity(found.value, found.headers):
@@ -136,25 +136,25 @@ class Judge:
     def _match(self, record: int, transaction: Transaction | None) -> None:
         self._matched += 1
         if transaction is not None:
-            self._spans.note(transaction, record)
+            self._ranges.note(transaction, record)
 
     def _resolve(self, key: int, name: bytes | None, due: Sequence[int]) -> list[int]:
-        """Judge the records of a key that were put aside; return the records that are missing."""
-        expectation, aside = self._expectation, self._stash[key]
+        """Judge the records of a key that were buffered; return the records that are missing."""
+        expectation, buffered = self._expectation, self._buffer[key]
         expected = [expectation.identities[record] for record in due]
         before = list(self._before(key, due))
         earlier = {expectation.identities[record] for record in before}
         if name is None or key in self._scattered:
-            made = in_any_order(expected, aside.identities, earlier)
+            made = in_any_order(expected, buffered.identities, earlier)
         elif expectation.has_several_sources(key):
-            made = in_lanes([expectation.partition_number(record) for record in due], expected, aside.identities)
+            made = in_lanes([expectation.partition_number(record) for record in due], expected, buffered.identities)
         else:
-            made = in_order(expected, aside.identities, earlier)
+            made = in_order(expected, buffered.identities, earlier)
         self._tell(key, name, due, made)
         self._lanes.attribute(
             before,
             due,
-            [(element, self._stash.place(key, index)) for index, element in enumerate(aside.identities)],
+            [(element, self._buffer.place(key, index)) for index, element in enumerate(buffered.identities)],
             {theirs for _, theirs in made.reordered},
             scattered=key in self._scattered,
         )
@@ -167,9 +167,9 @@ class Judge:
                 return
             yield record
 
-    def _tell(self, key: int, name: bytes | None, due: Sequence[int], made: Resolution) -> None:
+    def _tell(self, key: int, name: bytes | None, due: Sequence[int], made: KeyDiff) -> None:
         for mine, theirs in (*made.matched, *made.reordered):
-            self._match(due[mine], self._stash.transaction(key, theirs))
+            self._match(due[mine], self._buffer.transaction(key, theirs))
         for kind, pairs in ((Kind.REORDERED, made.reordered), (Kind.DISAGREES, made.disagreeing)):
             for mine, theirs in pairs:
                 self._tell_one(kind, key, name, theirs, self._expectation.source(due[mine]))
@@ -178,15 +178,15 @@ class Judge:
                 self._tell_one(kind, key, name, theirs, None)
 
     def _tell_one(self, kind: Kind, key: int, name: bytes | None, index: int, source: Place | None) -> None:
-        stash = self._stash
-        transaction = stash.transaction(key, index)
-        self._tally.add(
+        buffer = self._buffer
+        transaction = buffer.transaction(key, index)
+        self._counters.add(
             Finding(
                 kind,
                 shown(name),
                 source=source,
-                place=stash.place(key, index),
-                found=stash.value(key, index),
+                place=buffer.place(key, index),
+                found=buffer.value(key, index),
                 detail=f"of the {transaction}" if transaction else "",
             )
         )
@@ -197,11 +197,11 @@ class Judge:
             name: [record for record in records if not self._may_be_missing(record)]
             for name, records in missing.items()
         }
-        torn = self._spans.torn([record for records in required.values() for record in records])
+        torn = self._ranges.torn([record for records in required.values() for record in records])
         for name, records in required.items():
             for record in records:
                 kind = Kind.TORN if record in torn else Kind.LOST
-                self._tally.add(Finding(kind, shown(name), source=self._expectation.source(record)))
+                self._counters.add(Finding(kind, shown(name), source=self._expectation.source(record)))
         return sum(map(len, missing.values())) - sum(map(len, required.values()))
 
     def _judge_lanes(self, keys: Sequence[bytes | None]) -> None:
@@ -214,7 +214,7 @@ class Judge:
                     side = "behind" if each.behind else "before"
                     detail = f"it stands {side} what is made of {self._expectation.source(each.other)}"
                     source = self._expectation.source(record)
-                    self._tally.add(Finding(Kind.REORDERED, shown(name), source, each.place, detail=detail))
+                    self._counters.add(Finding(Kind.REORDERED, shown(name), source, each.place, detail=detail))
 
     def _may_be_missing(self, record: int) -> bool:
         if not self._complete:
@@ -223,4 +223,4 @@ class Judge:
         return offset >= self._complete.get(partition, offset + 1)
 
     def _report(self, kind: Kind, found: Found, detail: str = "") -> None:
-        self._tally.add(Finding(kind, shown(found.key), place=found.place, found=shown(found.value), detail=detail))
+        self._counters.add(Finding(kind, shown(found.key), place=found.place, found=shown(found.value), detail=detail))

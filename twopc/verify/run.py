@@ -17,15 +17,15 @@ from twopc.kafka.cluster import Cluster
 from twopc.kafka.ending import await_markers
 from twopc.kafka.topic_reader import high_watermarks, read
 from twopc.protocol.ids import Position, TopicPartition
-from twopc.verify.attribution import Owners, attributed, owners
 from twopc.verify.findings import Verdict
 from twopc.verify.history import Expected, Found, Outcome
 from twopc.verify.holes import compaction, holes_in
 from twopc.verify.judge import Judge
 from twopc.verify.plan import VerifyPlan
-from twopc.verify.previews import Previews
 from twopc.verify.replay import Replay
+from twopc.verify.samples import Samples
 from twopc.verify.topics import Extent, extent
+from twopc.verify.transaction_lookup import TransactionLookup, look_up_transactions, with_transaction
 from twopc.verify.transactions import scan
 
 SETTLE_SECONDS = 30.0
@@ -88,12 +88,12 @@ class _Verification:
         for found in self._see(outputs):
             judges[found.place.partition.topic].see(found)
         verdicts = tuple(judge.finish() for judge in judges.values())
-        previews = Previews(verdicts)
-        if previews.wanted:
+        samples = Samples(verdicts)
+        if samples.wanted:
             for topic, expected in self._make(inputs):
-                if previews.take(topic, expected) and previews.complete:
+                if samples.take(topic, expected) and samples.complete:
                     break
-        verdicts = tuple(replace(each, findings=previews.filled(each)) for each in verdicts)
+        verdicts = tuple(replace(each, findings=samples.filled(each)) for each in verdicts)
         return Report(verdicts, records_in, elsewhere, time.monotonic() - began, dict(self._transactions))
 
     def _look(self) -> tuple[Mapping[TopicPartition, Position], Extent, Extent]:
@@ -127,10 +127,10 @@ class _Verification:
             for topic, expected in replay.make(batch):
                 yield renamed or topic, expected
 
-    def _owners(self, outputs: Extent) -> Owners:
+    def _owners(self, outputs: Extent) -> TransactionLookup:
         """Look up whose each output record is."""
         with self._output.client() as client:
-            found = owners(client, outputs.firsts, outputs.log_ends)
+            found = look_up_transactions(client, outputs.firsts, outputs.log_ends)
         for transactions in found.values():
             self._transactions.update(transactions.outcomes())
         if said := compaction("output", {each: whose.holes.count for each, whose in found.items()}):
@@ -158,7 +158,7 @@ class _Verification:
         done, whose = 0, self._owners(outputs)
         for batch in read(self._output, outputs.ranges, committed=self._plan.committed):
             for row in batch.rows:
-                yield attributed(row, whose)
+                yield with_transaction(row, whose)
             done += len(batch)
             self._watch("output", done, outputs.offsets)
 

@@ -18,8 +18,8 @@ from twopc.verify.history import Transaction
 Cuts = Mapping[TopicPartition, Iterable[int]]
 
 
-class Spans:
-    """Takes note of what each transaction reaches; then tells which of the missing records are torn off."""
+class TransactionRanges:
+    """Collects the input range of each transaction; then tells which missing records are torn off."""
 
     def __init__(self, expectation: Expectation, cuts: Cuts) -> None:
         self._expectation = expectation

@@ -1,4 +1,4 @@
-"""Brings back the values of what was expected: the judge keeps none, so the input is gone through again for a few."""
+"""Expected values for the findings: the judge keeps none, so a second pass over the input brings a few back."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from twopc.verify.history import Expected, Place
 Wanted = tuple[str, Place, str]
 
 
-class Previews:
-    """Which values the findings of some verdicts lack; `take` everything that was expected, again, until complete."""
+class Samples:
+    """The values that findings lack. `take` receives every expected record a second time, until it is complete."""
 
     def __init__(self, verdicts: Iterable[Verdict]) -> None:
         self.wanted = {

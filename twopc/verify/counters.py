@@ -1,4 +1,4 @@
-"""Counts what was found of each kind, and keeps the first few."""
+"""Counts the findings of each kind, and keeps the first few."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from twopc.verify.history import Place
 _NOWHERE = Place(TopicPartition("", -1), -1)
 
 
-class Tally:
-    """The first are those with the least partition and offset: of the output, or of the input for what is missing."""
+class FindingCounters:
+    """Findings rank by partition and offset: those of the output, or of the input for a missing record."""
 
     def __init__(self, examples: int) -> None:
         self._examples = examples

@@ -1,4 +1,4 @@
-"""What a reader saw, each record with the transaction that the log says it is of."""
+"""Gives each record that a reader saw the transaction that wrote it, by what the partition's log says."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from twopc.verify.history import Found, Place
 from twopc.verify.replay import plain_headers
 from twopc.verify.transactions import Transactions, scan
 
-Owners = Mapping[TopicPartition, Transactions]
+TransactionLookup = Mapping[TopicPartition, Transactions]
 
 
-def owners(
+def look_up_transactions(
     client: ControlClient, firsts: Mapping[TopicPartition, Position], log_ends: Mapping[TopicPartition, Position]
-) -> Owners:
-    """Read whose the records of each partition are.
+) -> TransactionLookup:
+    """Read the transactions of each partition from its log.
 
-    `log_ends` must have been asked for after the records were: what became of a transaction may stand beyond the last
+    The caller asks for `log_ends` after it has read the records: the outcome of a transaction may stand behind the last
     record that a read_committed reader sees.
     """
     return {
@@ -31,10 +31,10 @@ def owners(
     }
 
 
-def attributed(row: Row, whose: Owners) -> Found:
+def with_transaction(row: Row, lookup: TransactionLookup) -> Found:
     """Return the record that a reader saw, with its transaction."""
     partition = TopicPartition(row.topic() or "", row.partition() or 0)
     offset = row.offset() or 0
-    found = whose.get(partition)
+    found = lookup.get(partition)
     transaction = None if found is None else found.at(offset)
     return Found(Place(partition, offset), row.key(), row.value(), plain_headers(row.headers()), transaction)

@@ -1,4 +1,4 @@
-"""Found records that could not be judged when they came: 22 bytes each, and of the first of each key the value."""
+"""Keeps records that can only be judged with the rest of their key: 22 bytes each, and the first values of a key."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SHOWN_MAX = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
-    """The records of one key that were put aside, in the order in which they were seen."""
+class BufferedKey:
+    """The records of one key that are buffered, in the order in which the reader saw them."""
 
     identities: array[int] = field(default_factory=lambda: array("q"))
     offsets: array[int] = field(default_factory=lambda: array("q"))
@@ -25,41 +25,41 @@ class Aside:
     values: list[str] = field(default_factory=list)
 
 
-class Stash:
-    """What was put aside, by number of the key."""
+class RecordBuffer:
+    """The buffered records of each key, by the number of the key."""
 
     def __init__(self) -> None:
-        self._asides: dict[int, Aside] = {}
+        self._keys: dict[int, BufferedKey] = {}
         self._partitions: Numbers[TopicPartition] = Numbers()
         self._transactions: Numbers[Transaction | None] = Numbers()
         self._shown = 0
 
     def __contains__(self, key: int) -> bool:
-        return key in self._asides
+        return key in self._keys
 
-    def __getitem__(self, key: int) -> Aside:
-        return self._asides[key]
+    def __getitem__(self, key: int) -> BufferedKey:
+        return self._keys[key]
 
     def add(self, key: int, found: Found, identity: int) -> None:
-        aside = self._asides.get(key)
-        if aside is None:
-            aside = self._asides[key] = Aside()
-        aside.identities.append(identity)
-        aside.offsets.append(found.place.offset)
-        aside.partitions.append(self._partitions.of(found.place.partition))
-        aside.transactions.append(self._transactions.of(found.transaction))
-        if len(aside.values) < SHOWN_PER_KEY and self._shown < SHOWN_MAX:
+        buffered = self._keys.get(key)
+        if buffered is None:
+            buffered = self._keys[key] = BufferedKey()
+        buffered.identities.append(identity)
+        buffered.offsets.append(found.place.offset)
+        buffered.partitions.append(self._partitions.of(found.place.partition))
+        buffered.transactions.append(self._transactions.of(found.transaction))
+        if len(buffered.values) < SHOWN_PER_KEY and self._shown < SHOWN_MAX:
             self._shown += 1
-            aside.values.append(shown(found.value))
+            buffered.values.append(shown(found.value))
 
     def place(self, key: int, index: int) -> Place:
-        aside = self._asides[key]
-        return Place(self._partitions.names[aside.partitions[index]], aside.offsets[index])
+        buffered = self._keys[key]
+        return Place(self._partitions.names[buffered.partitions[index]], buffered.offsets[index])
 
     def transaction(self, key: int, index: int) -> Transaction | None:
-        return self._transactions.names[self._asides[key].transactions[index]]
+        return self._transactions.names[self._keys[key].transactions[index]]
 
     def value(self, key: int, index: int) -> str:
         """The value as a person can read it; empty if it was not kept."""
-        values = self._asides[key].values
+        values = self._keys[key].values
         return values[index] if index < len(values) else ""
