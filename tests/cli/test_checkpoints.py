@@ -14,8 +14,8 @@ from coordinator.ledger import Ledger
 from tests.stored_job import JOB, SmallJob, StoredJob
 from twopc.cli.checkpoints import app
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.kafka import standing
-from twopc.kafka.standing import Standing, Verdict
+from twopc.kafka import offset_status
+from twopc.kafka.offset_status import OffsetStatus, Readability
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
@@ -302,9 +302,12 @@ def test_copy_tells_people_of_transactions_that_are_open_still(whole: StoredJob,
 
 def test_show_compares_positions_with_the_brokers(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = TopicPartition("in", 0), TopicPartition("in", 1)
-    found = (Standing(first, Verdict.DELETED, Position(400), Position(1_300), 1_000), Standing(second, Verdict.GONE))
-    monkeypatch.setattr(standing, "ask_standings", lambda servers, access, positions: found)
-    shown = answer("show", "--no-states", "latest", "--checkpoint-dir", root, "-b", "broker:9092")["standings"]
+    found = (
+        OffsetStatus(first, Readability.DELETED, Position(400), Position(1_300), 1_000),
+        OffsetStatus(second, Readability.GONE),
+    )
+    monkeypatch.setattr(offset_status, "fetch_offset_statuses", lambda servers, access, positions: found)
+    shown = answer("show", "--no-states", "latest", "--checkpoint-dir", root, "-b", "broker:9092")["offset_statuses"]
     assert [(each["partition"], each["verdict"], each["behind"]) for each in shown] == [
         (0, "deleted by retention", 1_000),
         (1, "topic or partition is gone", None),
@@ -319,11 +322,11 @@ def test_show_gets_at_the_brokers_with_a_file_of_settings(
 ) -> None:
     asked: list[Any] = []
 
-    def ask(_servers: str, access: Any, _positions: Any) -> tuple[Standing, ...]:
+    def ask(_servers: str, access: Any, _positions: Any) -> tuple[OffsetStatus, ...]:
         asked.append(access)
         return ()
 
-    monkeypatch.setattr(standing, "ask_standings", ask)
+    monkeypatch.setattr(offset_status, "fetch_offset_statuses", ask)
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.username": "me", "sasl.password": "hunter2"}
     (tmp_path / "client").write_text("".join(f"{name}={value}\n" for name, value in login.items()))
     where = ("--checkpoint-dir", root, "-b", "broker:9092", "--kafka-config", tmp_path / "client", "-o", "json")

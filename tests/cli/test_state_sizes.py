@@ -15,8 +15,8 @@ from twopc.cli.checkpoint_report import describe
 from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
 from twopc.errors import CheckpointCorrupted
-from twopc.kafka import standing
-from twopc.kafka.standing import Standing
+from twopc.kafka import offset_status
+from twopc.kafka.offset_status import OffsetStatus
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import CheckpointId
 
@@ -59,12 +59,12 @@ def test_show_tells_a_damaged_snapshot_and_shows_what_is_known(keyed: StoredJob)
 def test_show_counts_the_checkpoint_that_it_shows_though_a_newer_one_completes(
     keyed: StoredJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stood_meanwhile(*_: Any) -> tuple[Standing, ...]:
+    def stood_meanwhile(*_: Any) -> tuple[OffsetStatus, ...]:
         keyed.checkpoint()
         keyed.forget(CheckpointId(1))
         return ()
 
-    monkeypatch.setattr(standing, "ask_standings", stood_meanwhile)
+    monkeypatch.setattr(offset_status, "fetch_offset_statuses", stood_meanwhile)
     shown = answer("show", "latest", "--states", "--checkpoint-dir", keyed.root, "-b", "broker:9092")
     assert shown["checkpoint_id"] == 1
     assert [each["keys"] for each in shown["states"]] == [4, 2]

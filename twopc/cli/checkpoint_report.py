@@ -22,7 +22,7 @@ from twopc.protocol.facts import (
 from twopc.protocol.layout import metadata_path
 
 if TYPE_CHECKING:
-    from twopc.kafka.standing import Standing
+    from twopc.kafka.offset_status import OffsetStatus
 
 _FROM_METADATA = (
     *("kind", "triggered_ms", "acknowledged_ms", "duration_ms", "parallelism"),
@@ -155,18 +155,18 @@ def loss_table(losses: Iterable[dict[str, Any]]) -> Iterable[Table]:
         yield table("Losses", ("transactions", "written again by", "why"), rows)
 
 
-def stood(standings: Iterable[Standing]) -> list[dict[str, Any]]:
+def stood(offset_statuses: Iterable[OffsetStatus]) -> list[dict[str, Any]]:
     """How positions stand against the brokers, as plain values."""
     return [
         {
             "topic": each.partition.topic,
             "partition": each.partition.partition,
-            "verdict": each.verdict,
+            "verdict": each.readability,
             "first": each.first,
             "end": each.end,
             "behind": each.behind,
         }
-        for each in sorted(standings, key=lambda each: each.partition)
+        for each in sorted(offset_statuses, key=lambda each: each.partition)
     ]
 
 
@@ -176,7 +176,7 @@ def state_table(states: Iterable[dict[str, Any]] | None) -> Iterable[Table]:
         yield sizes_table(states, "State")
 
 
-def standing_table(standings: Iterable[dict[str, Any]]) -> Iterable[Table]:
+def standing_table(offset_statuses: Iterable[dict[str, Any]]) -> Iterable[Table]:
     """How positions stand against the brokers; nothing where nobody was asked."""
     rows = [
         (
@@ -185,7 +185,7 @@ def standing_table(standings: Iterable[dict[str, Any]]) -> Iterable[Table]:
             each["verdict"],
             *("-" if each[name] is None else f"{each[name]:,}" for name in ("first", "end", "behind")),
         )
-        for each in standings
+        for each in offset_statuses
     ]
     if rows:
         yield table("Input now", ("topic", "partition", "position is", "first offset", "end", "behind"), rows)

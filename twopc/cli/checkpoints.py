@@ -116,12 +116,12 @@ def show(
         counted = state_sizes(located, metadata, states)
         description["states"] = counted.states
         if bootstrap_servers:
+            from twopc.kafka.offset_status import fetch_offset_statuses
             from twopc.kafka.positions import partition_positions
-            from twopc.kafka.standing import ask_standings
 
             access = read_kafka_config(kafka_config)
-            description["standings"] = stood(
-                ask_standings(bootstrap_servers, access, partition_positions(metadata.positions))
+            description["offset_statuses"] = stood(
+                fetch_offset_statuses(bootstrap_servers, access, partition_positions(metadata.positions))
             )
     if output is Output.JSON:
         typer.echo(json.dumps(description))
@@ -132,7 +132,7 @@ def show(
                 *time_tables(description),
                 *detail_tables(description["snapshots"]),
                 *loss_table(description["losses"]),
-                *standing_table(description.get("standings", ())),
+                *standing_table(description.get("offset_statuses", ())),
                 *state_table(counted.states),
             ]
         )

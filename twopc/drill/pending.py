@@ -10,10 +10,10 @@ from twopc.drill.judging import TRANSACTIONS, judge_transactions, prospects
 from twopc.drill.verdict import Check, Verdict
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.offset_status import unreadable
 from twopc.kafka.patience import patiently
 from twopc.kafka.positions import partition_positions
 from twopc.kafka.resume import gather
-from twopc.kafka.standing import unreadable
 from twopc.protocol import recovery
 from twopc.protocol.facts import Committable
 

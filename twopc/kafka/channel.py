@@ -9,8 +9,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from twopc.errors import TwoPhaseCommitError, Unavailable
+from twopc.kafka.client_health import BrokerHealthCheck
 from twopc.kafka.failures import error_of, failure
-from twopc.kafka.lifeline import Lifeline
 from twopc.kafka.refusal import Deliveries, Undelivered
 
 METADATA_TIMEOUT_SECONDS = 30.0
@@ -31,9 +31,9 @@ class Channel:
         self.topics: set[str] = set()
         self.deliveries = Deliveries()
         self._known: set[str] = set()
-        self._lifeline = Lifeline(config)
+        self._health = BrokerHealthCheck(config)
         try:
-            self.producer = Producer({**config, "on_delivery": self._on_delivery, "error_cb": self._lifeline.on_error})
+            self.producer = Producer({**config, "on_delivery": self._on_delivery, "error_cb": self._health.on_error})
         except KafkaException as error:
             raise failure("making a producer", error_of(error)) from error
 
@@ -88,7 +88,7 @@ class Channel:
 
     def check_alive(self) -> None:
         """Raise what this producer waits for in vain: all brokers, for ever, or a topic. For everyone who waits."""
-        self._lifeline.check(self.producer)
+        self._health.check(self.producer)
         self._doubt()
 
     def _serve(self, call: Callable[[float], int], seconds: float) -> int:

@@ -20,10 +20,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from twopc.column import coded
 from twopc.errors import ConfigurationError
+from twopc.kafka.client_health import BrokerHealthCheck
 from twopc.kafka.committable import witness_metadata
 from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.failures import error_of, failure
-from twopc.kafka.lifeline import Lifeline
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions
 from twopc.protocol import ids
 from twopc.protocol.facts import SplitPosition
@@ -79,10 +79,10 @@ class KafkaReader(SourceReader):
         self._bounded = any(split.stop is not None for split in splits)
         self._seen_beyond: dict[ids.TopicPartition, int] = {}
         self._reported_ends: dict[ids.TopicPartition, int] = {}
-        self._lifeline = Lifeline(config)
+        self._health = BrokerHealthCheck(config)
         self._consumer: Consumer | None = None
         if splits:
-            self._consumer = _consumer({**config, "on_commit": _log_commit, "error_cb": self._lifeline.on_error})
+            self._consumer = _consumer({**config, "on_commit": _log_commit, "error_cb": self._health.on_error})
             self._consumer.assign(
                 [TopicPartition(split.partition.topic, split.partition.partition, split.start) for split in splits]
             )
@@ -185,7 +185,7 @@ class KafkaReader(SourceReader):
 
     def _wait(self, consumer: Consumer) -> None:
         """Nothing came: raise what this waits for in vain."""
-        self._lifeline.check(consumer)
+        self._health.check(consumer)
         if self._client is not None and time.monotonic() - self._read_at > QUIET_SECONDS:
             self._client.identity.doubt()
 

@@ -14,12 +14,12 @@ from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
 from twopc.kafka.group import group_standing
 from twopc.kafka.identity import recreated_input
+from twopc.kafka.offset_status import unreadable
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.patience import patiently
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of, partition_positions
 from twopc.kafka.preflight import bootstrap_servers_of, require_topics
 from twopc.kafka.reader import KafkaReader, check_config
-from twopc.kafka.standing import unreadable
 from twopc.kafka.start import GroupOffsets, StartupMode, checked_mode, resolve
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.facts import SplitPosition

@@ -1,4 +1,4 @@
-"""How stored positions stand against the brokers as they are now: what is still there, and how much has come since."""
+"""Compares stored positions with the offsets of the brokers now: whether each can be read, and how far behind it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import Position, TopicPartition
 
 
-class Verdict(StrEnum):
+class Readability(StrEnum):
     """Whether a position can be read from; the value is for people and scripts."""
 
     READABLE = "readable"
@@ -24,71 +24,73 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One position. `behind` is how far the end is that a read_committed reader sees; None where that means nothing."""
+class OffsetStatus:
+    """One position. `behind` is its distance to the end that a read_committed reader sees, None where there is none."""
 
     partition: TopicPartition
-    verdict: Verdict
+    readability: Readability
     first: Position | None = None
     end: Position | None = None
     behind: int | None = None
 
 
 class Offsets(Protocol):
-    """What is asked; `ControlClient` is one."""
+    """The two requests that this needs; `ControlClient` answers them."""
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicInfo]: ...
 
     def offsets(self, at: dict[TopicPartition, int]) -> dict[TopicPartition, Position]: ...
 
 
-def ask_standings(
+def fetch_offset_statuses(
     bootstrap_servers: str, properties: Mapping[str, Any], positions: Sequence[PartitionPosition]
-) -> tuple[Standing, ...]:
-    """Ask the brokers of a cluster, to which the properties give access; raise Unavailable if they don't answer."""
+) -> tuple[OffsetStatus, ...]:
+    """Compare with the brokers of one cluster; raise Unavailable if they don't answer."""
     with ControlClient(bootstrap_servers, properties) as client:
-        return standings(client, positions)
+        return offset_statuses(client, positions)
 
 
 def unreadable(client: Offsets, positions: Sequence[PartitionPosition]) -> dict[SplitPosition, str]:
-    """Return those that can't be read from any more, each with what is gone, in words."""
-    told = zip(positions, standings(client, positions), strict=True)
-    gone = {held: standing for held, standing in told if standing.verdict is not Verdict.READABLE}
-    return {held.to_split_position(): _gone(held, standing) for held, standing in gone.items()}
+    """Return the positions that can no longer be read from, each with the reason in words."""
+    statuses = zip(positions, offset_statuses(client, positions), strict=True)
+    gone = {held: status for held, status in statuses if status.readability is not Readability.READABLE}
+    return {held.to_split_position(): _gone(held, status) for held, status in gone.items()}
 
 
-def _gone(held: PartitionPosition, standing: Standing) -> str:
-    said = f"{held.partition} from offset {held.position} on ({standing.verdict})"
-    if standing.verdict is Verdict.DELETED:
-        return f"{said[:-1]}: the first record is at {standing.first} now)"
-    return f"{said[:-1]}: it ends at {standing.end} now)" if standing.verdict is Verdict.BEYOND else said
+def _gone(held: PartitionPosition, status: OffsetStatus) -> str:
+    said = f"{held.partition} from offset {held.position} on ({status.readability})"
+    if status.readability is Readability.DELETED:
+        return f"{said[:-1]}: the first record is at {status.first} now)"
+    return f"{said[:-1]}: it ends at {status.end} now)" if status.readability is Readability.BEYOND else said
 
 
-def standings(client: Offsets, positions: Sequence[PartitionPosition]) -> tuple[Standing, ...]:
-    """Compare each position with what there is."""
+def offset_statuses(client: Offsets, positions: Sequence[PartitionPosition]) -> tuple[OffsetStatus, ...]:
+    """Compare each position with the first and the last offset of its partition."""
     topics = client.topics(sorted({held.partition.topic for held in positions}))
     there = [held.partition for held in positions if _is_there(held.partition, topics)]
     firsts = client.offsets(dict.fromkeys(there, EARLIEST))
     ends = client.offsets(dict.fromkeys(there, LATEST))
-    return tuple(_standing(held, topics, firsts, ends) for held in positions)
+    return tuple(_status(held, topics, firsts, ends) for held in positions)
 
 
 def _is_there(partition: TopicPartition, topics: dict[str, TopicInfo]) -> bool:
     return partition.topic in topics and partition.partition < topics[partition.topic].partitions
 
 
-def _standing(
+def _status(
     held: PartitionPosition,
     topics: dict[str, TopicInfo],
     firsts: dict[TopicPartition, Position],
     ends: dict[TopicPartition, Position],
-) -> Standing:
+) -> OffsetStatus:
     if not _is_there(held.partition, topics):
-        return Standing(held.partition, Verdict.GONE)
+        return OffsetStatus(held.partition, Readability.GONE)
     first, end = firsts[held.partition], ends[held.partition]
     if topics[held.partition.topic].topic_id != held.topic_id:
-        return Standing(held.partition, Verdict.RECREATED, first, end)
+        return OffsetStatus(held.partition, Readability.RECREATED, first, end)
     behind = end - held.position
     if behind < 0:
-        return Standing(held.partition, Verdict.BEYOND, first, end)
-    return Standing(held.partition, Verdict.DELETED if held.position < first else Verdict.READABLE, first, end, behind)
+        return OffsetStatus(held.partition, Readability.BEYOND, first, end)
+    return OffsetStatus(
+        held.partition, Readability.DELETED if held.position < first else Readability.READABLE, first, end, behind
+    )

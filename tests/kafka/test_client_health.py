@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from twopc.errors import Unavailable
+from twopc.kafka.client_health import CHECK_INTERVAL_SECONDS, FAILED_CHECKS_MAX, BrokerHealthCheck
 from twopc.kafka.client_log import CLIENT_LOG
-from twopc.kafka.lifeline import DOUBT_SECONDS, STRIKES, Lifeline
 
 CONFIG = {"bootstrap.servers": "b:1", "ssl.ca.location": "ca.pem", "linger.ms": 5, "transactional.id": "t"}
 
@@ -39,73 +39,73 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("twopc.kafka.lifeline.time", clock)
+    monkeypatch.setattr("twopc.kafka.client_health.time", clock)
     return clock
 
 
-def checked(lifeline: Lifeline, client: FakeClient, clock: Clock, times: int) -> None:
+def checked(health: BrokerHealthCheck, client: FakeClient, clock: Clock, times: int) -> None:
     for _ in range(times):
-        clock.now += DOUBT_SECONDS
-        lifeline.check(client)
+        clock.now += CHECK_INTERVAL_SECONDS
+        health.check(client)
 
 
-def all_down(lifeline: Lifeline) -> None:
-    lifeline.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+def all_down(health: BrokerHealthCheck) -> None:
+    health.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
 
 
 def test_a_client_that_never_lost_its_brokers_is_asked_nothing(clock: Clock) -> None:
     client = FakeClient(None)
-    checked(Lifeline(CONFIG, lambda _: FakeClient(1)), client, clock, 10)
+    checked(BrokerHealthCheck(CONFIG, lambda _: FakeClient(1)), client, clock, 10)
     assert client.asked == 0
 
 
 def test_a_client_that_finds_none_where_another_finds_some_is_given_up(clock: Clock) -> None:
-    lifeline = Lifeline(CONFIG, lambda _: FakeClient(1))
-    all_down(lifeline)
-    checked(lifeline, FakeClient(None), clock, STRIKES - 1)
+    health = BrokerHealthCheck(CONFIG, lambda _: FakeClient(1))
+    all_down(health)
+    checked(health, FakeClient(None), clock, FAILED_CHECKS_MAX - 1)
     with pytest.raises(Unavailable, match=r"lost all brokers of b:1 .* starting again with new clients"):
-        checked(lifeline, FakeClient(None), clock, 1)
+        checked(health, FakeClient(None), clock, 1)
 
 
 @pytest.mark.parametrize("others", [None, 0], ids=["nobody answers", "the cluster still has none"])
 def test_a_client_is_kept_while_others_find_no_broker_either(clock: Clock, others: int | None) -> None:
-    lifeline = Lifeline(CONFIG, lambda _: FakeClient(others))
-    all_down(lifeline)
-    checked(lifeline, FakeClient(None), clock, 10 * STRIKES)
+    health = BrokerHealthCheck(CONFIG, lambda _: FakeClient(others))
+    all_down(health)
+    checked(health, FakeClient(None), clock, 10 * FAILED_CHECKS_MAX)
 
 
 def test_a_client_that_was_told_of_no_brokers_counts_as_one_that_finds_none(clock: Clock) -> None:
-    lifeline = Lifeline(CONFIG, lambda _: FakeClient(3))
-    all_down(lifeline)
+    health = BrokerHealthCheck(CONFIG, lambda _: FakeClient(3))
+    all_down(health)
     with pytest.raises(Unavailable):
-        checked(lifeline, FakeClient(0), clock, STRIKES)
+        checked(health, FakeClient(0), clock, FAILED_CHECKS_MAX)
 
 
 def test_a_client_that_found_its_brokers_again_starts_with_a_clean_sheet(clock: Clock) -> None:
-    lifeline = Lifeline(CONFIG, lambda _: FakeClient(1))
-    all_down(lifeline)
-    checked(lifeline, FakeClient(None), clock, STRIKES - 1)
+    health = BrokerHealthCheck(CONFIG, lambda _: FakeClient(1))
+    all_down(health)
+    checked(health, FakeClient(None), clock, FAILED_CHECKS_MAX - 1)
     back = FakeClient(1)
-    checked(lifeline, back, clock, 2)
-    all_down(lifeline)
-    checked(lifeline, FakeClient(None), clock, STRIKES - 1)
+    checked(health, back, clock, 2)
+    all_down(health)
+    checked(health, FakeClient(None), clock, FAILED_CHECKS_MAX - 1)
     assert back.asked == 1
 
 
 def test_nothing_is_asked_before_a_client_had_time_to_connect_again(clock: Clock) -> None:
-    lifeline, client = Lifeline(CONFIG, lambda _: FakeClient(1)), FakeClient(None)
-    all_down(lifeline)
-    clock.now += DOUBT_SECONDS / 2
-    all_down(lifeline)
-    lifeline.check(client)
+    health, client = BrokerHealthCheck(CONFIG, lambda _: FakeClient(1)), FakeClient(None)
+    all_down(health)
+    clock.now += CHECK_INTERVAL_SECONDS / 2
+    all_down(health)
+    health.check(client)
     assert client.asked == 0
 
 
 def test_the_other_client_gets_in_as_this_one_does_and_takes_over_nothing_else(clock: Clock) -> None:
     made: list[dict[str, Any]] = []
-    lifeline = Lifeline(CONFIG, lambda config: made.append(config) or FakeClient(1))  # type: ignore[func-returns-value]
-    all_down(lifeline)
-    checked(lifeline, FakeClient(None), clock, 1)
+    health = BrokerHealthCheck(CONFIG, lambda config: made.append(config) or FakeClient(1))  # type: ignore[func-returns-value]
+    all_down(health)
+    checked(health, FakeClient(None), clock, 1)
     [config] = made
     assert config.pop("logger") is CLIENT_LOG
     assert config == {"bootstrap.servers": "b:1", "ssl.ca.location": "ca.pem"}

@@ -24,11 +24,11 @@ from twopc.kafka.client_log import CLIENT_LOG
 
 log = logging.getLogger(__name__)
 
-DOUBT_SECONDS = 5.0
-"""How long a client may be without brokers before it is asked about, and between two questions."""
+CHECK_INTERVAL_SECONDS = 5.0
+"""How long a client may be without brokers before the first check, and between two checks."""
 
-STRIKES = 3
-"""So many times another client must have found what this one did not: it may only be waiting to connect again."""
+FAILED_CHECKS_MAX = 3
+"""How often another client must find brokers where this one finds none, which may only be about to connect again."""
 
 OWN_ANSWER_SECONDS = 1.0
 OTHER_ANSWER_SECONDS = 3.0
@@ -40,35 +40,35 @@ class Client(Protocol):
     def list_topics(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
-class Lifeline:
-    """Of one client, and used by the thread that polls it; costs nothing until all of its brokers were down."""
+class BrokerHealthCheck:
+    """Checks one client, on the thread that polls it; costs nothing until all of its brokers were down."""
 
     def __init__(self, config: Mapping[str, Any], make: Callable[[dict[str, Any]], Client] | None = None) -> None:
         self._config = {**access_of(config), "bootstrap.servers": config["bootstrap.servers"], "logger": CLIENT_LOG}
         self._make = make or AdminClient
         self._ask_at: float | None = None
-        self._strikes = 0
+        self._failed_checks = 0
 
     def on_error(self, error: KafkaError) -> None:
-        """Take what isn't fatal from librdkafka: it heals by itself, or fails records, or is found out by `check`."""
+        """Receive an error that isn't fatal: librdkafka heals it, or fails records, or `check` finds it."""
         log.debug("Kafka client: %s", error)
         if error.code() == KafkaError._ALL_BROKERS_DOWN and self._ask_at is None:
-            self._ask_at = time.monotonic() + DOUBT_SECONDS
+            self._ask_at = time.monotonic() + CHECK_INTERVAL_SECONDS
 
     def check(self, client: Client) -> None:
         """Return at once unless there is doubt; raise Unavailable if the client is lost. May take four seconds."""
         if self._ask_at is None or time.monotonic() < self._ask_at:
             return
         if _finds_brokers(client, OWN_ANSWER_SECONDS):
-            self._ask_at, self._strikes = None, 0
+            self._ask_at, self._failed_checks = None, 0
             return
-        self._strikes += _finds_brokers(self._make(self._config), OTHER_ANSWER_SECONDS)
-        if self._strikes >= STRIKES:
+        self._failed_checks += _finds_brokers(self._make(self._config), OTHER_ANSWER_SECONDS)
+        if self._failed_checks >= FAILED_CHECKS_MAX:
             raise Unavailable(
                 f"the Kafka client has lost all brokers of {self._config['bootstrap.servers']} and does not find them "
                 "again, though they answer others: starting again with new clients"
             )
-        self._ask_at = time.monotonic() + DOUBT_SECONDS
+        self._ask_at = time.monotonic() + CHECK_INTERVAL_SECONDS
 
 
 def _finds_brokers(client: Client, seconds: float) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from twopc.kafka.offset_status import OffsetStatus, Readability, fetch_offset_statuses, offset_statuses, unreadable
 from twopc.kafka.positions import PartitionPosition
-from twopc.kafka.standing import Standing, Verdict, ask_standings, standings, unreadable
 from twopc.kafka.wire import EARLIEST, TopicInfo
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.testing.broker import Broker
@@ -26,29 +26,29 @@ class Cluster:
         return {partition: Position(10 if when == EARLIEST else 50) for partition, when in at.items()}
 
 
-def standing(position: int, partition: TopicPartition = IN, topic_id: str = "id") -> Standing:
-    (found,) = standings(Cluster(), [PartitionPosition(partition, topic_id, Position(position))])
+def status(position: int, partition: TopicPartition = IN, topic_id: str = "id") -> OffsetStatus:
+    (found,) = offset_statuses(Cluster(), [PartitionPosition(partition, topic_id, Position(position))])
     return found
 
 
 def test_a_position_between_the_first_record_and_the_end_can_be_read_from() -> None:
-    assert standing(20) == Standing(IN, Verdict.READABLE, Position(10), Position(50), 30)
-    assert (standing(10).verdict, standing(50).verdict) == (Verdict.READABLE, Verdict.READABLE)
-    assert standing(50).behind == 0
+    assert status(20) == OffsetStatus(IN, Readability.READABLE, Position(10), Position(50), 30)
+    assert (status(10).readability, status(50).readability) == (Readability.READABLE, Readability.READABLE)
+    assert status(50).behind == 0
 
 
 def test_records_that_retention_has_deleted_are_missed() -> None:
-    assert (standing(9).verdict, standing(9).behind) == (Verdict.DELETED, 41)
+    assert (status(9).readability, status(9).behind) == (Readability.DELETED, 41)
 
 
 def test_a_position_beyond_the_end_is_said_so() -> None:
-    assert (standing(51).verdict, standing(51).behind) == (Verdict.BEYOND, None)
+    assert (status(51).readability, status(51).behind) == (Readability.BEYOND, None)
 
 
 def test_a_position_in_a_topic_that_was_recreated_or_is_gone_means_nothing() -> None:
-    assert standing(20, topic_id="another").verdict is Verdict.RECREATED
-    assert standing(20, TopicPartition("in", 1)).verdict is Verdict.GONE
-    assert standing(20, TopicPartition("other", 0)).verdict is Verdict.GONE
+    assert status(20, topic_id="another").readability is Readability.RECREATED
+    assert status(20, TopicPartition("in", 1)).readability is Readability.GONE
+    assert status(20, TopicPartition("other", 0)).readability is Readability.GONE
 
 
 def test_what_cant_be_read_any_more_is_told_in_words() -> None:
@@ -64,11 +64,11 @@ def test_what_cant_be_read_any_more_is_told_in_words() -> None:
 
 @pytest.mark.broker
 def test_a_broker_is_asked(broker: Broker) -> None:
-    create_topic(broker.bootstrap_servers, "standing", 1)
+    create_topic(broker.bootstrap_servers, "status", 1)
     try:
-        produce(broker.bootstrap_servers, "standing", [b"a", b"b", b"c"])
-        held = PartitionPosition(TopicPartition("standing", 0), "another-id", Position(1))
-        (found,) = ask_standings(broker.bootstrap_servers, {}, [held])
-        assert (found.verdict, found.first, found.end) == (Verdict.RECREATED, 0, 3)
+        produce(broker.bootstrap_servers, "status", [b"a", b"b", b"c"])
+        held = PartitionPosition(TopicPartition("status", 0), "another-id", Position(1))
+        (found,) = fetch_offset_statuses(broker.bootstrap_servers, {}, [held])
+        assert (found.readability, found.first, found.end) == (Readability.RECREATED, 0, 3)
     finally:
-        delete_topic(broker.bootstrap_servers, "standing")
+        delete_topic(broker.bootstrap_servers, "status")
