@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NewType
 
-from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.attempts import NO_TRACES, CheckpointSettings, Traces
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.instant import Instant
@@ -24,9 +24,7 @@ SessionId = NewType("SessionId", int)
 class StartAttempt:
     """A driver wants to run the job. `restore_from` is "latest", "none", or a checkpoint id in decimal.
 
-    `after` is an attempt that the new one must be greater than, whatever the ledger says: it left traces elsewhere.
-    `writing` is the greatest attempt that has output open elsewhere, 0 for none; `claimed` the greatest that is claimed
-    there, though it may have been refused then, and have left nothing.
+    `traces` are of attempts that the new one must be greater than, whatever the ledger says.
     `restart`: the driver goes on after a failure, so a stop that was asked for is still wanted. `restart_of` is the
     attempt that failed, as far as the driver knows: if there has been a later one since, another driver runs the job.
     `host` and `pid` are the driver's, for people.
@@ -35,9 +33,7 @@ class StartAttempt:
     parallelism: int
     settings: CheckpointSettings
     restore_from: str
-    after: AttemptId = NO_ATTEMPT
-    writing: AttemptId = NO_ATTEMPT
-    claimed: AttemptId = NO_ATTEMPT
+    traces: Traces = NO_TRACES
     restart: bool = False
     restart_of: AttemptId = NO_ATTEMPT
     host: str = ""

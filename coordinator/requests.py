@@ -83,7 +83,7 @@ class Outrun(Fenced):
 
 def refuse_outrun(state: LedgerState, request: StartAttempt) -> None:
     """Raise Outrun if the job has had a later attempt than the one that the driver starts again."""
-    newest = max(state.current, request.after)
+    newest = max(state.current, request.traces.written)
     driver = state.attempt.driver if state.attempt is not None and newest == state.current else ""
     if request.restart_of and newest > request.restart_of:
         raise Outrun(
@@ -97,7 +97,7 @@ def refuse_unknown_past(state: LedgerState, request: StartAttempt) -> None:
 
     A ledger without a past is let in where nothing of theirs is open: what they committed, the positions tell.
     """
-    unknown = request.after if state.current else request.writing
+    unknown = request.traces.written if state.current else request.traces.open
     if request.restore_from == LATEST and unknown > state.current:
         known = f"no later one than attempt {state.current}" if state.current else "none of its attempts"
         raise ConfigurationError(
@@ -113,7 +113,7 @@ def attempt_to_start(state: LedgerState, request: StartAttempt, now: Instant) ->
     if request.parallelism < 1:
         raise ConfigurationError(f"parallelism must be at least 1, but is {request.parallelism}")
     return AttemptStarted(
-        attempt=AttemptId(max(state.current, request.after, request.claimed) + 1),
+        attempt=AttemptId(max(state.current, request.traces.newest) + 1),
         parallelism=request.parallelism,
         settings=request.settings,
         restored=checkpoint_to_restore(state, request.restore_from),

@@ -32,7 +32,14 @@ from twopc.protocol.messages import ToSubtask
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.codec import Attach, decode_from_subtask, encode_to_subtask
 from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
-from twopc.rpc.job_codec import decode_planned, decode_settings, encode_event, encode_metadata, encode_planned
+from twopc.rpc.job_codec import (
+    decode_planned,
+    decode_settings,
+    decode_traces,
+    encode_event,
+    encode_metadata,
+    encode_planned,
+)
 from twopc.rpc.status import Overloaded
 from twopc.rpc.wording import outward
 
@@ -137,9 +144,7 @@ class JobService(JobControlServicer):
                 parallelism=request.parallelism,
                 settings=decode_settings(request.settings),
                 restore_from=request.restore_from,
-                after=AttemptId(request.after),
-                writing=AttemptId(request.writing),
-                claimed=AttemptId(request.claimed),
+                traces=decode_traces(request.traces),
                 restart=request.restart,
                 restart_of=AttemptId(request.restart_of),
                 host=outward(request.host),

@@ -28,7 +28,8 @@ from twopc.protocol.facts import Committable
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
 from twopc.serde import Json
-from twopc.sink import Outcome, PreCommit, Settled, TwoPhaseCommitSink
+from twopc.sink import Outcome, PreCommit, Settled
+from twopc.two_phase import TwoPhaseCommitSink
 
 
 @dataclass(slots=True)

@@ -17,8 +17,9 @@ from twopc.operators import Filter, FlatMap, Map, StatefulMap
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.record import Batch, Record
 from twopc.serde import Json, String
-from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
+from twopc.sink import PreCommit, Settled
 from twopc.source import Source, SourceReader, Split
+from twopc.two_phase import TwoPhaseCommitSink
 
 
 class Nowhere(TwoPhaseCommitSink[None]):

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from twopc.kafka import DeliveryGuarantee, KafkaSink, KafkaSource, StartingOffsets
     from twopc.record import Batch, Record
     from twopc.serde import Avro, Bytes, Json, Serde, String
-    from twopc.sink import TwoPhaseCommitSink
     from twopc.source import Source
+    from twopc.two_phase import TwoPhaseCommitSink
 
 __all__ = [
     "Avro",
@@ -88,7 +88,7 @@ _HOMES = {
     "twopc.kafka": ("DeliveryGuarantee", "KafkaSink", "KafkaSource", "StartingOffsets"),
     "twopc.record": ("Batch", "Record"),
     "twopc.serde": ("Avro", "Bytes", "Json", "Serde", "String"),
-    "twopc.sink": ("TwoPhaseCommitSink",),
+    "twopc.two_phase": ("TwoPhaseCommitSink",),
     "twopc.source": ("Source",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

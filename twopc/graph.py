@@ -21,10 +21,8 @@ from twopc.listing import listed
 from twopc.operators.steps import SETS_KEYS, StatefulMap, Step
 from twopc.protocol.ids import checked_name
 from twopc.serde import Serde
-from twopc.sink import TwoPhaseCommitSink
+from twopc.sink import Sink
 from twopc.source import Source
-
-Sink = TwoPhaseCommitSink[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Operator:
     what: What
 
     def __str__(self) -> str:
-        if isinstance(self.what, Source | TwoPhaseCommitSink):
+        if isinstance(self.what, Source | Sink):
             kind, *rest = (
                 f"{name}={value}" if name != "type" else str(value) for name, value in self.what.describe().items()
             )
@@ -110,7 +108,7 @@ class JobDefinition:
     @property
     def sinks(self) -> dict[str, Sink]:
         """The sinks by operator id."""
-        return {each.id: each.what for each in self.operators if isinstance(each.what, TwoPhaseCommitSink)}
+        return {each.id: each.what for each in self.operators if isinstance(each.what, Sink)}
 
     @property
     def ends(self) -> dict[str, Source | Sink]:
@@ -260,7 +258,7 @@ def _kind(what: What) -> str:
     match what:
         case Source():
             return "source"
-        case TwoPhaseCommitSink():
+        case Sink():
             return "sink"
         case _:
             return what.operator

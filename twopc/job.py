@@ -21,7 +21,7 @@ from twopc.operators.steps import (
 )
 from twopc.record import Record
 from twopc.serde import Json, Serde
-from twopc.sink import TwoPhaseCommitSink
+from twopc.sink import Sink
 from twopc.source import Source
 
 if TYPE_CHECKING:
@@ -167,9 +167,9 @@ class Stream:
         inputs = (self._at, *(other._at for other in others))
         return Stream(self._job, self._job.add(Merge(), inputs, name))
 
-    def sink(self, sink: TwoPhaseCommitSink[Any], *, name: str | None = None) -> Job:
+    def sink(self, sink: Sink, *, name: str | None = None) -> Job:
         """Say where the records of this stream go; return the job."""
-        if not isinstance(sink, TwoPhaseCommitSink):
+        if not isinstance(sink, Sink):
             raise ConfigurationError(f"job {self._job.name!r}: {sink!r} is not a sink such as KafkaSink('topic')")
         self._job.add(sink.with_access(self._job.properties), (self._at,), name)
         return self._job

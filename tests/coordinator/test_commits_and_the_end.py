@@ -8,6 +8,7 @@ from coordinator.events import StartAttempt
 from coordinator.ledger import Ledger
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
+from twopc.protocol.attempts import Traces
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.messages import Complete, Finish, Trigger
 
@@ -207,14 +208,14 @@ def test_the_first_attempt_starts_afresh() -> None:
 
 def test_an_attempt_is_greater_than_what_left_traces_elsewhere_and_still_the_first_on_this_ledger() -> None:
     jobs = Scene().jobs
-    started = jobs.start_attempt(JOB, StartAttempt(1, SETTINGS, "none", after=AttemptId(6)))
+    started = jobs.start_attempt(JOB, StartAttempt(1, SETTINGS, "none", traces=Traces(written=AttemptId(6))))
     assert (started.attempt, started.earlier_attempts) == (7, False)
 
 
 def test_an_attempt_is_greater_than_one_that_was_claimed_and_refused_and_no_ledger_is_refused_for_that() -> None:
     scene = Scene()
     scene.start()
-    started = scene.jobs.start_attempt(JOB, StartAttempt(1, SETTINGS, "latest", claimed=AttemptId(6)))
+    started = scene.jobs.start_attempt(JOB, StartAttempt(1, SETTINGS, "latest", traces=Traces(claimed=AttemptId(6))))
     assert started.attempt == 7
 
 
@@ -222,7 +223,7 @@ def test_a_ledger_that_knows_less_than_left_traces_elsewhere_is_refused_and_unch
     scene = Scene()
     scene.start()
     with pytest.raises(ConfigurationError, match=r"know attempt 6 .* no later one than attempt 1: .*--checkpoint-dir"):
-        scene.jobs.start_attempt(JOB, StartAttempt(1, SETTINGS, "latest", after=AttemptId(6)))
+        scene.jobs.start_attempt(JOB, StartAttempt(1, SETTINGS, "latest", traces=Traces(written=AttemptId(6))))
     assert scene.jobs.start_attempt(JOB, StartAttempt(1, SETTINGS, "latest")).attempt == 2
 
 
@@ -230,7 +231,7 @@ def test_a_ledger_that_knows_less_than_left_traces_elsewhere_is_refused_and_unch
 def test_a_ledger_without_a_past_is_refused_where_an_unknown_attempt_has_output_open(
     writing: int, is_refused: bool
 ) -> None:
-    request = StartAttempt(1, SETTINGS, "latest", after=AttemptId(6), writing=AttemptId(writing))
+    request = StartAttempt(1, SETTINGS, "latest", traces=Traces(written=AttemptId(6), open=AttemptId(writing)))
     if is_refused:
         with pytest.raises(ConfigurationError, match=r"know attempt 6 .* none of its attempts"):
             Scene().jobs.start_attempt(JOB, request)
@@ -241,7 +242,9 @@ def test_a_ledger_without_a_past_is_refused_where_an_unknown_attempt_has_output_
 def test_an_attempt_after_which_another_left_traces_elsewhere_is_not_started_again() -> None:
     scene = Scene()
     scene.start()
-    again = StartAttempt(1, SETTINGS, "latest", after=AttemptId(6), restart=True, restart_of=AttemptId(1))
+    again = StartAttempt(
+        1, SETTINGS, "latest", traces=Traces(written=AttemptId(6)), restart=True, restart_of=AttemptId(1)
+    )
     with pytest.raises(Fenced, match="as attempt 6"):
         scene.jobs.start_attempt(JOB, again)
 
@@ -249,7 +252,7 @@ def test_an_attempt_after_which_another_left_traces_elsewhere_is_not_started_aga
 def test_traces_of_smaller_attempts_change_nothing() -> None:
     scene = Scene()
     scene.start()
-    started = scene.jobs.start_attempt(JOB, StartAttempt(1, SETTINGS, "latest", after=AttemptId(1)))
+    started = scene.jobs.start_attempt(JOB, StartAttempt(1, SETTINGS, "latest", traces=Traces(written=AttemptId(1))))
     assert started.attempt == 2
 
 

@@ -2,24 +2,29 @@
 
 import os
 import time
+from functools import partial
 from typing import Any
 
-from twopc import Job, KafkaSink, KafkaSource
-from twopc.kafka.transactional import Transaction
+from twopc import DeliveryGuarantee, Job, KafkaSink, KafkaSource
+from twopc.kafka.transactional import TransactionalWriter
 from twopc.record import Batch
 
 NAME = os.environ["BROKEN_JOB"]
 SWALLOWED, REPEATED, EVERY = 7, 13, 100
 
 
-class UnreliableSink(KafkaSink):
+class UnreliableWriter(TransactionalWriter):
     """Of a hundred records of a partition one is missing, and one is there twice."""
 
-    def write(self, txn: Transaction | None, batch: Batch) -> int:
+    def write(self, batch: Batch) -> int:
         numbers = [(row.offset() or 0) % EVERY for row in batch.rows]
-        super().write(txn, batch.take([index for index, number in enumerate(numbers) if number != SWALLOWED]))
-        super().write(txn, batch.take([index for index, number in enumerate(numbers) if number == REPEATED]))
+        super().write(batch.take([index for index, number in enumerate(numbers) if number != SWALLOWED]))
+        super().write(batch.take([index for index, number in enumerate(numbers) if number == REPEATED]))
         return len(batch)
+
+
+class UnreliableSink(KafkaSink):
+    writers = {**KafkaSink.writers, DeliveryGuarantee.EXACTLY_ONCE: partial(UnreliableWriter, timeout_ms=60_000)}  # noqa: RUF012
 
 
 def drift(held: Any, value: bytes) -> tuple[Any, bytes]:

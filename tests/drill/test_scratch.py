@@ -10,6 +10,7 @@ from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.drill.scratch import PREFIX, Names, parts_of, scratch_job, write_job_file
 from twopc.errors import ConfigurationError
+from twopc.kafka.committer import PlainCommitter
 from twopc.kafka.naming import SlotName, parse_transactional_id, transactional_id
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
@@ -79,7 +80,7 @@ def test_it_settles_nothing_of_the_real_job_and_asks_nobody(job_file: str) -> No
     _, sink = parts(job_file)
     context = JobContext("orders", AttemptId(3), 1, RunSettings(bootstrap_servers="127.0.0.1:1"))
     pending = Committable("real-1-0-0@7", CheckpointId(7), SubtaskIndex(0), {})
-    (settled,) = sink.recover(context, [pending], frozenset())
+    (settled,) = sink.open_committer(context).settle([pending], frozenset())
     assert (settled.committable, settled.outcome) == (pending, Outcome.ALREADY_COMMITTED)
 
 
@@ -110,16 +111,14 @@ def test_its_own_transactions_are_settled_where_it_was_interrupted(
     _, sink = parts(job_file)
     asked: list[Committable] = []
 
-    def recover(
-        self: KafkaSink, context: JobContext, items: list[Committable], confirmed: frozenset[str]
-    ) -> list[Settled]:
+    def settle(self: PlainCommitter, items: list[Committable], confirmed: frozenset[str]) -> list[Settled]:
         asked.extend(items)
         return [Settled(item, Outcome.COMMITTED, "it was open") for item in items]
 
-    monkeypatch.setattr(KafkaSink, "recover", recover)
+    monkeypatch.setattr(PlainCommitter, "settle", settle)
     context = JobContext("orders", AttemptId(3), 1, RunSettings(bootstrap_servers="127.0.0.1:1"))
     real = Committable("real-1-0-0@7", CheckpointId(7), SubtaskIndex(0), {})
     own = Committable(f"{NAMES.transactional_prefix}-2-0-0@8", CheckpointId(8), SubtaskIndex(0), {})
-    settled = sink.recover(context, [real, own], frozenset())
+    settled = sink.open_committer(context).settle([real, own], frozenset())
     assert [each.outcome for each in settled] == [Outcome.ALREADY_COMMITTED, Outcome.COMMITTED]
     assert asked == [own]

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from twopc.config import RunSettings
+from twopc.context import JobContext, SubtaskContext
 from twopc.driver.attempt import Attempt, AttemptFailed, _log_idle
 from twopc.driver.embedded import CoordinatorAddress
 from twopc.driver.events import EventWatch
@@ -21,11 +22,9 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent
-from twopc.protocol.messages import Complete
-from twopc.record import Batch
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.serde import Json
-from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
+from twopc.sink import Committer, Settled, Sink, SinkWriter
 from twopc.source import Source, SourceReader, Split
 
 NEWEST = CheckpointMetadata("flights", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, ())
@@ -81,15 +80,14 @@ class QuietSource(Source):
 SOURCE = QuietSource()
 
 
-class EmptySink(TwoPhaseCommitSink[None]):
-    def begin(self) -> None: ...
-    def write(self, txn: None, batch: Batch) -> int:
+class EmptySink(Sink, Committer):
+    def open_writer(self, context: SubtaskContext) -> SinkWriter:
         raise NotImplementedError
 
-    def pre_commit(self, txn: None, request: PreCommit) -> Committable | None: ...
-    def commit(self, committable: Committable, proof: Complete) -> None: ...
-    def abort(self, txn: None) -> None: ...
-    def recover(self, *_: object) -> list[Settled]:
+    def open_committer(self, context: JobContext) -> Committer:
+        return self
+
+    def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
         return []
 
 

@@ -39,9 +39,7 @@ class LosingSink(FakeSink):
     certain: bool = True
     zombie: bool = False
 
-    def recover(
-        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
-    ) -> list[Settled]:
+    def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
         self.log.append(f"settle {','.join(item.name for item in committables)}")
         return [self._settled(item) for item in committables]
 
@@ -50,12 +48,12 @@ class LosingSink(FakeSink):
             return Settled(item, Outcome.LOST, "said the broker", self.certain)
         return Settled(item, Outcome.HELD if item.name in self.held else Outcome.COMMITTED, "said the broker")
 
-    def give_up(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
+    def give_up(self, committables: Sequence[Committable]) -> list[Settled]:
         self.log.append(f"give up {','.join(item.name for item in committables)}")
         outcome = Outcome.ALREADY_COMMITTED if self.zombie else Outcome.LOST
         return [Settled(item, outcome, "aborted", not self.zombie) for item in committables]
 
-    def commit_held(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
+    def commit_held(self, committables: Sequence[Committable]) -> list[Settled]:
         self.log.append(f"commit {','.join(item.name for item in committables)}")
         return [Settled(item, Outcome.COMMITTED, "committed") for item in committables]
 

@@ -14,11 +14,9 @@ from twopc.kafka.positions import PartitionPosition, PartitionSplit
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
-from twopc.protocol.messages import Complete
 from twopc.protocol.planned_starts import StartsPlanned
-from twopc.record import Batch
 from twopc.rpc.job_client import JobClient, StartedAttempt
-from twopc.sink import Outcome, PreCommit, Settled, TwoPhaseCommitSink
+from twopc.sink import Committer, Outcome, Settled, Sink, SinkWriter
 from twopc.source import Source, SourceReader, Split
 
 CONTEXT = JobContext("job", AttemptId(2), 1, RunSettings())
@@ -41,37 +39,26 @@ def metadata(*numbers: int) -> CheckpointMetadata:
 
 
 @dataclass
-class FakeSink(TwoPhaseCommitSink[None]):
+class FakeSink(Sink, Committer):
     """Writes down what is asked of it, in order, in a log that it shares with the client."""
 
     log: list[str]
     lost: frozenset[str] = frozenset()
 
-    def begin(self) -> None:
+    def open_writer(self, context: SubtaskContext) -> SinkWriter:
         raise NotImplementedError
 
-    def write(self, txn: None, batch: Batch) -> int:
-        raise NotImplementedError
+    def open_committer(self, context: JobContext) -> Committer:
+        return self
 
-    def pre_commit(self, txn: None, request: PreCommit) -> Committable | None:
-        raise NotImplementedError
-
-    def commit(self, committable: Committable, proof: Complete) -> None:
-        raise NotImplementedError
-
-    def abort(self, txn: None) -> None:
-        raise NotImplementedError
-
-    def recover(
-        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
-    ) -> list[Settled]:
+    def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
         self.log.append(f"settle {','.join(item.name for item in committables)}")
         return [
             Settled(item, Outcome.LOST if item.name in self.lost else Outcome.COMMITTED, "said the broker")
             for item in committables
         ]
 
-    def abort_lingering(self, context: JobContext) -> list[str]:
+    def abort_lingering(self) -> list[str]:
         self.log.append("abort lingering")
         return ["old"]
 

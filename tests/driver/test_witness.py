@@ -11,8 +11,8 @@ from twopc.context import JobContext
 from twopc.driver.witness import group_of_transactions
 from twopc.graph import Pipeline
 from twopc.protocol.ids import AttemptId
-from twopc.sink import TwoPhaseCommitSink
 from twopc.source import Source
+from twopc.two_phase import TwoPhaseCommitSink
 
 CONTEXT = JobContext("flights", AttemptId(1), 1, RunSettings())
 

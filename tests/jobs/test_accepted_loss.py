@@ -17,8 +17,8 @@ from twopc.config import RunSettings
 from twopc.driver.run import run
 from twopc.errors import TransactionLost, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
-from twopc.kafka import KafkaSink
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.wire import ControlClient
 from twopc.loader.job_loader import load_job
 from twopc.protocol.recovery import BrokerState
@@ -95,7 +95,7 @@ def lose_the_last_checkpoint(broker: Broker, job_file: Path, folder: Path, monke
     )
     definition = load_job(str(job_file))
     with monkeypatch.context() as patched:
-        patched.setattr(KafkaSink, "commit", never)
+        patched.setattr(TransactionalWriter, "commit", never)
         # The driver would commit it when it gives up.
         patched.setattr("twopc.driver.run.leave_nothing_open", lambda *_, **__: None)
         # So short a time-out, and so long an interval that the only checkpoint is the last, would be refused.

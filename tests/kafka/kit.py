@@ -15,7 +15,7 @@ from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.messages import Complete
 from twopc.record import Batch, Headers
-from twopc.sink import PreCommit, Settled
+from twopc.sink import Committer, PreCommit, Settled
 from twopc.testing.topics import read_topic
 
 INPUT_ID = "an-input-topic"
@@ -74,12 +74,19 @@ class DrivenSink:
         self.topic = topic
         self.options = options
         self.attempt = 0
-        self.sink = KafkaSink(topic, **options)
-        self.txn: Any = None
+        self._committer: Committer | None = None
+        self.writer: Any = None
 
     @property
     def context(self) -> JobContext:
         return JobContext(self.job, AttemptId(self.attempt), 1, self.settings)
+
+    @property
+    def committer(self) -> Committer:
+        """The driver's part of the attempt."""
+        if self._committer is None:
+            self._committer = KafkaSink(self.topic, **self.options).open_committer(self.context)
+        return self._committer
 
     @property
     def group(self) -> str:
@@ -88,41 +95,44 @@ class DrivenSink:
     def start_attempt(self) -> list[str]:
         """Begin the next attempt as a driver and a subtask would; return what was lingering."""
         self.attempt += 1
-        self.sink = KafkaSink(self.topic, **self.options)
-        lingering = self.sink.abort_lingering(self.context)
-        context = self.context
-        self.sink.open(
+        sink, context = KafkaSink(self.topic, **self.options), self.context
+        self._committer = None
+        lingering = self.committer.abort_lingering()
+        self.writer = sink.open_writer(
             SubtaskContext(context.job, context.attempt, context.parallelism, context.settings, SubtaskIndex(0))
         )
-        self.txn = self.sink.begin()
+        self.writer.begin()
         return lingering
 
     def write(self, *values: Any) -> int:
-        return self.sink.write(self.txn, batch_of(*values))
+        written: int = self.writer.write(batch_of(*values))
+        return written
 
     def pre_commit(self, checkpoint: int, position: int = 0) -> Committable:
         """Pre-commit a transaction that holds something, and begin the next."""
         where = PartitionPosition(TopicPartition(self.input_topic, 0), INPUT_ID, Position(position)).to_split_position()
-        committable = self.sink.pre_commit(self.txn, PreCommit(CheckpointId(checkpoint), (where,), self.group))
+        committable: Committable | None = self.writer.pre_commit(
+            PreCommit(CheckpointId(checkpoint), (where,), self.group)
+        )
         assert committable is not None
-        self.txn = self.sink.begin()
+        self.writer.begin()
         return committable
 
     def commit(self, committable: Committable) -> None:
-        self.sink.commit(committable, Complete(committable.checkpoint_id))
+        self.writer.commit(committable, Complete(committable.checkpoint_id))
 
     def complete(self, committable: Committable) -> None:
         """Commit what a completed checkpoint holds, and release what that allows."""
         self.commit(committable)
-        self.sink.release(committable.checkpoint_id)
+        self.writer.release(committable.checkpoint_id)
 
     def recover(self, committables: Sequence[Committable], confirmed: Sequence[str] = ()) -> list[Settled]:
-        return KafkaSink(self.topic, **self.options).recover(self.context, committables, frozenset(confirmed))
+        committer = KafkaSink(self.topic, **self.options).open_committer(self.context)
+        return committer.settle(committables, frozenset(confirmed))
 
     def die(self) -> None:
         """Leave without aborting anything, as a killed process does."""
-        self.sink.close()
-        self.txn = None
+        self.writer.close()
 
 
 def values_of(bootstrap_servers: str, topic: str, isolation: str = "read_committed") -> list[bytes | None]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from twopc.kafka.lingering import FENCED_ATTEMPTS, abort_open, fence_earlier, last_attempt
+from twopc.kafka.lingering import FENCED_ATTEMPTS, abort_open, fence_earlier, traces
 from twopc.kafka.wire import ControlClient
+from twopc.protocol.attempts import Traces
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.recovery import BrokerState
 
@@ -64,15 +65,20 @@ def test_later_only_what_is_open_is_touched() -> None:
     assert listing.initialised == ["job-3-0-0"]
 
 
-def test_the_last_attempt_is_the_greatest_that_an_id_of_the_prefix_names() -> None:
-    listing = Listing(job_3_0_0=BrokerState.EMPTY, job_12_1_2=BrokerState.ONGOING, job_9_40_0_0=BrokerState.EMPTY)
-    assert last_attempt(cast(ControlClient, listing), "job") == 12
+def test_the_traces_are_the_greatest_attempts_that_ids_of_the_prefix_name() -> None:
+    listing = Listing(
+        job_3_0_0=BrokerState.ONGOING,
+        job_12_1_2=BrokerState.EMPTY,
+        job_9_40_0_0=BrokerState.EMPTY,
+        job_14_claim=BrokerState.EMPTY,
+    )
+    assert traces(cast(ControlClient, listing), "job") == Traces(AttemptId(14), AttemptId(12), AttemptId(3))
 
 
-def test_there_is_no_last_attempt_where_no_id_has_the_prefix() -> None:
-    assert last_attempt(cast(ControlClient, Listing(other_3_0_0=BrokerState.EMPTY)), "job") == 0
+def test_there_are_no_traces_where_no_id_has_the_prefix() -> None:
+    assert traces(cast(ControlClient, Listing(other_3_0_0=BrokerState.EMPTY)), "job") == Traces()
 
 
 def test_a_number_that_nobody_counts_to_is_not_an_attempt() -> None:
     listing = Listing(job_99999999999999999999_0_0=BrokerState.EMPTY)
-    assert last_attempt(cast(ControlClient, listing), "job") == 0
+    assert traces(cast(ControlClient, listing), "job") == Traces()

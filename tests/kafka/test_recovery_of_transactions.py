@@ -33,7 +33,7 @@ driven.start_attempt()
 driven.write(b"pre-committed")
 committable = driven.pre_commit(1, position=5)
 driven.write(b"open")
-driven.txn.slot.channel.producer.flush()
+driven.writer._txn.slot.channel.producer.flush()
 print(json.dumps(committable.to_json()), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -85,7 +85,7 @@ def test_an_open_transaction_hides_later_output_until_it_is_aborted(
     other.commit(other.pre_commit(1))
     other.die()
     assert values_of(servers, out) == [b"pre-committed"]
-    assert survivor.sink.abort_lingering(survivor.context) == [f"{job}-1-0-1"]
+    assert survivor.committer.abort_lingering() == [f"{job}-1-0-1"]
     assert values_of(servers, out) == [b"pre-committed", b"of another job"]
 
 
@@ -113,7 +113,7 @@ def test_the_witness_proves_a_commit_that_nobody_confirmed_after_its_id_was_take
 def test_a_transaction_whose_id_was_taken_over_before_its_commit_is_lost(
     survivor: DrivenSink, orphan: Committable, servers: str, out: str
 ) -> None:
-    survivor.sink.abort_lingering(survivor.context)
+    survivor.committer.abort_lingering()
     [settled] = survivor.recover([orphan])
     assert settled.outcome is Outcome.LOST
     assert values_of(servers, out) == []
@@ -122,7 +122,7 @@ def test_a_transaction_whose_id_was_taken_over_before_its_commit_is_lost(
 def test_the_same_positions_with_another_checkpoint_prove_nothing(
     survivor: DrivenSink, orphan: Committable, servers: str, out: str
 ) -> None:
-    survivor.sink.abort_lingering(survivor.context)
+    survivor.committer.abort_lingering()
     consumer = Consumer({"bootstrap.servers": servers, "group.id": survivor.group})
     consumer.commit(offsets=[Target(out, 0, 5, "checkpoint=2")], asynchronous=False)
     consumer.close()
@@ -202,7 +202,7 @@ def test_the_second_sweep_leaves_the_attempts_own_transactions_alone_and_ends_a_
     survivor.write(b"own, open")
     zombie = _open_by_hand(servers, f"{job}-0-0-1003", out)
     beyond = _open_by_hand(servers, f"{job}-0-5-0", out)
-    swept = survivor.sink.abort_lingering(survivor.context)
+    swept = survivor.committer.abort_lingering()
     survivor.commit(own)
     survivor.commit(survivor.pre_commit(2))
     survivor.die()

@@ -50,7 +50,7 @@ def test_a_live_commit_into_a_recreated_topic_is_lost_by_the_topics_name(
 def test_an_empty_interval_makes_no_committable_and_leaves_the_transaction_open(
     driven: DrivenSink, servers: str, out: str
 ) -> None:
-    assert driven.sink.pre_commit(driven.txn, PreCommit(CheckpointId(1), (), None)) is None
+    assert driven.writer.pre_commit(PreCommit(CheckpointId(1), (), None)) is None
     driven.write(b"a")
     driven.commit(driven.pre_commit(2))
     assert values_of(servers, out) == [b"a"]
@@ -61,7 +61,7 @@ def test_positions_that_moved_without_output_are_carried_once_by_a_transaction_o
 ) -> None:
     first = driven.pre_commit(1, position=5)
     where = PartitionPosition(TopicPartition(driven.input_topic, 0), INPUT_ID, Position(5)).to_split_position()
-    assert driven.sink.pre_commit(driven.txn, PreCommit(CheckpointId(2), (where,), driven.group)) is None
+    assert driven.writer.pre_commit(PreCommit(CheckpointId(2), (where,), driven.group)) is None
     driven.complete(first)
 
 
@@ -95,7 +95,7 @@ def test_aborting_leaves_nothing_of_the_open_transaction_and_the_pre_committed_o
     driven.write(b"a")
     committable = driven.pre_commit(1)
     driven.write(b"never")
-    driven.sink.abort(driven.txn)
+    driven.writer.abort()
     driven.commit(committable)
     assert values_of(servers, out) == [b"a"]
 
@@ -105,7 +105,7 @@ def test_key_timestamp_and_headers_are_kept(driven: DrivenSink, servers: str, ou
         FakeRow(0, b"v", b"k", (1, 1_700_000_000_000), (("h", b"1"), ("none", None))),
         FakeRow(1, None, None, (1, 1_700_000_000_001)),
     ]
-    driven.sink.write(driven.txn, Batch(rows, [row.payload for row in rows]))
+    driven.writer.write(Batch(rows, [row.payload for row in rows]))
     driven.commit(driven.pre_commit(1))
     first, second = read_topic(servers, out)
     assert (first.key, first.value, first.timestamp) == (b"k", b"v", 1_700_000_000_000)
@@ -210,7 +210,7 @@ def test_without_transactions_records_are_visible_without_a_commit(
     driven = DrivenSink(servers, job, out, input_topic=out, delivery_guarantee=guarantee)
     driven.start_attempt()
     driven.write(b"a")
-    assert driven.sink.pre_commit(driven.txn, PreCommit(CheckpointId(1), (), None)) is None
+    assert driven.writer.pre_commit(PreCommit(CheckpointId(1), (), None)) is None
     driven.die()
     assert values_of(servers, out) == [b"a"]
 
@@ -223,7 +223,7 @@ def test_at_least_once_fails_the_checkpoint_if_a_record_was_not_delivered(
     driven.start_attempt()
     driven.write(b"x" * 5_000)
     with pytest.raises(TwoPhaseCommitError, match="too large"):
-        driven.sink.pre_commit(driven.txn, PreCommit(CheckpointId(1), (), None))
+        driven.writer.pre_commit(PreCommit(CheckpointId(1), (), None))
     driven.die()
 
 
@@ -267,12 +267,12 @@ def test_a_serde_of_the_users_own_encodes_the_values(servers: str, job: str, out
 
 
 def test_a_new_attempt_fences_the_producers_of_the_one_before(driven: DrivenSink) -> None:
-    zombie, zombie_txn = driven.sink, driven.txn
+    zombie = driven.writer
     driven.start_attempt()
 
     def go_on() -> None:
-        zombie.write(zombie_txn, batch_of(b"late"))
-        zombie.pre_commit(zombie_txn, PreCommit(CheckpointId(9), (), None))
+        zombie.write(batch_of(b"late"))
+        zombie.pre_commit(PreCommit(CheckpointId(9), (), None))
 
     with pytest.raises(Fenced, match="transactional_id_prefix"):
         go_on()

@@ -21,13 +21,13 @@ from tests.simulation.broker_model import BrokerModel
 from tests.simulation.transaction_tables import Code
 from twopc.driver.fresh_start import refuse_moved_on
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError
-from twopc.kafka.claim import claim, refuse_successor, successor
+from twopc.kafka.claim import claim, refuse_successor
 from twopc.kafka.committable import WitnessMetadata, witness_metadata
-from twopc.kafka.lingering import fence_earlier, last_attempt, open_attempt
+from twopc.kafka.lingering import fence_earlier, traces
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
-from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex, TopicPartition
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.protocol.recovery import BrokerState
@@ -177,10 +177,10 @@ class Run:
 
     def _start(self) -> None:
         client = self._client
-        after, writing = last_attempt(client, PREFIX), open_attempt(client, PREFIX)
+        left = traces(client, PREFIX)
         state = LedgerState(None if not self._current else _started(self._current))
-        refuse_unknown_past(state, StartAttempt(1, SETTINGS, "latest", after=after, writing=writing))
-        attempt = AttemptId(max(self._current, after, successor(client, PREFIX, NO_ATTEMPT)) + 1)
+        refuse_unknown_past(state, StartAttempt(1, SETTINGS, "latest", traces=left))
+        attempt = AttemptId(max(self._current, left.newest) + 1)
         self._current = attempt
         self._refuse_moved_on()
         claim(client, PREFIX, 60_000, attempt)

@@ -18,7 +18,7 @@ from twopc.termination import Terminated
 
 SINK_AND_SOURCE = """
 from twopc.job import Job
-from twopc.sink import TwoPhaseCommitSink
+from twopc.two_phase import TwoPhaseCommitSink
 from twopc.source import Source
 
 class Nothing(Source):

@@ -10,8 +10,10 @@ import pytest
 from tests.operators.kit import row
 from tests.runtime.kit import FakeStorage, Inline, RecordingSink, ScriptedReader, Stage
 from twopc.clock import Clock, SystemClock
+from twopc.config import RunSettings
+from twopc.context import SubtaskContext
 from twopc.operators import Step
-from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.link import MemoryLink
 from twopc.runtime.parts import Parts
@@ -41,7 +43,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
             source="in",
             reader=reader,
             dataflow=row(steps, KeyedState(backend)),
-            sink=sink,
+            writer=sink.open_writer(SubtaskContext("job", AttemptId(1), 1, RunSettings(), SubtaskIndex(0))),
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),
             link=link,
             clock=clock or SystemClock(),

@@ -20,9 +20,10 @@ from twopc.protocol.messages import (
 from twopc.record import Batch, Row
 from twopc.runtime.link import MemoryLink
 from twopc.runtime.subtask import Subtask
-from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
+from twopc.sink import PreCommit, Settled
 from twopc.source import SourceReader
 from twopc.testing.rows import InputRow
+from twopc.two_phase import TwoPhaseCommitSink
 
 PARTITION = TopicPartition("in", 0)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.simulation.coordinator import JOB, SimJobClient, settings_of
 from tests.simulation.process import Lane
-from tests.simulation.sink import SimSink
+from tests.simulation.sink import SimCommitter, SimSink
 from tests.simulation.source import SimSource
 from tests.simulation.subtask import SimSubtask
 from tests.simulation.world import World
@@ -88,6 +88,7 @@ class SimDriver:
         self._recoveries_died = recoveries_died
         self._lane = Lane(self.process, "main")
         self._context: JobContext | None = None
+        self._committer: SimCommitter | None = None
         self._restarts = False
         self._restored = 0
         self._deleted = 0
@@ -112,9 +113,10 @@ class SimDriver:
                 JOB, parallelism, checkpoints, restart=self._restarts, restart_of=restart_of
             )
             context = self._context = JobContext(JOB, started.attempt, parallelism, settings)
+            committer = self._committer = self._sink.open_committer(context)
             self._sweep_at = 0
             self._restored = 0 if started.restored is None else started.restored.checkpoint_id
-            found = recover(self._job_client, self._source, self._sink, context, started)
+            found = recover(self._job_client, self._source, committer, context, started)
             for item in found.settled:
                 self._world.note(self.process.name, item.committable.name, item.outcome.value, item.evidence)
             if found.restored is not started.restored:
@@ -194,7 +196,7 @@ class SimDriver:
                 case JobEventKind.FAILED | JobEventKind.FENCED:
                     return Unavailable(event.message)
                 case JobEventKind.STATUS if event.checkpoint_id > self._restored and self.sweeps:
-                    self._sink.abort_lingering(context)
+                    self._sweep()
                     self._sweep_at = self._world.now_ms + SWEEP_MS
                 case _:
                     pass
@@ -208,11 +210,14 @@ class SimDriver:
         self._world.after(DRAIN_MS, lambda: self._abandon(self.stage))
 
     def _sweep_last(self) -> None:
-        assert self._context is not None
         try:
-            self._sink.abort_lingering(self._context)
+            self._sweep()
         except Unavailable:
             self._world.after(LOOK_MS, self._sweep_last, self._lane)
+
+    def _sweep(self) -> None:
+        assert self._committer is not None, "the attempt has recovered"
+        self._committer.abort_lingering()
 
     def _failed(self, error: TwoPhaseCommitError) -> None:
         self._world.note(self.process.name, "attempt failed:", type(error).__name__, error)

@@ -99,7 +99,7 @@ def _only_exactly(on: Any, state: SubtaskState, message: Any) -> Any:
 
 def _abort_slots(subtask: Any, chosen: Callable[[Any], bool]) -> None:
     """Abort pre-committed transactions at the broker."""
-    writer = subtask._parts.sink._writer
+    writer = subtask._parts.writer
     for slot in writer._pool._slots:
         if slot.state is SlotState.PRE_COMMITTED and chosen(slot):
             writer._broker.end(slot.transactional_id, slot.channel.producer.producer, commit=False)
@@ -119,9 +119,9 @@ def _abort_at_close(abort_open: Any, subtask: Any) -> None:
     abort_open(subtask)
 
 
-def _sweep_first(client: Any, source: Any, sink: Any, context: Any, started: Any) -> Any:
-    sink.abort_lingering(context)
-    return twopc.driver.recovery.recover(client, source, sink, context, started)
+def _sweep_first(client: Any, source: Any, committer: Any, context: Any, started: Any) -> Any:
+    committer.abort_lingering()
+    return twopc.driver.recovery.recover(client, source, committer, context, started)
 
 
 def _free_at_pre_commit(pre_committed: Any, pool: Any, slot: Any, checkpoint: CheckpointId) -> None:
@@ -192,7 +192,7 @@ def _say_committed_first(commit: Any, committing: Any, work: Any) -> None:
     waiting.time.sleep(0.3)
     for entry in work.due:
         if entry.committable is not None:
-            committing._sink.commit(entry.committable, work.proof)
+            committing._writer.commit(entry.committable, work.proof)
 
 
 def _one_acknowledgement(pending: Any) -> Any:

@@ -20,8 +20,8 @@ import tests.simulation.kafka_clients
 import tests.simulation.snapshots
 import tests.simulation.subtask
 import twopc.driver.recovery
-import twopc.kafka.committer
 import twopc.kafka.lingering
+import twopc.kafka.live_commit
 import twopc.kafka.patience
 import twopc.kafka.resume
 import twopc.kafka.transactional
@@ -48,7 +48,7 @@ CRASHING: tuple[Any, ...] = (
     coordinator.shell,
     twopc.driver.recovery,
     twopc.storage.files,
-    twopc.kafka.committer,
+    twopc.kafka.live_commit,
     twopc.kafka.lingering,
     twopc.kafka.resume,
     twopc.kafka.transactional,

@@ -20,13 +20,13 @@ from twopc.kafka.lingering import abort_open, fence_earlier
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.resume import Act, act_on_all, settle_all
 from twopc.kafka.slots import MOST_SLOTS, Slot, SlotPool, SlotState
-from twopc.kafka.transactional import Transaction, TransactionalWriter
+from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable
-from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
-from twopc.sink import PreCommit, Settled, TwoPhaseCommitSink
+from twopc.sink import Committer, Settled, Sink
 
 KEEPER_MS = 20
 SETTLE_BUDGET_SECONDS = 5.0
@@ -114,11 +114,19 @@ class SimWriter(TransactionalWriter):
         output: Any = _Output(broker.topic_id)
         client: Any = SimControlClient(broker)
         identity.note_output(OUTPUT, broker.topic_id)
-        super().__init__(config, output, client, identity)
+        super().__init__(config, output, client, identity, _timeout_ms(broker))
+
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        """Simulated brokers owe no markers."""
+        assert committable.checkpoint_id <= proof.checkpoint_id, "a completion proves earlier checkpoints only"
+        self._live.commit(committable)
+
+    def close(self) -> None:
+        self._pool.close()
 
     def _make(self, number: int) -> tuple[str, Any]:
         name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
-        producer = SimProducer(self._broker, name, self._config.timeout_ms)
+        producer = SimProducer(self._broker, name, self._timeout_ms)
         producer.init_transactions()
         return name, SimChannel(producer)
 
@@ -126,15 +134,37 @@ class SimWriter(TransactionalWriter):
         return group
 
 
-class SimSink(TwoPhaseCommitSink[Transaction]):
+class SimCommitter(Committer):
+    """The production settling and sweeping, on a simulated client."""
+
+    def __init__(self, broker: SimBroker, context: JobContext) -> None:
+        self._client: Any = SimControlClient(broker)
+        self._broker = broker
+        self._context = context
+        self._fenced = False
+
+    def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
+        return settle_all(self._client, committables, confirmed, SETTLE_BUDGET_SECONDS)
+
+    def give_up(self, committables: Sequence[Committable]) -> list[Settled]:
+        return act_on_all(self._client, committables, SETTLE_BUDGET_SECONDS, Act.ABORT)
+
+    def abort_lingering(self) -> list[str]:
+        context, timeout_ms = self._context, _timeout_ms(self._broker)
+        if self._fenced:
+            return abort_open(self._client, context.job, timeout_ms, context.attempt)
+        lingering = fence_earlier(self._client, context.job, timeout_ms, context.attempt)
+        self._fenced = True
+        return lingering
+
+
+class SimSink(Sink):
     """One copy per subtask and one per driver, as in production."""
 
     def __init__(self, broker: SimBroker) -> None:
         self._broker = broker
-        self._writer: SimWriter | None = None
-        self._swept = AttemptId(0)
 
-    def open(self, context: SubtaskContext) -> None:
+    def open_writer(self, context: SubtaskContext) -> SimWriter:
         config = WriterConfig(
             prefix=context.job,
             subtask=context.subtask,
@@ -142,56 +172,12 @@ class SimSink(TwoPhaseCommitSink[Transaction]):
             settings=context.settings,
             bootstrap_servers="",
             properties={},
-            timeout_ms=self._timeout_ms,
         )
-        self._writer = SimWriter(self._broker, config, identity_of(context, self._broker))
+        return SimWriter(self._broker, config, identity_of(context, self._broker))
 
-    def begin(self) -> Transaction:
-        return self._open_writer.begin()
+    def open_committer(self, context: JobContext) -> SimCommitter:
+        return SimCommitter(self._broker, context)
 
-    def write(self, txn: Transaction, batch: Batch) -> int:
-        return self._open_writer.write(txn, batch)
 
-    def pre_commit(self, txn: Transaction, request: PreCommit) -> Committable | None:
-        return self._open_writer.pre_commit(txn, request)
-
-    def commit(self, committable: Committable, proof: Complete) -> None:
-        assert committable.checkpoint_id <= proof.checkpoint_id, "a completion proves earlier checkpoints only"
-        self._open_writer.commit(committable)
-
-    def release(self, completed: CheckpointId) -> None:
-        self._open_writer.release(completed)
-
-    def abort(self, txn: Transaction) -> None:
-        self._open_writer.abort(txn)
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-    def recover(
-        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
-    ) -> list[Settled]:
-        client: Any = SimControlClient(self._broker)
-        return settle_all(client, committables, confirmed, SETTLE_BUDGET_SECONDS)
-
-    def give_up(self, context: JobContext, committables: Sequence[Committable]) -> list[Settled]:
-        client: Any = SimControlClient(self._broker)
-        return act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.ABORT)
-
-    def abort_lingering(self, context: JobContext) -> list[str]:
-        client: Any = SimControlClient(self._broker)
-        if self._swept == context.attempt:
-            return abort_open(client, context.job, self._timeout_ms, context.attempt)
-        lingering = fence_earlier(client, context.job, self._timeout_ms, context.attempt)
-        self._swept = context.attempt
-        return lingering
-
-    @property
-    def _timeout_ms(self) -> int:
-        return self._broker.world.faults.transaction_timeout_ms
-
-    @property
-    def _open_writer(self) -> SimWriter:
-        assert self._writer is not None, "open() was not called"
-        return self._writer
+def _timeout_ms(broker: SimBroker) -> int:
+    return broker.world.faults.transaction_timeout_ms

@@ -14,7 +14,7 @@ from tests.simulation.broker import SimBroker
 from tests.simulation.clocks import SimClock
 from tests.simulation.network import Peer, SimLink
 from tests.simulation.process import Lane
-from tests.simulation.sink import SimSink
+from tests.simulation.sink import SimSink, SimWriter
 from tests.simulation.snapshots import SimSnapshots, local_disk
 from tests.simulation.source import ARRIVE_MS, AT_ONCE, GROUP, STEP, SimReader, SimSource
 from tests.simulation.world import World
@@ -108,6 +108,7 @@ class SimSubtask:
             world, Lane(self.process, "link"), spec.job, spec.attempt, spec.subtask, pid, dial, self._woken
         )
         self._sink = SimSink(broker)
+        self._writer: SimWriter | None = None
         world.note(self.process.name, "starts")
         world.after(world.delay(60), self._start, self._lane)
 
@@ -150,14 +151,14 @@ class SimSubtask:
             local / "work",
         )
         context = spec.context
-        self._sink.open(context)
+        writer = self._writer = self._sink.open_writer(context)
         reached(CrashPoint.BEFORE_SEEK, subtask=spec.subtask)
         self._reader = self._source.open(context, spec.splits)
         parts = Parts(
             reader=self._reader,
             source="in",
             dataflow=self._dataflow(KeyedState(backend)),
-            sink=self._sink,
+            writer=writer,
             store=SubtaskStore(
                 spec.subtask,
                 backend,
@@ -265,7 +266,8 @@ class SimSubtask:
         self._awaits_welcome = False
         if self._subtask is not None:
             self._subtask._abort_open()
-        self._sink.close()
+        if self._writer is not None:
+            self._writer.close()
         self._world.after(1 if self._link.connected else LAST_WORDS_MS, self._exit, self._lane)
 
     def _exit(self) -> None:

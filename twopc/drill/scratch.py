@@ -13,14 +13,16 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.drill.midway import MidwayReader
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
+from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
 from twopc.kafka.positions import PartitionSplit
-from twopc.kafka.sink import KafkaSink
+from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable, SplitPosition
@@ -84,18 +86,27 @@ class ScratchSource(KafkaSource):
         return MidwayReader(reader, self.stops, Path(self.folder), context.subtask) if self.stops else reader
 
 
+class _PlainScratch(PlainCommitter):
+    def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
+        why = "it is the real job's: a drill leaves it alone"
+        own = [item for item in committables if item.name.startswith(f"{self._config.prefix}-")]
+        settled = {item.name: Settled(item, Outcome.ALREADY_COMMITTED, why) for item in committables}
+        settled |= {item.committable.name: item for item in super().settle(own, confirmed)}
+        return list(settled.values())
+
+
+class _TransactionalScratch(_PlainScratch, TransactionalCommitter):
+    pass
+
+
 class ScratchSink(KafkaSink):
     """The job's sink, into another topic, under other transactional ids, and deaf to what the real job has pending."""
 
-    def recover(
-        self, context: JobContext, committables: Sequence[Committable], confirmed: frozenset[str]
-    ) -> list[Settled]:
-        why = "it is the real job's: a drill leaves it alone"
-        own = [item for item in committables if item.name.startswith(f"{self.transactional_id_prefix}-")]
-        settled = {item.name: Settled(item, Outcome.ALREADY_COMMITTED, why) for item in committables}
-        if own:
-            settled |= {each.committable.name: each for each in super().recover(context, own, confirmed)}
-        return list(settled.values())
+    committers: ClassVar[Mapping[DeliveryGuarantee, type[PlainCommitter]]] = {
+        DeliveryGuarantee.EXACTLY_ONCE: _TransactionalScratch,
+        DeliveryGuarantee.AT_LEAST_ONCE: _PlainScratch,
+        DeliveryGuarantee.NONE: _PlainScratch,
+    }
 
 
 def parts_of(definition: JobDefinition) -> tuple[KafkaSource, KafkaSink]:

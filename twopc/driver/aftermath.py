@@ -17,6 +17,7 @@ from twopc.driver.attempt import AttemptFailed
 from twopc.driver.recovery import recover
 from twopc.errors import CheckpointCorrupted, Fenced, TransactionLost, TwoPhaseCommitError
 from twopc.graph import JobDefinition
+from twopc.protocol.attempts import Traces
 from twopc.rpc.job_client import JobClient
 
 log = logging.getLogger(__name__)
@@ -46,10 +47,13 @@ def _settle_and_abort(
 ) -> None:
     job = definition.name
     try:
-        started = client.start_attempt(job, settings, LATEST, failed.attempt, restart=True, restart_of=failed.attempt)
+        started = client.start_attempt(
+            job, settings, LATEST, Traces(written=failed.attempt), restart=True, restart_of=failed.attempt
+        )
         context = JobContext(job, started.attempt, settings.parallelism, settings)
         pipeline = definition.pipeline("run")
-        recover(client, pipeline.source, pipeline.sink, context, started)
+        with pipeline.sink.open_committer(context) as committer:
+            recover(client, pipeline.source, committer, context, started)
         client.end_attempt(job, started.attempt, f"nothing is open; attempt {failed.attempt} failed: {failed.error}")
     except TwoPhaseCommitError as error:
         log.info("what attempt %d left open is left to the next start: %s", failed.attempt, error)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +35,7 @@ from twopc.protocol.layout import checkpoint_of_folder
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.runtime.spec import SubtaskSpec, concerning
+from twopc.sink import Committer
 from twopc.source import GroupStanding, Split
 from twopc.storage.work_folder import remove_of_attempt
 
@@ -118,7 +118,8 @@ class Attempt:
         self._watch.attempt_started(started.attempt)
         context = JobContext(job, started.attempt, self._settings.parallelism, self._settings)
         try:
-            self._recover_and_run(context, started)
+            with self._pipeline.sink.open_committer(context) as committer:
+                self._recover_and_run(context, started, committer)
         except AttemptFailed as failure:
             if isinstance(failure.error, CheckpointCorrupted) and started.restored is not None:
                 # Whoever wakes after another took the job over misses what that one has deleted: nothing is damaged.
@@ -138,26 +139,26 @@ class Attempt:
             return error
 
     def _start(self, restore_from: str, failed: AttemptFailed | None) -> StartedAttempt:
-        settings, sink = self._settings, self._pipeline.sink
+        settings = self._settings
         before = NO_ATTEMPT if failed is None else failed.attempt
         context = JobContext(self._definition.name, before, settings.parallelism, settings)
+        with self._pipeline.sink.open_committer(context) as committer:
+            traces = committer.traces()
         if before != NO_ATTEMPT:
-            refuse_successor(sink, context)
+            refuse_successor(traces, context)
         return self._client.start_attempt(
             context.job,
             settings,
             restore_from,
-            sink.last_attempt(context),
-            writing=sink.open_attempt(context),
-            claimed=sink.successor(replace(context, attempt=NO_ATTEMPT)),
+            traces,
             restart=failed is not None,
             restart_of=before,
         )
 
-    def _recover_and_run(self, context: JobContext, started: StartedAttempt) -> None:
+    def _recover_and_run(self, context: JobContext, started: StartedAttempt, committer: Committer) -> None:
         job = context.job
         try:
-            specs = self._signals.unless_requested(partial(self._prepare, context, started))
+            specs = self._signals.unless_requested(partial(self._prepare, context, started, committer))
             if (notice := self._host.notice()) is not None:
                 self._watch.tell(context.attempt, "starting", notice)
             stage = self._host.submit(self._definition, specs)
@@ -169,9 +170,7 @@ class Attempt:
             self._end(context, str(early))
             raise
         reason = "the driver ended the attempt"
-        sweeper = Sweeper(
-            lambda: self._pipeline.sink.abort_lingering(context), lambda: self._watch.completed_in_attempt
-        )
+        sweeper = Sweeper(committer.abort_lingering, lambda: self._watch.completed_in_attempt)
         try:
             self._supervise(context, stage, sweeper)
             reason = "finished"
@@ -179,7 +178,7 @@ class Attempt:
             reason = str(early)
             raise
         except TwoPhaseCommitError as error:
-            told = self._explained(error, context)
+            told = self._explained(error, context, committer)
             reason = str(told)
             raise self._failed(told) from error
         finally:
@@ -197,7 +196,7 @@ class Attempt:
         except Unavailable as error:
             log.info("the coordinator was not told that attempt %d is over: %s", context.attempt, error)
 
-    def _prepare(self, context: JobContext, started: StartedAttempt) -> list[SubtaskSpec]:
+    def _prepare(self, context: JobContext, started: StartedAttempt, committer: Committer) -> list[SubtaskSpec]:
         """Recover and plan: all that comes before the first subtask. Late or twice, it does no harm."""
         source, dropped = self._pipeline.source, self._settings.dropped_inputs()
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
@@ -207,7 +206,7 @@ class Attempt:
             )
         # Before anything is taken over from whoever knows more, and when nothing can change any more.
         self._checked_standing(context, started)
-        recovered = recover(self._client, source, self._pipeline.sink, context, started)
+        recovered = recover(self._client, source, committer, context, started)
         standing = self._checked_standing(context, started)
         _log_recovery(started, recovered)
         self._watch.recovered(context.attempt, recovered)
@@ -292,11 +291,11 @@ class Attempt:
             "a subtask has ended, and the coordinator has not said that the job has finished: is it running?"
         )
 
-    def _explained(self, error: TwoPhaseCommitError, context: JobContext) -> TwoPhaseCommitError:
+    def _explained(self, error: TwoPhaseCommitError, context: JobContext, committer: Committer) -> TwoPhaseCommitError:
         """Say what it means that the brokers fenced a subtask; other errors as they are."""
         if not isinstance(error, Fenced) or self._watch.failure is None or self._watch.failure.kind == "fenced":
             return error
-        return self._signals.unless_requested(partial(explained, error, self._pipeline.sink, context))
+        return self._signals.unless_requested(partial(explained, error, committer, context))
 
     def _failed(self, error: TwoPhaseCommitError) -> AttemptFailed:
         return AttemptFailed(

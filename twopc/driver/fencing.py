@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from twopc.context import JobContext
 from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
-from twopc.sink import TwoPhaseCommitSink
+from twopc.protocol.attempts import Traces
+from twopc.sink import Committer
 
 
-def refuse_successor(sink: TwoPhaseCommitSink[Any], context: JobContext) -> None:
+def refuse_successor(traces: Traces, context: JobContext) -> None:
     """Raise Fenced if another run has taken over from `context.attempt`."""
-    later = sink.successor(context)
-    if later:
+    later = traces.newest
+    if later > context.attempt:
         raise Fenced(
             f"another run of job {context.job!r} has taken over from attempt {context.attempt} of this one, as attempt "
             f"{later}, with another checkpoint folder: this run ends, and nothing is lost. A job can have one run at a "
@@ -20,10 +19,10 @@ def refuse_successor(sink: TwoPhaseCommitSink[Any], context: JobContext) -> None
         )
 
 
-def explained(error: Fenced, sink: TwoPhaseCommitSink[Any], context: JobContext) -> TwoPhaseCommitError:
+def explained(error: Fenced, committer: Committer, context: JobContext) -> TwoPhaseCommitError:
     """Tell another run, which is final, from the broker itself, which fences whoever was silent for too long."""
     try:
-        refuse_successor(sink, context)
+        refuse_successor(committer.traces(), context)
     except TwoPhaseCommitError as told:
         return told
     return Unavailable(f"{error}. No later attempt is known: a transaction outlived its time-out?")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from twopc.context import JobContext
 from twopc.errors import TransactionLost
@@ -18,7 +17,7 @@ from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, SubtaskSnapshot
 from twopc.protocol.healing import Fate, Healed, Refused, missing_input, plan, restored_from
 from twopc.rpc.job_client import JobClient, StartedAttempt
-from twopc.sink import Outcome, Settled, TwoPhaseCommitSink
+from twopc.sink import Committer, Outcome, Settled
 from twopc.source import Source
 
 log = logging.getLogger(__name__)
@@ -75,7 +74,7 @@ def rewritten(
 def heal(
     client: JobClient,
     source: Source,
-    sink: TwoPhaseCommitSink[Any],
+    committer: Committer,
     context: JobContext,
     started: StartedAttempt,
     settled: Sequence[Settled],
@@ -89,7 +88,7 @@ def heal(
     planned = _planned(started, settled, gone)
     held = [item.committable for item in settled if item.outcome is Outcome.HELD]
     if isinstance(planned, Healed) and held:
-        given_up = {item.committable.name: item for item in sink.give_up(context, held)}
+        given_up = {item.committable.name: item for item in committer.give_up(held)}
         settled = [given_up.get(item.committable.name, item) for item in settled]
         planned = _planned(started, settled, gone)
         if any(item.outcome is Outcome.HELD for item in settled):
@@ -105,14 +104,14 @@ def heal(
 
 def accept(
     client: JobClient,
-    sink: TwoPhaseCommitSink[Any],
+    committer: Committer,
     context: JobContext,
     latest: CheckpointMetadata,
     settled: Sequence[Settled],
 ) -> None:
     """Go on without what is lost, as somebody asked for by name; commit what is whole."""
     held = [item.committable for item in settled if item.outcome is Outcome.HELD]
-    committed = sink.commit_held(context, held) if held else []
+    committed = committer.commit_held(held) if held else []
     kept = [item.committable.name for item in committed if item.outcome is not Outcome.LOST]
     if kept:
         client.confirm(context.job, context.attempt, latest.checkpoint_id, kept)

@@ -25,7 +25,7 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, StartsPlanned, Witnessed
 from twopc.rpc.job_client import JobClient, StartedAttempt
-from twopc.sink import Outcome, Settled, TwoPhaseCommitSink
+from twopc.sink import Committer, Outcome, Settled
 from twopc.source import Source, Split
 
 log = logging.getLogger(__name__)
@@ -41,16 +41,16 @@ class Recovered:
 
 
 def recover(
-    client: JobClient, source: Source, sink: TwoPhaseCommitSink[Any], context: JobContext, started: StartedAttempt
+    client: JobClient, source: Source, committer: Committer, context: JobContext, started: StartedAttempt
 ) -> Recovered:
     """Claim, settle, confirm, decide about losses, abort what lingers; raise TransactionLost if output is gone."""
-    sink.claim(context)
+    committer.claim()
     settled: list[Settled] = []
     latest, restored = started.latest, started.restored
     reached(CrashPoint.DRIVER_BEFORE_SETTLE, checkpoint=0 if latest is None else latest.checkpoint_id)
     if latest is not None:
         due = [item for item in latest.committables if item.name not in started.lost]
-        settled = sink.recover(context, due, started.confirmed)
+        settled = committer.settle(due, started.confirmed)
         reached(CrashPoint.DRIVER_AFTER_SETTLE, checkpoint=latest.checkpoint_id)
         _confirm(client, context, started, latest, settled)
         reached(CrashPoint.DRIVER_AFTER_CONFIRM, checkpoint=latest.checkpoint_id)
@@ -58,8 +58,8 @@ def recover(
         if any(item.outcome is Outcome.LOST for item in settled):
             # A newer attempt settles for itself, and destroys this evidence then: whoever is fenced has lost nothing.
             client.confirm(context.job, context.attempt, latest.checkpoint_id, [])
-            restored = _decide(client, source, sink, context, replace(started, restored=restored), settled)
-    lingering = sink.abort_lingering(context)
+            restored = _decide(client, source, committer, context, replace(started, restored=restored), settled)
+    lingering = committer.abort_lingering()
     reached(CrashPoint.DRIVER_AFTER_ABORT_LINGERING, checkpoint=0 if latest is None else latest.checkpoint_id)
     return Recovered(tuple(settled), tuple(lingering), restored)
 
@@ -80,7 +80,7 @@ def _confirm(
 def _decide(
     client: JobClient,
     source: Source,
-    sink: TwoPhaseCommitSink[Any],
+    committer: Committer,
     context: JobContext,
     started: StartedAttempt,
     settled: Sequence[Settled],
@@ -93,9 +93,9 @@ def _decide(
         return restored
     lost = {item.committable.name for item in settled if item.outcome is Outcome.LOST}
     if lost <= accepted(context):
-        accept(client, sink, context, latest, settled)
+        accept(client, committer, context, latest, settled)
         return restored
-    return heal(client, source, sink, context, started, settled)
+    return heal(client, source, committer, context, started, settled)
 
 
 class Planner:

@@ -13,10 +13,11 @@ later claims before it writes with it. So, of two attempts,
 from __future__ import annotations
 
 from twopc.errors import Fenced, Unavailable
-from twopc.kafka.naming import claim_id, parse_claim, parse_transactional_id
+from twopc.kafka.lingering import traces
+from twopc.kafka.naming import claim_id
 from twopc.kafka.patience import patiently
 from twopc.kafka.wire import ControlClient
-from twopc.protocol.ids import NO_ATTEMPT, AttemptId
+from twopc.protocol.ids import AttemptId
 
 BUDGET_SECONDS = 60.0
 
@@ -39,25 +40,13 @@ def claim(client: ControlClient, prefix: str, timeout_ms: int, attempt: AttemptI
     raise Fenced(f"attempt {attempt} is that of another run, which started at the same time. {_ONE_RUN.format(prefix)}")
 
 
-def successor(client: ControlClient, prefix: str, attempt: AttemptId) -> AttemptId:
-    """Return the greatest attempt after this one that has claimed or opened anything; 0 for none."""
-    listed = patiently(client.list_transactions, BUDGET_SECONDS)
-    attempts = (_attempt_of(prefix, name) for name in listed)
-    return max((each for each in attempts if each > attempt), default=NO_ATTEMPT)
-
-
 def refuse_successor(client: ControlClient, prefix: str, attempt: AttemptId) -> None:
     """Raise Fenced if a later attempt has begun to take over. To be asked whenever an id has been opened."""
-    later = successor(client, prefix, attempt)
-    if later:
+    later = traces(client, prefix).newest
+    if later > attempt:
         raise Fenced(
             f"another run has taken over from attempt {attempt}, as attempt {later}. {_ONE_RUN.format(prefix)}"
         )
-
-
-def _attempt_of(prefix: str, name: str) -> AttemptId:
-    slot = parse_transactional_id(prefix, name)
-    return slot.attempt if slot is not None else parse_claim(prefix, name) or NO_ATTEMPT
 
 
 _ONE_RUN = (

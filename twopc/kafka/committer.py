@@ -1,77 +1,107 @@
-"""Committing what this subtask pre-committed: through the producer that wrote it, and in doubt by asking the broker."""
+"""The driver's side of a Kafka sink: who may write, what became of what was written, what nobody will end any more."""
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Sequence
 
-from confluent_kafka import KafkaException
-
-from twopc.errors import TransactionLost
-from twopc.faults.points import CrashPoint, reached
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.failures import error_of
-from twopc.kafka.patience import patiently, pauses
-from twopc.kafka.resume import settle
-from twopc.kafka.slots import Slot, SlotPool, SlotState
-from twopc.kafka.wire import ControlClient
+from twopc.kafka.channel import Channel
+from twopc.kafka.claim import claim, refuse_successor
+from twopc.kafka.grants import WRITE, require_topic_grants
+from twopc.kafka.leaders import LeaderClient
+from twopc.kafka.lingering import abort_open, fence_earlier, traces
+from twopc.kafka.markers import MARKERS_BUDGET_SECONDS, close_committed
+from twopc.kafka.preflight import require_topics, transaction_timeout_ms
+from twopc.kafka.resume import Act, act_on_all, settle_all
+from twopc.kafka.writer_config import WriterConfig
+from twopc.protocol.attempts import Traces
 from twopc.protocol.facts import Committable
-from twopc.sink import Outcome
+from twopc.sink import Committer, Outcome, Settled
 
-log = logging.getLogger(__name__)
-
-COMMIT_TIMEOUT_SECONDS = 10.0
-LIVE_SECONDS = 20.0
-"""So long the producer itself may try; then the broker is asked: the client may have lost it for good."""
+SETTLE_BUDGET_SECONDS = 120.0
+SWEEP_TIMEOUT_MS = 60_000
 
 
-class Committer:
-    """Used by the commit thread."""
+class PlainCommitter(Committer):
+    """Of a sink that writes without transactions: ends those of earlier attempts, which may have written with them.
 
-    def __init__(self, pool: SlotPool, client: ControlClient, budget_seconds: float) -> None:
-        self._pool = pool
-        self._client = client
-        self._budget = budget_seconds
+    A connection lasts for one question: between two there may be hours, and another thread.
+    """
 
-    def commit(self, committable: Committable) -> None:
-        """Commit, whatever became of earlier tries; raise TransactionLost if it is gone."""
-        prepared = PreparedTransaction.from_committable(committable)
-        slot = self._pool.find(prepared.transactional_id, prepared.checkpoint_id)
-        if slot is not None and slot.state is not SlotState.PRE_COMMITTED:
-            return
-        committed = slot is not None and self._topics_are_the_same(prepared) and self._commit_live(slot)
-        if not committed:
-            self._settle(committable, prepared)
-        reached(CrashPoint.AFTER_END_TXN, checkpoint=prepared.checkpoint_id, subtask=prepared.subtask)
-        if slot is not None:
-            self._pool.settled(slot, doubtful=not committed)
+    def __init__(self, config: WriterConfig, topics: tuple[str, ...]) -> None:
+        self._config = config
+        self._topics = topics
+        self._fenced = False
 
-    def _topics_are_the_same(self, prepared: PreparedTransaction) -> bool:
-        """Whether a commit would still reach the topics that were written to: the broker would not say."""
-        now = patiently(lambda: self._client.topics(prepared.topic_ids), self._budget)
-        return {name: topic.topic_id for name, topic in now.items()} == dict(prepared.topic_ids)
+    def traces(self) -> Traces:
+        with self._connect() as client:
+            return traces(client, self._config.prefix)
 
-    def _commit_live(self, slot: Slot) -> bool:
-        """Return whether the producer says that it has committed; if not, the outcome is in doubt."""
-        for _ in pauses(min(self._budget, LIVE_SECONDS)):
-            try:
-                slot.channel.producer.commit_transaction(COMMIT_TIMEOUT_SECONDS)
-            except KafkaException as error:
-                cause = error_of(error)
-                log.info("commit of %s: %s", slot.transactional_id, cause)
-                if not cause.retriable():
-                    return False
-            else:
-                return True
-        return False
+    def cluster(self) -> str | None:
+        """The cluster to whose groups transactions bring positions; None, as nothing is brought without."""
+        return None
 
-    def _settle(self, committable: Committable, prepared: PreparedTransaction) -> None:
-        settled = settle(self._client, committable, confirmed=False, budget_seconds=self._budget)
-        if settled.outcome is Outcome.LOST:
-            partitions = ", ".join(str(partition) for partition in prepared.partitions)
-            error = TransactionLost(
-                f"transaction {committable.name} belongs to a completed checkpoint and can't be committed: "
-                f"{settled.evidence}. Its output to {partitions} is missing"
-            )
-            # The next attempt's recovery writes it again, or refuses to go on.
-            error.restartable = True
-            raise error
+    def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
+        if not committables:
+            return []
+        with self._connect() as client:
+            settled = settle_all(client, committables, confirmed, SETTLE_BUDGET_SECONDS)
+            close_committed(client, _committed(settled), MARKERS_BUDGET_SECONDS)
+            return settled
+
+    def give_up(self, committables: Sequence[Committable]) -> list[Settled]:
+        with self._connect() as client:
+            return act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.ABORT)
+
+    def commit_held(self, committables: Sequence[Committable]) -> list[Settled]:
+        with self._connect() as client:
+            settled = act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.COMMIT)
+            close_committed(client, _committed(settled), MARKERS_BUDGET_SECONDS)
+            return settled
+
+    def abort_lingering(self) -> list[str]:
+        """Also where the sink is checked before an attempt starts: the first call comes before any subtask."""
+        prefix, attempt = self._config.prefix, self._config.attempt
+        with self._connect() as client:
+            timeout_ms = self._timeout_ms(client)
+            if self._fenced:
+                refuse_successor(client, prefix, attempt)
+                return abort_open(client, prefix, timeout_ms, attempt)
+            self._check_producer(timeout_ms)
+            if self._topics:
+                require_topics(client, self._topics, "output")
+                require_topic_grants(client, self._topics, WRITE)
+            lingering = fence_earlier(client, prefix, timeout_ms, attempt)
+            self._fenced = True
+            return lingering
+
+    def _connect(self) -> LeaderClient:
+        return LeaderClient(self._config.bootstrap_servers, self._config.properties)
+
+    def _timeout_ms(self, client: LeaderClient) -> int:
+        return SWEEP_TIMEOUT_MS
+
+    def _check_producer(self, timeout_ms: int) -> None:
+        """Let librdkafka check its settings, which it does when it makes a producer; nothing is sent."""
+        Channel(self._config.plain())
+
+
+class TransactionalCommitter(PlainCommitter):
+    """Of a sink that writes transactions: one attempt at a time may, and has claimed that."""
+
+    def cluster(self) -> str | None:
+        with self._connect() as client:
+            return client.cluster_id()
+
+    def claim(self) -> None:
+        with self._connect() as client:
+            claim(client, self._config.prefix, self._timeout_ms(client), self._config.attempt)
+
+    def _timeout_ms(self, client: LeaderClient) -> int:
+        return transaction_timeout_ms(self._config.settings, client)
+
+    def _check_producer(self, timeout_ms: int) -> None:
+        Channel(self._config.transactional(f"{self._config.prefix}-check", timeout_ms))
+
+
+def _committed(settled: Sequence[Settled]) -> list[Committable]:
+    return [item.committable for item in settled if item.outcome in (Outcome.COMMITTED, Outcome.ALREADY_COMMITTED)]

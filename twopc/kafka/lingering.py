@@ -6,13 +6,14 @@ newer attempt runs, does that attempt no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from twopc.faults.points import CrashPoint, reached
-from twopc.kafka.naming import SlotName, parse_transactional_id
+from twopc.kafka.naming import SlotName, parse_claim, parse_transactional_id
 from twopc.kafka.patience import patiently
 from twopc.kafka.wire import ControlClient
-from twopc.protocol.ids import AttemptId
+from twopc.protocol.attempts import Traces
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId
 from twopc.protocol.recovery import BrokerState
 
 BUDGET_SECONDS = 60.0
@@ -54,7 +55,10 @@ def fence_earlier(client: ControlClient, prefix: str, timeout_ms: int, attempt: 
 
 
 def _list(client: ControlClient, prefix: str) -> _Listed:
-    states = patiently(client.list_transactions, BUDGET_SECONDS)
+    return _slots_of(prefix, patiently(client.list_transactions, BUDGET_SECONDS))
+
+
+def _slots_of(prefix: str, states: Mapping[str, BrokerState]) -> _Listed:
     parsed = ((each, parse_transactional_id(prefix, each), states[each]) for each in sorted(states))
     return [(transactional_id, name, state) for transactional_id, name, state in parsed if name is not None]
 
@@ -65,14 +69,15 @@ def abort_open(client: ControlClient, prefix: str, timeout_ms: int, attempt: Att
     return _take_over(client, listed, timeout_ms, lambda name, state: name.attempt < attempt and state in _OPEN)
 
 
-def last_attempt(client: ControlClient, prefix: str) -> AttemptId:
-    """Return the greatest attempt that any id of the prefix names, as far as the brokers remember; 0 for none."""
-    return max((name.attempt for _, name, _ in _list(client, prefix)), default=AttemptId(0))
-
-
-def open_attempt(client: ControlClient, prefix: str) -> AttemptId:
-    """Return the greatest attempt of the prefix that has a transaction open; 0 for none."""
-    return max((name.attempt for _, name, state in _list(client, prefix) if state in _OPEN), default=AttemptId(0))
+def traces(client: ControlClient, prefix: str) -> Traces:
+    """Return which attempts have left ids of the prefix, as far as the brokers remember."""
+    states = patiently(client.list_transactions, BUDGET_SECONDS)
+    slots = [(name.attempt, state) for _, name, state in _slots_of(prefix, states)]
+    return Traces(
+        claimed=max(filter(None, (parse_claim(prefix, each) for each in states)), default=NO_ATTEMPT),
+        written=max((attempt for attempt, _ in slots), default=NO_ATTEMPT),
+        open=max((attempt for attempt, state in slots if state in _OPEN), default=NO_ATTEMPT),
+    )
 
 
 def _take_over(

@@ -25,6 +25,7 @@ from twopc.protocol.recovery import BrokerState, Described
 log = logging.getLogger(__name__)
 
 OFFSETS_TOPIC = "__consumer_offsets"
+MARKERS_BUDGET_SECONDS = 30.0
 
 
 class Brokers(Protocol):

@@ -1,47 +1,59 @@
-"""The writers without transactions: at least once waits for every record at a checkpoint, none waits for nothing."""
+"""The writers without transactions: one waits for nothing, the other at a checkpoint for every record (at least once).
+
+Records are there at once, for everyone to see; what a crash leaves behind is written again after it.
+"""
 
 from __future__ import annotations
 
 import logging
 
-from twopc.errors import CheckpointDeclined, TwoPhaseCommitError
+from twopc.errors import CheckpointDeclined, ProtocolViolation, TwoPhaseCommitError
 from twopc.kafka.channel import Channel
 from twopc.kafka.identity import Identity
+from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.output import Output
 from twopc.kafka.writer_config import WriterConfig
-from twopc.protocol.ids import CheckpointId
+from twopc.protocol.facts import Committable
+from twopc.protocol.messages import Complete
 from twopc.record import Batch
+from twopc.sink import PreCommit, SinkWriter
 
 log = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 10.0
 
 
-class PlainWriter:
-    """Writes at once, for everyone to see; what a crash leaves behind is written again after it."""
+class PlainWriter(SinkWriter):
+    """Waits for nothing."""
 
-    def __init__(self, config: WriterConfig, output: Output, identity: Identity, *, wait_for_delivery: bool) -> None:
+    def __init__(self, config: WriterConfig, output: Output, client: LeaderClient, identity: Identity) -> None:
         self._output = output
+        self._client = client
         self._identity = identity
-        self._wait_for_delivery = wait_for_delivery
         self._patience = config.settings.checkpoint_timeout_ms / 1000
         for topic in output.static_topics:
             output.learn(topic)
         self._channel = Channel(config.plain(), identity.doubt)
 
+    @property
+    def open_transaction(self) -> str | None:
+        return None
+
+    def begin(self) -> None:
+        """Nothing to open."""
+
     def write(self, batch: Batch) -> int:
         return self._output.write(self._channel, batch)
 
-    def pre_commit(self, checkpoint_id: CheckpointId) -> None:
-        """Return when everything written so far is delivered, if that was promised."""
-        self._identity.check_once(checkpoint_id)
-        if not self._wait_for_delivery:
-            return
-        left = self._channel.flush(self._patience)
-        if left:
-            raise CheckpointDeclined(
-                f"{left} records were not delivered within checkpoint_timeout_ms; they still may be"
-            )
+    def pre_commit(self, request: PreCommit) -> Committable | None:
+        self._identity.check_once(request.checkpoint_id)
+        return None
+
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        raise ProtocolViolation(f"{committable.name} can't be committed: this sink writes no transactions")
+
+    def abort(self) -> None:
+        """Nothing is open."""
 
     def close(self) -> None:
         try:
@@ -51,3 +63,17 @@ class PlainWriter:
         else:
             if left:
                 log.warning("%d records were not delivered before the end", left)
+        self._client.close()
+
+
+class DeliveredWriter(PlainWriter):
+    """Lets no checkpoint pass before everything written so far is delivered."""
+
+    def pre_commit(self, request: PreCommit) -> Committable | None:
+        super().pre_commit(request)
+        left = self._channel.flush(self._patience)
+        if left:
+            raise CheckpointDeclined(
+                f"{left} records were not delivered within checkpoint_timeout_ms; they still may be"
+            )
+        return None

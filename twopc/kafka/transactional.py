@@ -6,6 +6,7 @@ outcome; the transaction coordinator's own account of what it holds. Only that a
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -15,24 +16,29 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.channel import ABORT_TIMEOUT_SECONDS, Channel
 from twopc.kafka.claim import refuse_successor
 from twopc.kafka.committable import PreparedTransaction, witness_metadata
-from twopc.kafka.committer import Committer
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.identity import Identity
+from twopc.kafka.leaders import LeaderClient
+from twopc.kafka.live_commit import LiveCommit
+from twopc.kafka.markers import MARKERS_BUDGET_SECONDS, close_committed
 from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
 from twopc.kafka.output import Output
 from twopc.kafka.patience import patiently
 from twopc.kafka.positions import partition_positions
 from twopc.kafka.slots import Slot, SlotPool
-from twopc.kafka.wire import ControlClient, OpenTransaction
+from twopc.kafka.wire import OpenTransaction
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import CheckpointId
+from twopc.protocol.messages import Complete
 from twopc.protocol.recovery import BrokerState
 from twopc.record import Batch
-from twopc.sink import PreCommit
+from twopc.sink import PreCommit, SinkWriter
 
 INIT_TIMEOUT_SECONDS = 30.0
 DESCRIBE_BUDGET_SECONDS = 10.0
+SLOW_COMMIT_SECONDS = 0.5
+"""A commit that takes longer may have met brokers that were away, and may have forgotten partitions meanwhile."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,11 +52,14 @@ class Transaction:
         return self.slot.transactional_id
 
 
-class TransactionalWriter:
-    """Used by the data loop, `commit` by the commit thread."""
+class TransactionalWriter(SinkWriter):
+    """The exactly-once writer. `timeout_ms` is its transactions', already checked against the broker's longest."""
 
-    def __init__(self, config: WriterConfig, output: Output, client: ControlClient, identity: Identity) -> None:
+    def __init__(
+        self, config: WriterConfig, output: Output, client: LeaderClient, identity: Identity, timeout_ms: int
+    ) -> None:
         self._config = config
+        self._timeout_ms = timeout_ms
         self._output = output
         self._client = client
         self._identity = identity
@@ -61,23 +70,30 @@ class TransactionalWriter:
             output.learn(topic)
         spare_after = max(0.05, config.settings.checkpoint_interval_ms / 2000)
         self._pool = SlotPool(self._make, FIRST_SLOTS, spare_after)
-        self._committer = Committer(self._pool, client, self._patience)
+        self._live = LiveCommit(self._pool, client, self._patience)
+        self._txn: Transaction | None = None
 
-    def begin(self) -> Transaction:
+    @property
+    def open_transaction(self) -> str | None:
+        return None if self._txn is None else str(self._txn)
+
+    def begin(self) -> None:
         slot = self._pool.take(self._patience)
         slot.channel.reset()
         try:
             slot.channel.producer.begin_transaction()
         except KafkaException as error:
             raise failure(f"beginning transaction {slot.transactional_id}", error_of(error)) from error
-        return Transaction(slot)
+        self._txn = Transaction(slot)
 
-    def write(self, txn: Transaction, batch: Batch) -> int:
+    def write(self, batch: Batch) -> int:
+        txn = self._opened
         written = self._output.write(txn.slot.channel, batch)
         txn.records += written
         return written
 
-    def pre_commit(self, txn: Transaction, request: PreCommit) -> Committable | None:
+    def pre_commit(self, request: PreCommit) -> Committable | None:
+        txn = self._opened
         self._pool.taken(request.checkpoint_id)
         self._identity.check_once(request.checkpoint_id)
         if txn.records == 0 and not self._moved(request):
@@ -90,15 +106,23 @@ class TransactionalWriter:
         prepared = self._prepared(txn, request, self._described(txn))
         self._pool.pre_committed(txn.slot, request.checkpoint_id)
         self._witnessed = request.positions
+        self._txn = None
         return prepared.to_committable()
 
-    def commit(self, committable: Committable) -> None:
-        self._committer.commit(committable)
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        assert committable.checkpoint_id <= proof.checkpoint_id, "a completion proves earlier checkpoints only"
+        began = time.monotonic()
+        self._live.commit(committable)
+        if time.monotonic() - began > SLOW_COMMIT_SECONDS:
+            close_committed(self._client, [committable], MARKERS_BUDGET_SECONDS)
 
     def release(self, completed: CheckpointId) -> None:
         self._pool.release(completed)
 
-    def abort(self, txn: Transaction) -> None:
+    def abort(self) -> None:
+        txn, self._txn = self._txn, None
+        if txn is None:
+            return
         try:
             txn.slot.channel.producer.abort_transaction(ABORT_TIMEOUT_SECONDS)
         except KafkaException as error:
@@ -106,10 +130,16 @@ class TransactionalWriter:
 
     def close(self) -> None:
         self._pool.close()
+        self._client.close()
+
+    @property
+    def _opened(self) -> Transaction:
+        assert self._txn is not None, "no transaction was begun"
+        return self._txn
 
     def _make(self, number: int) -> tuple[str, Channel]:
         name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
-        channel = Channel(self._config.transactional(name), self._identity.doubt)
+        channel = Channel(self._config.transactional(name, self._timeout_ms), self._identity.doubt)
         topics = list(self._output.topic_ids)
         channel.await_broker(topics[0] if topics else None)
         try:
@@ -174,7 +204,7 @@ class TransactionalWriter:
             state = "nothing" if found is None else found.described.state.value
             raise Unavailable(
                 f"transaction {name} is no longer open (the broker says {state}): it took longer than its time-out of "
-                f"{self._config.timeout_ms} ms, or another producer took its transactional id over"
+                f"{self._timeout_ms} ms, or another producer took its transactional id over"
             )
         return found
 

@@ -1,4 +1,4 @@
-"""What a writer needs to know of its subtask and its sink, as one value."""
+"""What a writer, or a committer, needs to know of its subtask and its sink, as one value."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from twopc.kafka.client_config import producer_config, transactional_config
 from twopc.kafka.client_log import CLIENT_LOG
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 
+DRIVER = SubtaskIndex(-1)
+
 
 @dataclass(frozen=True, slots=True)
 class WriterConfig:
-    """`timeout_ms` is the transactions' time-out, already checked against the broker's longest."""
+    """`subtask` is DRIVER where the driver asks."""
 
     prefix: str
     subtask: SubtaskIndex
@@ -23,15 +25,14 @@ class WriterConfig:
     settings: RunSettings
     bootstrap_servers: str
     properties: Mapping[str, Any] = field(repr=False)
-    timeout_ms: int
 
     def plain(self) -> dict[str, Any]:
         """Return the settings of an idempotent producer."""
         return producer_config(self.bootstrap_servers, self.properties)
 
-    def transactional(self, transactional_id: str) -> dict[str, Any]:
-        """Return the settings of a transactional producer."""
-        return transactional_config(self.plain(), transactional_id, self.timeout_ms)
+    def transactional(self, transactional_id: str, timeout_ms: int) -> dict[str, Any]:
+        """Return the settings of a transactional producer; the time-out is its transactions'."""
+        return transactional_config(self.plain(), transactional_id, timeout_ms)
 
     def group_handle(self, group: str) -> dict[str, Any]:
         """Return the settings of a consumer that only names its group."""

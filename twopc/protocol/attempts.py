@@ -8,7 +8,7 @@ from typing import Any
 
 from twopc.errors import ConfigurationError
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import AttemptId
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId
 from twopc.protocol.planned_starts import StartsPlanned
 
 MOST_CONCURRENT = 10
@@ -60,6 +60,26 @@ class CheckpointSettings:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CheckpointSettings:
         return cls(**{each.name: int(body[each.name]) for each in fields(cls) if each.name in body})
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What attempts of a job have left where its output goes, whatever a ledger knows of them: attempts, 0 for none.
+
+    `claimed` is the greatest that has claimed the output, though it may have been refused then; `written` the greatest
+    that has prepared to write; `open` the greatest that has output open, and may be running at this moment.
+    """
+
+    claimed: AttemptId = NO_ATTEMPT
+    written: AttemptId = NO_ATTEMPT
+    open: AttemptId = NO_ATTEMPT
+
+    @property
+    def newest(self) -> AttemptId:
+        return max(self.claimed, self.written, self.open)
+
+
+NO_TRACES = Traces()
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,31 +176,37 @@ class CheckpointSettings(_message.Message):
     retained: int
     def __init__(self, interval_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., min_pause_ms: _Optional[int] = ..., max_concurrent: _Optional[int] = ..., tolerable_failures: _Optional[int] = ..., retained: _Optional[int] = ...) -> None: ...
 
+class Traces(_message.Message):
+    __slots__ = ("claimed", "written", "open")
+    CLAIMED_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    claimed: int
+    written: int
+    open: int
+    def __init__(self, claimed: _Optional[int] = ..., written: _Optional[int] = ..., open: _Optional[int] = ...) -> None: ...
+
 class StartAttemptRequest(_message.Message):
-    __slots__ = ("job", "parallelism", "settings", "restore_from", "after", "restart", "host", "pid", "claimed", "writing", "restart_of")
+    __slots__ = ("job", "parallelism", "settings", "restore_from", "traces", "restart", "host", "pid", "restart_of")
     JOB_FIELD_NUMBER: _ClassVar[int]
     PARALLELISM_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     RESTORE_FROM_FIELD_NUMBER: _ClassVar[int]
-    AFTER_FIELD_NUMBER: _ClassVar[int]
+    TRACES_FIELD_NUMBER: _ClassVar[int]
     RESTART_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
-    CLAIMED_FIELD_NUMBER: _ClassVar[int]
-    WRITING_FIELD_NUMBER: _ClassVar[int]
     RESTART_OF_FIELD_NUMBER: _ClassVar[int]
     job: str
     parallelism: int
     settings: CheckpointSettings
     restore_from: str
-    after: int
+    traces: Traces
     restart: bool
     host: str
     pid: int
-    claimed: int
-    writing: int
     restart_of: int
-    def __init__(self, job: _Optional[str] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[CheckpointSettings, _Mapping]] = ..., restore_from: _Optional[str] = ..., after: _Optional[int] = ..., restart: _Optional[bool] = ..., host: _Optional[str] = ..., pid: _Optional[int] = ..., claimed: _Optional[int] = ..., writing: _Optional[int] = ..., restart_of: _Optional[int] = ...) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[CheckpointSettings, _Mapping]] = ..., restore_from: _Optional[str] = ..., traces: _Optional[_Union[Traces, _Mapping]] = ..., restart: _Optional[bool] = ..., host: _Optional[str] = ..., pid: _Optional[int] = ..., restart_of: _Optional[int] = ...) -> None: ...
 
 class StartAttemptResponse(_message.Message):
     __slots__ = ("attempt", "latest_json", "restored_json", "confirmed", "earlier_attempts", "lost", "earlier_json", "planned_json")

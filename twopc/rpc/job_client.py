@@ -13,14 +13,21 @@ import grpc
 
 from twopc.config import RunSettings
 from twopc.errors import Unavailable
-from twopc.protocol.attempts import StartedAttempt
+from twopc.protocol.attempts import NO_TRACES, StartedAttempt, Traces
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.control_pb2_grpc import JobControlStub
-from twopc.rpc.job_codec import decode_event, decode_metadata, decode_planned, encode_planned, encode_settings
+from twopc.rpc.job_codec import (
+    decode_event,
+    decode_metadata,
+    decode_planned,
+    encode_planned,
+    encode_settings,
+    encode_traces,
+)
 from twopc.rpc.status import error_of
 from twopc.rpc.tls import TlsFiles
 from twopc.rpc.wording import outward
@@ -64,19 +71,16 @@ class JobClient:
         job: str,
         settings: RunSettings,
         restore_from: str = "latest",
-        after: AttemptId = NO_ATTEMPT,
+        traces: Traces = NO_TRACES,
         *,
-        writing: AttemptId = NO_ATTEMPT,
-        claimed: AttemptId = NO_ATTEMPT,
         restart: bool = False,
         restart_of: AttemptId = NO_ATTEMPT,
     ) -> StartedAttempt:
-        """Create the next attempt, greater than `after` and `claimed`, which fences every earlier one.
+        """Create the next attempt, greater than all that left `traces`, which fences every earlier one.
 
-        `restore_from` is "latest", "none" or an id. `after` and `writing` are the greatest attempts that have left
-        traces, and that have output open: raises ConfigurationError if the latest is to be restored, and the ledger
-        knows too little of them. After a `restart` a stop that was asked for is still wanted. `restart_of` is the
-        attempt that failed, if it is known: raises Fenced if the job has had a later one since.
+        `restore_from` is "latest", "none" or an id. Raises ConfigurationError if the latest is to be restored, and the
+        ledger knows too little of who left the traces. After a `restart` a stop that was asked for is still wanted.
+        `restart_of` is the attempt that failed, if it is known: raises Fenced if the job has had a later one since.
         """
         answer = self._call(
             self._stub.StartAttempt,
@@ -85,9 +89,7 @@ class JobClient:
                 parallelism=settings.parallelism,
                 settings=encode_settings(settings.checkpoint_settings()),
                 restore_from=restore_from,
-                after=after,
-                writing=writing,
-                claimed=claimed,
+                traces=encode_traces(traces),
                 restart=restart,
                 restart_of=restart_of,
                 host=socket.gethostname(),

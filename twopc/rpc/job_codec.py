@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from twopc.errors import ProtocolViolation
-from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.attempts import CheckpointSettings, Traces
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE
 from twopc.protocol.facts import CheckpointMetadata
@@ -80,6 +80,14 @@ def decode_settings(wire: pb.CheckpointSettings) -> CheckpointSettings:
         tolerable_failures=wire.tolerable_failures,
         retained=wire.retained,
     )
+
+
+def encode_traces(traces: Traces) -> pb.Traces:
+    return pb.Traces(claimed=traces.claimed, written=traces.written, open=traces.open)
+
+
+def decode_traces(wire: pb.Traces) -> Traces:
+    return Traces(AttemptId(wire.claimed), AttemptId(wire.written), AttemptId(wire.open))
 
 
 def encode_metadata(metadata: CheckpointMetadata | None) -> bytes:

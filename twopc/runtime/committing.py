@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any
 
 from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.subtask_state import CommitPending
-from twopc.sink import TwoPhaseCommitSink
+from twopc.sink import SinkWriter
 
 
 class Committing:
@@ -22,13 +21,13 @@ class Committing:
     def __init__(
         self,
         index: SubtaskIndex,
-        sink: TwoPhaseCommitSink[Any],
+        writer: SinkWriter,
         executor: Executor,
         guarded: Callable[[Callable[[], None]], None],
         done: Callable[[CommitPending], None],
     ) -> None:
         self._index = index
-        self._sink = sink
+        self._writer = writer
         self._executor = executor
         self._guarded = guarded
         self._done = done
@@ -46,7 +45,7 @@ class Committing:
         try:
             for entry in work.due:
                 if entry.committable is not None:
-                    self._sink.commit(entry.committable, work.proof)
+                    self._writer.commit(entry.committable, work.proof)
         except BaseException:
             self._failed = True
             raise

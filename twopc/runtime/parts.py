@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
 
 from twopc.clock import Clock
 from twopc.operators import Dataflow
 from twopc.runtime.link import Link
 from twopc.runtime.state import SubtaskStore
-from twopc.sink import TwoPhaseCommitSink
+from twopc.sink import SinkWriter
 from twopc.source import SourceReader
 
 
@@ -24,7 +23,7 @@ class Parts:
     source: str
     reader: SourceReader
     dataflow: Dataflow
-    sink: TwoPhaseCommitSink[Any]
+    writer: SinkWriter
     store: SubtaskStore
     link: Link
     clock: Clock

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from queue import SimpleQueue
-from typing import Any, assert_never
+from typing import assert_never
 
 from twopc.errors import CheckpointDeclined, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.faults.points import CrashPoint, reached
@@ -79,8 +79,7 @@ class Subtask:
         self._storing = Storing(
             index, parts.store, parts.link, parts.clock, parts.snapshot_executor, parts.store_executor, self._guarded
         )
-        self._committing = Committing(index, parts.sink, parts.commit_executor, self._guarded, self._found.put)
-        self._txn: Any = None
+        self._committing = Committing(index, parts.writer, parts.commit_executor, self._guarded, self._found.put)
         self._ended = False
         self._end_reported = False
         self._reads_no_more = False
@@ -107,8 +106,8 @@ class Subtask:
 
     def begin(self) -> None:
         """Open the first transaction; `step` may be called from now on."""
-        if self._txn is None:
-            self._txn = self._parts.sink.begin()
+        if self._parts.writer.open_transaction is None:
+            self._parts.writer.begin()
 
     def step(self) -> None:
         """Do one turn of the loop: what was heard, what the executors found, one batch."""
@@ -139,7 +138,7 @@ class Subtask:
         with self._watch.batch():
             count, outputs = dataflow.advance()
         for output in outputs:
-            self._records_out += self._parts.sink.write(self._txn, output.batch)
+            self._records_out += self._parts.writer.write(output.batch)
         self._batch_size.took(count, read_seconds + self._parts.clock.monotonic() - started)
         if self._storing.acknowledged:
             reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._storing.acknowledged, subtask=self._index)
@@ -203,12 +202,11 @@ class Subtask:
             raise CheckpointDeclined(f"the state could not be written: {error}") from error
 
     def _pre_commit(self, checkpoint_id: CheckpointId, positions: tuple[SplitPosition, ...]) -> None:
-        committable = self._parts.sink.pre_commit(self._txn, PreCommit(checkpoint_id, positions, self._group))
+        committable = self._parts.writer.pre_commit(PreCommit(checkpoint_id, positions, self._group))
         reached(CrashPoint.AFTER_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         self._state.pre_committed(PreCommitted(checkpoint_id, committable, positions))
         if committable is not None:
-            self._txn = None
-            self._txn = self._parts.sink.begin()
+            self._parts.writer.begin()
 
     def _snapshot_maker(self, positions: tuple[SplitPosition, ...]) -> SnapshotOf:
         """Fix everything but the state now, on the loop: what follows must not leak into this checkpoint."""
@@ -226,7 +224,7 @@ class Subtask:
     def _after_commit(self, work: CommitPending) -> None:
         checkpoint_id = work.proof.checkpoint_id
         self._state.committed(checkpoint_id)
-        self._parts.sink.release(checkpoint_id)
+        self._parts.writer.release(checkpoint_id)
         if work.due and self._group is None:
             self._parts.reader.commit_positions(checkpoint_id, work.due[-1].positions)
         self._parts.link.send(Committed(checkpoint_id))
@@ -255,7 +253,7 @@ class Subtask:
             records_in=self._records_in,
             records_out=self._records_out,
             lag=self._parts.reader.lag(),
-            open_transaction=None if self._txn is None else str(self._txn),
+            open_transaction=self._parts.writer.open_transaction,
             pending_transactions=tuple(committable.name for committable in self._state.committables),
         )
         self._parts.link.send(self._progress)
@@ -265,10 +263,8 @@ class Subtask:
         self._parts.link.send(replace(self._progress, slow=slow))
 
     def _abort_open(self) -> None:
-        if self._txn is None:
-            return
         try:
-            self._parts.sink.abort(self._txn)
+            self._parts.writer.abort()
         except TwoPhaseCommitError as error:
             log.debug("the open transaction could not be aborted; the next attempt will: %s", error)
         except Exception:

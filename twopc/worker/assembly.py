@@ -102,10 +102,9 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     # A process that was held up until its attempt was over must not open anything: it would only be in the way.
     link.await_welcome(patience)
     pipeline = definition.pipeline("run")
-    sink = pipeline.sink
     context = spec.context
-    sink.open(context)
-    closing.callback(sink.close)
+    writer = pipeline.sink.open_writer(context)
+    closing.callback(writer.close)
     reached(CrashPoint.BEFORE_SEEK, checkpoint=_restored(spec), subtask=spec.subtask)
     reader = pipeline.source.open(context, spec.splits)
     closing.callback(reader.close)
@@ -119,7 +118,7 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
         source=pipeline.source_id,
         reader=reader,
         dataflow=Dataflow(definition.operators, KeyedState(backend)),
-        sink=sink,
+        writer=writer,
         store=SubtaskStore(spec.subtask, backend, storage, work_folder, settings.inline_bytes(spec.parallelism)),
         link=link,
         clock=SystemClock(),
