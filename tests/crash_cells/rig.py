@@ -6,17 +6,17 @@ import json
 import os
 import shutil
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tests.counting.finished import FinishedJob
+from tests.counting.numbered_input import NumberedInput
 from twopc.faults.armed import ArmedFault
 from twopc.faults.points import VARIABLE
 from twopc.faults.process import PATIENCE_SECONDS, ManagedProcess, await_true, is_stopped, start_coordinator
-from twopc.testing.topics import Write, create_topic, produce
+from twopc.testing.topics import create_topic, produce
 
 PARTITIONS = 2
 KEYS = 13
@@ -25,20 +25,15 @@ ROOT = Path(__file__).parents[2]
 """Where a process finds `tests`, whatever folder it is started in."""
 
 
-def load_input(bootstrap_servers: str, topic: str, records: int = RECORDS) -> None:
-    """Create and fill an input: numbered records, every key in one partition. Many drills may read it."""
+def numbered(records: int = RECORDS) -> NumberedInput:
+    """The records of an input, by what they are."""
+    return NumberedInput(tuple(b"k%d" % number for number in range(KEYS)), PARTITIONS, records)
+
+
+def load_input(bootstrap_servers: str, topic: str) -> None:
+    """Create and fill an input: numbered records, every key in one partition. Many jobs may read it."""
     create_topic(bootstrap_servers, topic, PARTITIONS)
-    numbers = range(records)
-    produce(
-        bootstrap_servers,
-        topic,
-        (Write(b"%d" % number, key=b"k%d" % (number % KEYS), partition=partition_of(number)) for number in numbers),
-    )
-
-
-def partition_of(number: int) -> int:
-    """The input partition of a record."""
-    return number % KEYS % PARTITIONS
+    produce(bootstrap_servers, topic, numbered().writes())
 
 
 @dataclass
@@ -160,14 +155,13 @@ class Rig:
         """The greatest checkpoint that completed, as far as a driver was told."""
         return max((int(event["checkpoint_id"]) for event in self.events("completed")), default=0)
 
-    @cached_property
-    def expected(self) -> dict[bytes, list[bytes]]:
-        """What the output must hold: by key, in order."""
-        values: dict[bytes, list[bytes]] = defaultdict(list)
-        for number in range(self.records):
-            of_key = values[b"k%d" % (number % KEYS)]
-            of_key.append(b"%d:%d" % (number, len(of_key) + 1))
-        return values
+    @property
+    def finished(self) -> FinishedJob:
+        """What the job left, for a judge."""
+        work = self.folder / "judged"
+        return FinishedJob(
+            self.bootstrap_servers, self.checkpoint_dir, self.job, self.input, self.output, numbered(self.records), work
+        )
 
     def logs(self) -> Iterator[str]:
         """The end of what each process logged, for a person who has to find out why a drill failed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from tests.counting.finished import Finished
+from tests.counting.finished import FinishedJob
 from tests.counting.numbered_input import NumberedInput
 from tests.leak_audit import Place, report, wait_until_clean
 from tests.soak.ends import Reader
@@ -53,11 +53,19 @@ class Aftermath:
         findings = [str(finding) for finding in reader.verifier.finish(self._cuts)]
         assert not findings, findings
         processes = self._processes
-        finished = Finished(processes.broker.bootstrap_servers, processes.checkpoint_dir, processes.job, self._source)
-        differences = reader.transcript.differences(finished.judge_output(self._cuts))
-        assert not differences, f"two readers saw different records: {differences}"
-        finished.judge_positions()
-        finished.judge_state(self._folder / "restored")
+        job, work = processes.job, self._folder / "restored"
+        finished = FinishedJob(
+            processes.broker.bootstrap_servers,
+            processes.checkpoint_dir,
+            job,
+            f"{job}-in",
+            f"{job}-out",
+            self._source,
+            work,
+        )
+        wrong = [*finished.judge_output(self._cuts, reader.transcript)]
+        wrong += [*finished.judge_positions(), *finished.judge_state(), *finished.judge_history()]
+        assert wrong == []
 
     def _judge_leftovers(self) -> None:
         """No open transaction, nothing hidden, no process, lock, work folder or half-written file."""

@@ -18,7 +18,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.counting.finished import Finished
+from tests.counting.finished import FinishedJob
 from tests.counting.numbered_input import NumberedInput
 from tests.leak_audit import Place, report, wait_until_clean
 from twopc.config import RunSettings
@@ -105,10 +105,17 @@ class ZombieJob:
 
     def judge(self) -> None:
         """Exact output, state and positions, and nothing left open."""
-        finished = Finished(self._servers, self.checkpoint_dir, self._job, self._source)
-        finished.judge_output()
-        finished.judge_state(self._folder / "restored")
-        finished.judge_positions()
+        finished = FinishedJob(
+            self._servers,
+            self.checkpoint_dir,
+            self._job,
+            f"{self._job}-in",
+            f"{self._job}-out",
+            self._source,
+            self._folder / "restored",
+        )
+        wrong = [*finished.judge_output(), *finished.judge_state(), *finished.judge_positions()]
+        assert [*wrong, *finished.judge_history()] == []
         place = Place(
             job=self._job,
             bootstrap_servers=self._servers,
