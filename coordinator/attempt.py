@@ -106,6 +106,7 @@ class RunningAttempt:
     def _repeat_missed(self, event: Attached, state: LedgerState, out: DecisionBuilder) -> None:
         """Compare what the subtask has heard with what there was to hear, and send the difference."""
         newest, last = state.newest_of_attempt, event.last_checkpoint_id
+        # Nobody else repeats a lost completion, and until the subtask hears it readers see nothing more.
         if newest > self.confirmations.reported_by(event.subtask):
             out.send(event.session, Complete(newest))
         if last > newest and self.in_flight.find(last) is None:
@@ -143,6 +144,7 @@ class RunningAttempt:
                 assert_never(message)
 
     def _on_ack(self, member: Attached, ack: Ack, state: LedgerState, out: DecisionBuilder) -> None:
+        # Of its own checkpoint only: counted for another, that one would complete without this subtask's snapshot.
         pending = self.in_flight.find(ack.checkpoint_id)
         if pending is None:
             self._answer_late(member, ack.checkpoint_id, state, out)
@@ -264,6 +266,7 @@ class RunningAttempt:
             duration_ms=float(out.now.monotonic_ms - pending.triggered.monotonic_ms) if pending else 0.0,
             **request.event_fields,
         )
+        # Only now that the record is durable: a commit before it could be one that no recovery knows of.
         self.send_all(Complete(fact.checkpoint_id), out)
         self._failures.completed(fact.checkpoint_id, out)
         if fact.kind.ends_job:

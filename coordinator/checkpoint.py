@@ -142,6 +142,7 @@ class InFlight:
 
     def whole(self) -> PendingCheckpoint | None:
         """The oldest that all subtasks have acknowledged, if there is one."""
+        # The oldest first: completed after a later one, it would become the newest, and be restored.
         for pending in self._pending.values():
             if pending.whole:
                 return pending

@@ -151,8 +151,10 @@ class Triggering:
     def reserve(self, state: LedgerState, all_at_end: bool, out: DecisionBuilder) -> None:
         """Ask for the id of what is due to be stored; a request waits in the queue until that is known."""
         request = self._next(state, all_at_end, out.now)
+        # Ids are never used again: an old acknowledgement would complete a new checkpoint.
         checkpoint_id = CheckpointId(max(state.last_reserved, self._burnt) + 1)
         self._reserving = request
+        # Deleted is what no recovery can need any more: `to_forget` keeps what a loss may be written again from.
         forgotten = to_forget(state.completed, self._settings.retained, state.still_restored)
         out.store(CheckpointReserved(checkpoint_id, self._attempt, request.kind, forgotten))
 

@@ -59,6 +59,7 @@ def recover(
             # A newer attempt settles for itself, and destroys this evidence then: whoever is fenced has lost nothing.
             client.confirm(context.job, context.attempt, latest.checkpoint_id, [])
             restored = _decide(client, source, committer, context, replace(started, restored=restored), settled)
+    # Last of all: it initialises the ids, which aborts whatever under them is not settled yet.
     lingering = committer.abort_lingering()
     reached(CrashPoint.DRIVER_AFTER_ABORT_LINGERING, checkpoint=0 if latest is None else latest.checkpoint_id)
     return Recovered(tuple(settled), tuple(lingering), restored)

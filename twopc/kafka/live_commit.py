@@ -40,9 +40,11 @@ class LiveCommit:
             return
         committed = slot is not None and self._topics_are_the_same(prepared) and self._commit_live(slot)
         if not committed:
+            # The outcome is in doubt, and must not be an abort: the broker is asked instead.
             self._settle(committable, prepared)
         reached(CrashPoint.AFTER_END_TXN, checkpoint=prepared.checkpoint_id, subtask=prepared.subtask)
         if slot is not None:
+            # Its producer may still send an EndTxn, so it must not write the next transaction.
             self._pool.settled(slot, doubtful=not committed)
 
     def _topics_are_the_same(self, prepared: PreparedTransaction) -> bool:

@@ -93,6 +93,7 @@ def _turn(
     verdict: Verdict = judge(prepared.recorded, gather(client, prepared, confirmed))
     match verdict:
         case Commit():
+            # Asked in this very turn. An error code of EndTxn is no evidence: the answer may be of another transaction.
             return _end(client, committable, prepared, act)
         case AlreadyCommitted(why):
             return Settled(committable, Outcome.ALREADY_COMMITTED, why)

@@ -125,8 +125,11 @@ class SlotPool:
                 if slot.state is not SlotState.SETTLED or slot.checkpoint > completed:
                     continue
                 if slot.carried is None:
+                    # Snapshots that were taken before this commit was known name it too: one of them may still be
+                    # settled.
                     slot.carried = max(slot.checkpoint, self._last_taken)
                 if may_be_taken_again(slot.carried, completed):
+                    # The old producer may still send its EndTxn, which would end the next transaction under this id.
                     slot.state = SlotState.TO_MAKE if slot.doubtful else SlotState.FREE
             self._changed.notify_all()
 

@@ -95,6 +95,7 @@ class SubtaskState:
         """Decide about one message."""
         match message:
             case Trigger():
+                # A trigger may come twice. Taken twice, one id would commit what was written behind its checkpoint.
                 if message.checkpoint_id <= self.last_seen:
                     return Ignore()
                 self.last_seen = message.checkpoint_id
@@ -103,11 +104,14 @@ class SubtaskState:
             case Complete() if message.checkpoint_id < self._handed_out:
                 return Ignore()
             case Complete():
+                # Everything up to this id, since an earlier notification may be lost. Nothing beyond it: later ones may
+                # yet abort.
                 due = tuple(
                     entry for entry in self._pending if self._handed_out < entry.checkpoint_id <= message.checkpoint_id
                 )
                 self._handed_out = max(self._handed_out, message.checkpoint_id)
                 return CommitPending(message, due)
+            # What an aborted checkpoint pre-committed stays pending: its input is never read again.
             case Abort() | Welcome():
                 return Ignore()
             case Drain():

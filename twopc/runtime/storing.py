@@ -101,6 +101,7 @@ class Storing:
             self.decline(checkpoint_id, error)
             return
         store_ms = (self._clock.monotonic() - pause.ended_at) * 1000
+        # Only now that it is stored: acknowledged earlier, a checkpoint could complete that nobody can restore.
         self._acknowledge(checkpoint_id, snapshot_of(handle), pause, write_ms, store_ms)
 
     def _acknowledge(

@@ -127,6 +127,7 @@ class Subtask:
         return self._state.reading and not self._at_end()
 
     def _at_end(self) -> bool:
+        # Records that wait in the chain are not written yet: a final checkpoint without them would lose them.
         return not self._parts.dataflow.waits and (self._reads_no_more or self._parts.reader.finished())
 
     def _move_batch(self) -> None:
@@ -264,6 +265,7 @@ class Subtask:
 
     def _abort_open(self) -> None:
         try:
+            # Aborts the open transaction only: completed checkpoints promise what is pre-committed.
             self._parts.writer.abort()
         except TwoPhaseCommitError as error:
             log.debug("the open transaction could not be aborted; the next attempt will: %s", error)
