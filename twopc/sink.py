@@ -18,9 +18,9 @@ the contract itself.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Self
 
@@ -37,7 +37,8 @@ class PreCommit:
     """For which checkpoint a transaction is pre-committed, and up to where the input went into it.
 
     `group` is the consumer group of the source, to which the writer commits the positions with its output: a Kafka
-    writer does so inside the transaction, as a witness of the outcome. None where it is not to (`Sink.cluster`).
+    writer does so inside the transaction, as a witness of the outcome. None where it is not to
+    (`SharedTransaction.cluster`).
     """
 
     checkpoint_id: CheckpointId
@@ -67,6 +68,21 @@ class Settled:
     certain: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SharedTransaction:
+    """A transaction that every sink of a job with the same `id` writes into: see `twopc.transaction_group`.
+
+    `cluster` is the Kafka cluster, by its id, to whose consumer groups a commit brings the positions of a PreCommit.
+    Where that is not the cluster of the source's group, and where it is None, the framework commits the positions of
+    completed checkpoints to the group beside the sink. Never both: the two could overtake each other, and the group's
+    offsets would go back. `settings` must be equal in all sinks that share it; they may hold secrets.
+    """
+
+    id: str
+    cluster: str | None = None
+    settings: Any = field(default=None, repr=False)
+
+
 class SinkWriter(ABC):
     """Writes for one subtask of one attempt. The data loop calls it, all but `commit`, which the commit thread calls.
 
@@ -85,6 +101,13 @@ class SinkWriter(ABC):
     @abstractmethod
     def write(self, batch: Batch) -> int:
         """Write the batch into the open transaction; return how many records were written."""
+
+    def join(self, sink: Sink) -> Callable[[Batch], int]:
+        """Let another sink of the group write into this writer's transactions; return what does it, like `write`.
+
+        Called before the first `begin`, for sinks with the same `shared_transaction` as the one that was opened.
+        """
+        raise NotImplementedError(f"{type(self).__name__} shares its transactions with no other sink")
 
     @abstractmethod
     def pre_commit(self, request: PreCommit) -> Committable | None:
@@ -121,6 +144,10 @@ class Committer(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def join(self, sink: Sink) -> None:
+        """Decide for another sink of the group too; called before anything else."""
+        raise NotImplementedError(f"{type(self).__name__} decides for one sink")
 
     def traces(self) -> Traces:
         """What attempts of this job have left outside, whatever the checkpoint folder knows of them.
@@ -185,13 +212,8 @@ class Sink(ABC):
     def open_committer(self, context: JobContext) -> Committer:
         """On the driver: prepare to decide, for this attempt; `context.attempt` is 0 where none was started yet."""
 
-    def cluster(self, context: JobContext) -> str | None:
-        """On the driver: the Kafka cluster, by its id, to whose groups a commit brings the positions of a PreCommit.
-
-        Where that is not the cluster of the source's group, and where it is None, the framework commits the positions
-        of completed checkpoints to the group beside the sink. Never both: the two could overtake each other, and the
-        group's offsets would go back.
-        """
+    def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
+        """On the driver: the transaction that this sink shares with others of the job; None where it shares none."""
         return None
 
     @property

@@ -2,11 +2,13 @@
 
 import os
 import time
-from functools import partial
 from typing import Any
 
 from twopc import DeliveryGuarantee, Job, KafkaSink, KafkaSource
+from twopc.kafka.direct import SubtaskClient
+from twopc.kafka.output import Output
 from twopc.kafka.transactional import TransactionalWriter
+from twopc.kafka.writer_config import WriterConfig
 from twopc.record import Batch
 
 NAME = os.environ["BROKEN_JOB"]
@@ -23,8 +25,12 @@ class UnreliableWriter(TransactionalWriter):
         return len(batch)
 
 
+def unreliable(config: WriterConfig, output: Output, client: SubtaskClient) -> UnreliableWriter:
+    return UnreliableWriter(config, output, client, client.identity, timeout_ms=60_000)
+
+
 class UnreliableSink(KafkaSink):
-    writers = {**KafkaSink.writers, DeliveryGuarantee.EXACTLY_ONCE: partial(UnreliableWriter, timeout_ms=60_000)}  # noqa: RUF012
+    writers = {**KafkaSink.writers, DeliveryGuarantee.EXACTLY_ONCE: unreliable}  # noqa: RUF012
 
 
 def drift(held: Any, value: bytes) -> tuple[Any, bytes]:

@@ -11,14 +11,14 @@ from twopc.context import JobContext
 from twopc.driver.witness import group_of_transactions
 from twopc.graph import Pipeline
 from twopc.protocol.ids import AttemptId
+from twopc.sink import SharedTransaction, Sink
 from twopc.source import Source
-from twopc.two_phase import TwoPhaseCommitSink
 
 CONTEXT = JobContext("flights", AttemptId(1), 1, RunSettings())
 
 
 class On:
-    """A source or a sink of a cluster."""
+    """A source or a sink of a cluster, or of none."""
 
     def __init__(self, cluster: str | None, group: str | None = "g") -> None:
         self._cluster = cluster
@@ -27,12 +27,15 @@ class On:
     def cluster(self, context: JobContext) -> str | None:
         return self._cluster
 
+    def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
+        return None if self._cluster is None else SharedTransaction("all", self._cluster)
+
     def group(self, context: JobContext) -> str | None:
         return self._group
 
 
 def chosen(source: On, sink: On) -> str | None:
-    reads, writes = cast(Source, source), cast("TwoPhaseCommitSink[None]", sink)
+    reads, writes = cast(Source, source), cast(Sink, sink)
     return group_of_transactions(Pipeline("source-1", reads, (), "sink-1", writes), CONTEXT)
 
 

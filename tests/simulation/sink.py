@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from tests.simulation.broker import OUTPUT, SimBroker
@@ -96,8 +97,10 @@ class _Output:
     """Writes each value to the output partition that it begins with."""
 
     def __init__(self, topic_id: str) -> None:
-        self.topic_ids = {OUTPUT: topic_id}
-        self.static_topics = ()
+        self.topics = SimpleNamespace(ids={OUTPUT: topic_id})
+
+    def learn_static(self) -> None:
+        """Nothing has to be learned of the one topic."""
 
     def write(self, channel: SimChannel, batch: Batch) -> int:
         for value in batch.values:

@@ -115,7 +115,8 @@ def run(
 def _is_one_cluster(pipeline: Pipeline, context: JobContext) -> bool:
     """Whether source and sink are on one cluster, as far as can be told: a sink without transactions names none."""
     try:
-        return pipeline.sink.cluster(context) in (None, pipeline.source.cluster(context))
+        shared = pipeline.sink.shared_transaction(context)
+        return shared is None or shared.cluster in (None, pipeline.source.cluster(context))
     except TwoPhaseCommitError:
         return True
 

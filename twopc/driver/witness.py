@@ -15,9 +15,10 @@ def group_of_transactions(pipeline: Pipeline, context: JobContext) -> str | None
 
     A transaction ends on one cluster: where the source's group is kept by another, it can't carry the positions.
     """
-    group, into = pipeline.source.group(context), pipeline.sink.cluster(context)
-    if group is None or into is None:
+    group, shared = pipeline.source.group(context), pipeline.sink.shared_transaction(context)
+    if group is None or shared is None or shared.cluster is None:
         return None
+    into = shared.cluster
     kept_by = pipeline.source.cluster(context)
     if kept_by == into:
         return group

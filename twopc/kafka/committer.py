@@ -15,7 +15,7 @@ from twopc.kafka.resume import Act, act_on_all, settle_all
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.attempts import Traces
 from twopc.protocol.facts import Committable
-from twopc.sink import Committer, Outcome, Settled
+from twopc.sink import Committer, Outcome, Settled, Sink
 
 SETTLE_BUDGET_SECONDS = 120.0
 SWEEP_TIMEOUT_MS = 60_000
@@ -35,10 +35,6 @@ class PlainCommitter(Committer):
     def traces(self) -> Traces:
         with self._connect() as client:
             return traces(client, self._config.prefix)
-
-    def cluster(self) -> str | None:
-        """The cluster to whose groups transactions bring positions; None, as nothing is brought without."""
-        return None
 
     def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
         if not committables:
@@ -88,9 +84,8 @@ class PlainCommitter(Committer):
 class TransactionalCommitter(PlainCommitter):
     """Of a sink that writes transactions: one attempt at a time may, and has claimed that."""
 
-    def cluster(self) -> str | None:
-        with self._connect() as client:
-            return client.cluster_id()
+    def join(self, sink: Sink) -> None:
+        self._topics = tuple(dict.fromkeys((*self._topics, *sink.topics)))
 
     def claim(self) -> None:
         with self._connect() as client:

@@ -31,24 +31,17 @@ _NO_TIMESTAMP = -1
 TopicOf = str | Callable[[Record], str]
 
 
-class Output:
-    """What to write where: serdes, topics and their ids as they were when first written to."""
+class OutputTopics:
+    """The topics that one producer after the other writes to, and their ids as they were when first written to."""
 
-    def __init__(self, topic: TopicOf, key: Serde, value: Serde, client: ControlClient, identity: Identity) -> None:
-        self._topic = topic
-        self._key = key
-        self._value = value
+    def __init__(self, client: ControlClient, identity: Identity) -> None:
         self._client = client
         self._identity = identity
-        self.topic_ids: dict[str, str] = {}
-
-    @property
-    def static_topics(self) -> tuple[str, ...]:
-        return (self._topic,) if isinstance(self._topic, str) else ()
+        self.ids: dict[str, str] = {}
 
     def learn(self, topic: str) -> None:
         """Make sure that a topic exists, and note its id."""
-        if topic in self.topic_ids:
+        if topic in self.ids:
             return
         found = self._client.topics([topic])
         if topic not in found:
@@ -56,8 +49,23 @@ class Output:
                 f"output topic {topic!r} isn't there: create it (kafka-topics.sh --create --topic {topic} ...) and "
                 "start the job again"
             )
-        self.topic_ids[topic] = found[topic].topic_id
+        self.ids[topic] = found[topic].topic_id
         self._identity.note_output(topic, found[topic].topic_id)
+
+
+class Output:
+    """What one sink writes where: its topic and serdes."""
+
+    def __init__(self, topic: TopicOf, key: Serde, value: Serde, topics: OutputTopics) -> None:
+        self._topic = topic
+        self._key = key
+        self._value = value
+        self.topics = topics
+
+    def learn_static(self) -> None:
+        """Learn the topic, where it is known before a record is."""
+        if isinstance(self._topic, str):
+            self.topics.learn(self._topic)
 
     def write(self, channel: Channel, batch: Batch) -> int:
         """Hand the batch to the producer, waiting where its queue is full; return how many records it took."""
@@ -72,7 +80,7 @@ class Output:
         return len(batch)
 
     def _write_to(self, channel: Channel, topic: str, batch: Batch) -> None:
-        self.learn(topic)
+        self.topics.learn(topic)
         channel.know(topic)
         channel.topics.add(topic)
         values = serialized(self._value, batch.values, batch, f"encoding a value for topic {topic}")

@@ -31,8 +31,7 @@ class PlainWriter(SinkWriter):
         self._client = client
         self._identity = identity
         self._patience = config.settings.checkpoint_timeout_ms / 1000
-        for topic in output.static_topics:
-            output.learn(topic)
+        output.learn_static()
         self._channel = Channel(config.plain(), identity.doubt)
 
     @property

@@ -13,10 +13,9 @@ from twopc.kafka.access import copy_with_access
 from twopc.kafka.client_config import checked_producer_properties
 from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
 from twopc.kafka.direct import SubtaskClient
-from twopc.kafka.identity import Identity
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.outage import leave_to_driver, watched
-from twopc.kafka.output import Output, TopicOf
+from twopc.kafka.output import Output, OutputTopics, TopicOf
 from twopc.kafka.plain import DeliveredWriter, PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, transaction_timeout_ms
 from twopc.kafka.source import BYTES
@@ -24,9 +23,9 @@ from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import DRIVER, WriterConfig
 from twopc.protocol.ids import SubtaskIndex, checked_name
 from twopc.serde import Serde, checked_serde
-from twopc.sink import Sink, SinkWriter
+from twopc.sink import SharedTransaction, Sink, SinkWriter
 
-WriterOf = Callable[[WriterConfig, Output, LeaderClient, Identity], SinkWriter]
+WriterOf = Callable[[WriterConfig, Output, SubtaskClient], SinkWriter]
 
 
 class DeliveryGuarantee(Enum):
@@ -37,11 +36,28 @@ class DeliveryGuarantee(Enum):
     NONE = "none"
 
 
-def _transactional_writer(
-    config: WriterConfig, output: Output, client: LeaderClient, identity: Identity
-) -> TransactionalWriter:
+def _transactional_writer(config: WriterConfig, output: Output, client: SubtaskClient) -> TransactionalWriter:
     timeout_ms = transaction_timeout_ms(config.settings, client)
-    return TransactionalWriter(config, output, client, identity, timeout_ms)
+    return TransactionalWriter(config, output, client, client.identity, timeout_ms)
+
+
+def _plain_writer(config: WriterConfig, output: Output, client: SubtaskClient) -> PlainWriter:
+    return PlainWriter(config, output, client, client.identity)
+
+
+def _delivered_writer(config: WriterConfig, output: Output, client: SubtaskClient) -> DeliveredWriter:
+    return DeliveredWriter(config, output, client, client.identity)
+
+
+def _one_per_cluster(config: WriterConfig) -> SharedTransaction:
+    with LeaderClient(config.bootstrap_servers, config.properties) as client:
+        cluster = client.cluster_id()
+    settings = (config.bootstrap_servers, dict(config.properties))
+    return SharedTransaction(f"kafka/{cluster}/{config.prefix}", cluster, settings)
+
+
+def _none(config: WriterConfig) -> None:
+    return None
 
 
 class KafkaSink(Sink):
@@ -53,13 +69,18 @@ class KafkaSink(Sink):
 
     writers: ClassVar[Mapping[DeliveryGuarantee, WriterOf]] = {
         DeliveryGuarantee.EXACTLY_ONCE: _transactional_writer,
-        DeliveryGuarantee.AT_LEAST_ONCE: DeliveredWriter,
-        DeliveryGuarantee.NONE: PlainWriter,
+        DeliveryGuarantee.AT_LEAST_ONCE: _delivered_writer,
+        DeliveryGuarantee.NONE: _plain_writer,
     }
     committers: ClassVar[Mapping[DeliveryGuarantee, type[PlainCommitter]]] = {
         DeliveryGuarantee.EXACTLY_ONCE: TransactionalCommitter,
         DeliveryGuarantee.AT_LEAST_ONCE: PlainCommitter,
         DeliveryGuarantee.NONE: PlainCommitter,
+    }
+    sharing: ClassVar[Mapping[DeliveryGuarantee, Callable[[WriterConfig], SharedTransaction | None]]] = {
+        DeliveryGuarantee.EXACTLY_ONCE: _one_per_cluster,
+        DeliveryGuarantee.AT_LEAST_ONCE: _none,
+        DeliveryGuarantee.NONE: _none,
     }
 
     def __init__(
@@ -107,17 +128,20 @@ class KafkaSink(Sink):
         leave_to_driver()
         config = self._config(context, context.subtask)
         client = SubtaskClient.of(context, config.bootstrap_servers, self.properties)
-        output = Output(self.topic, self.key, self.value, client, client.identity)
-        return self.writers[self.delivery_guarantee](config, output, client, client.identity)
+        return self.writers[self.delivery_guarantee](config, self.output(OutputTopics(client, client.identity)), client)
 
     def open_committer(self, context: JobContext) -> PlainCommitter:
         return self.committers[self.delivery_guarantee](self._config(context, DRIVER), self.topics)
 
+    def output(self, topics: OutputTopics) -> Output:
+        """What this sink writes where, on a subtask: several sinks that share a producer share what it knows."""
+        return Output(self.topic, self.key, self.value, topics)
+
+    def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
+        return self.sharing[self.delivery_guarantee](self._config(context, DRIVER))
+
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         return watched(bootstrap_servers_of(self.bootstrap_servers, context.settings), self.properties)
-
-    def cluster(self, context: JobContext) -> str | None:
-        return self.open_committer(context).cluster()
 
     def _config(self, context: JobContext, subtask: SubtaskIndex) -> WriterConfig:
         return WriterConfig(

@@ -7,7 +7,10 @@ outcome; the transaction coordinator's own account of what it holds. Only that a
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, runtime_checkable
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -22,7 +25,7 @@ from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.live_commit import LiveCommit
 from twopc.kafka.markers import MARKERS_BUDGET_SECONDS, close_committed
 from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
-from twopc.kafka.output import Output
+from twopc.kafka.output import Output, OutputTopics
 from twopc.kafka.patience import patiently
 from twopc.kafka.positions import partition_positions
 from twopc.kafka.slots import Slot, SlotPool
@@ -33,12 +36,19 @@ from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.protocol.recovery import BrokerState
 from twopc.record import Batch
-from twopc.sink import PreCommit, SinkWriter
+from twopc.sink import PreCommit, Sink, SinkWriter
 
 INIT_TIMEOUT_SECONDS = 30.0
 DESCRIBE_BUDGET_SECONDS = 10.0
 SLOW_COMMIT_SECONDS = 0.5
 """A commit that takes longer may have met brokers that were away, and may have forgotten partitions meanwhile."""
+
+
+@runtime_checkable
+class Outputs(Protocol):
+    """What a sink has that may join; `twopc.kafka.sink.KafkaSink` is one."""
+
+    def output(self, topics: OutputTopics) -> Output: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -66,8 +76,7 @@ class TransactionalWriter(SinkWriter):
         self._patience = config.settings.checkpoint_timeout_ms / 1000
         self._group_metadata: dict[str, object] = {}
         self._witnessed: tuple[SplitPosition, ...] = ()
-        for topic in output.static_topics:
-            output.learn(topic)
+        output.learn_static()
         spare_after = max(0.05, config.settings.checkpoint_interval_ms / 2000)
         self._pool = SlotPool(self._make, FIRST_SLOTS, spare_after)
         self._live = LiveCommit(self._pool, client, self._patience)
@@ -87,8 +96,17 @@ class TransactionalWriter(SinkWriter):
         self._txn = Transaction(slot)
 
     def write(self, batch: Batch) -> int:
+        return self._write(self._output, batch)
+
+    def join(self, sink: Sink) -> Callable[[Batch], int]:
+        assert isinstance(sink, Outputs), "only Kafka sinks have a Kafka transaction in common"
+        output = sink.output(self._output.topics)
+        output.learn_static()
+        return partial(self._write, output)
+
+    def _write(self, output: Output, batch: Batch) -> int:
         txn = self._opened
-        written = self._output.write(txn.slot.channel, batch)
+        written = output.write(txn.slot.channel, batch)
         txn.records += written
         return written
 
@@ -140,7 +158,7 @@ class TransactionalWriter(SinkWriter):
     def _make(self, number: int) -> tuple[str, Channel]:
         name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
         channel = Channel(self._config.transactional(name, self._timeout_ms), self._identity.doubt)
-        topics = list(self._output.topic_ids)
+        topics = list(self._output.topics.ids)
         channel.await_broker(topics[0] if topics else None)
         try:
             channel.producer.init_transactions(INIT_TIMEOUT_SECONDS)
@@ -224,7 +242,7 @@ class TransactionalWriter(SinkWriter):
             start_ms=found.described.start_ms,
             timeout_ms=found.timeout_ms,
             partitions=tuple(sorted(found.partitions)),
-            topic_ids={topic: self._output.topic_ids[topic] for topic in topics},
+            topic_ids={topic: self._output.topics.ids[topic] for topic in topics},
             group=request.group,
             positions=partition_positions(request.positions),
         )
