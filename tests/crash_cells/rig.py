@@ -21,8 +21,7 @@ from twopc.testing.topics import create_topic, produce
 PARTITIONS = 2
 KEYS = 13
 RECORDS = 10_000
-ROOT = Path(__file__).parents[2]
-"""Where a process finds `tests`, whatever folder it is started in."""
+ZOMBIES = "zombies"
 
 
 def numbered(records: int = RECORDS) -> NumberedInput:
@@ -90,7 +89,7 @@ class Rig:
 
     def driver(self, *arms: ArmedFault, **settings: str) -> ManagedProcess:
         """Start a driver with a coordinator inside, or one that dials where `coordinator` says."""
-        command = [sys.executable, "-m", "tests.crash_cells.driver", str(self.job_file)]
+        command = [sys.executable, "-m", "twopc.faults.driver", str(self.job_file), str(self.events_file), ZOMBIES]
         return self._start("driver", command, arms, self.settings | settings)
 
     def run(self, *arms: ArmedFault, **settings: str) -> ManagedProcess:
@@ -100,9 +99,11 @@ class Rig:
 
     def coordinator(self, port: int, *arms: ArmedFault) -> ManagedProcess:
         """Start a coordinator of its own, and return when it listens."""
-        return start_coordinator(
+        started = start_coordinator(
             self.checkpoint_dir, port, self._environment(arms, {}), self._log("coordinator"), self.patience_seconds
         )
+        assert started.exit_code is None, f"the coordinator ended at once: {started.last_words()}"
+        return started
 
     def events(self, kind: str = "") -> list[dict[str, Any]]:
         """All that any driver was told so far, in order; of one kind, if given."""
@@ -184,8 +185,6 @@ class Rig:
             self.marker[0]: self.marker[1],
             "DRILL_INPUT": self.input,
             "DRILL_OUTPUT": self.output,
-            "DRILL_EVENTS": str(self.events_file),
-            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
             "TMPDIR": str(self.temporary),
             "TWOPC_BOOTSTRAP_SERVERS": self.bootstrap_servers,
             "TWOPC_CHECKPOINT_DIR": str(self.checkpoint_dir),

@@ -29,6 +29,10 @@ class Driver:
 
     exit_code: int
 
+    @property
+    def has_finished_job(self) -> bool:
+        return self.exit_code == 0
+
     def last_words(self, lines: int) -> str:
         return "words"
 

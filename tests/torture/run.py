@@ -31,7 +31,7 @@ class Run:
     def __init__(self, plan: Plan, rig: Rig, broker: LocalBroker) -> None:
         self.faults = 0
         self._plan = plan
-        self._drill = rig
+        self._rig = rig
         self._broker = broker
         self._began = time.monotonic()
         self._drivers: list[ManagedProcess] = []
@@ -45,9 +45,9 @@ class Run:
             try:
                 while not self._is_finished():
                     if self._seconds() > LIMIT_SECONDS:
-                        return [f"the job has not finished within {LIMIT_SECONDS:.0f} s", *self._drill.logs()]
+                        return [f"the job has not finished within {LIMIT_SECONDS:.0f} s", *self._rig.logs()]
                     if not any(self._is_at_work(driver) for driver in self._drivers):
-                        self._drivers.append(running.enter_context(self._drill.driver(*self._plan.arms)))
+                        self._drivers.append(running.enter_context(self._rig.driver(*self._plan.arms)))
                     self._hurt_brokers()
                     self._heal_brokers()
                     self._wake(everyone=False)
@@ -55,12 +55,12 @@ class Run:
             finally:
                 self._end_of_faults()
             complaints = [complaint for driver in self._drivers for complaint in self._ended(driver)]
-        self.faults += sum(self._drill.has_happened(arm) for arm in self._plan.arms)
-        return complaints + judge(self._drill)
+        self.faults += sum(self._rig.has_happened(arm) for arm in self._plan.arms)
+        return complaints + judge(self._rig)
 
     def _is_finished(self) -> bool:
         """Whether a driver has read the input to its end; one that was asked to stop hasn't."""
-        return any(driver.exit_code == 0 and not driver.finish()["stopped"] for driver in self._drivers)
+        return any(driver.has_finished_job for driver in self._drivers)
 
     def _is_at_work(self, driver: ManagedProcess) -> bool:
         return driver.exit_code is None and not is_stopped(driver.pid)
@@ -103,8 +103,8 @@ class Run:
                 wake(pid)
 
     def _stopped(self) -> list[int]:
-        happened = [arm for arm in self._plan.arms if self._drill.has_happened(arm)]
-        pids = {int(arm.once(self._drill.folder).read_text()) for arm in happened}
+        happened = [arm for arm in self._plan.arms if self._rig.has_happened(arm)]
+        pids = {int(arm.once(self._rig.folder).read_text()) for arm in happened}
         return [pid for pid in sorted(pids) if is_stopped(pid)]
 
     def _end_of_faults(self) -> None:

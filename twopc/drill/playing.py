@@ -49,7 +49,7 @@ def play(
 
 
 def _is_finished(stage: Stage) -> bool:
-    return any(driver.exit_code == 0 for driver in stage.drivers)
+    return any(driver.has_finished_job for driver in stage.drivers)
 
 
 def _waits(fault: Fault, folder: Path) -> bool:

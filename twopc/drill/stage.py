@@ -17,16 +17,14 @@ from types import TracebackType
 import psutil
 
 from twopc.config import RunSettings
-from twopc.drill.driver import decode
 from twopc.faults.armed import ArmedFault
+from twopc.faults.driver import decode
 from twopc.faults.points import VARIABLE
-from twopc.faults.process import PATIENCE_SECONDS, ManagedProcess, await_true
+from twopc.faults.process import PATIENCE_SECONDS, ManagedProcess, start_coordinator
 from twopc.faults.tcp_proxy import Proxy
 from twopc.protocol.job_events import JobEvent
 from twopc.storage.scratch_folder import CHECKPOINTS
 from twopc.testing.ports import free_port
-
-_LISTENS_SECONDS = 60.0
 
 
 class Stage:
@@ -115,21 +113,21 @@ class Stage:
                 yield decode(line.decode())
 
     def _start_coordinator(self) -> None:
-        command = [sys.executable, "-m", "twopc.worker.parent_watchdog", "coordinator"]
-        command += ["--checkpoint-dir", str(self.checkpoint_dir)]
-        started = self._start("coordinator", [*command, "--address", f"127.0.0.1:{self._port}"], len(self.coordinators))
-        self.coordinators.append(started)
-        await_true(
-            lambda: "\n" in started.output or started.exit_code is not None,
-            "the scratch coordinator does not listen",
-            _LISTENS_SECONDS,
+        started = start_coordinator(
+            self.checkpoint_dir, self._port, self._environment(), self._log("coordinator", len(self.coordinators))
         )
+        self.coordinators.append(self._running.enter_context(started))
 
     def _start_driver(self) -> None:
-        command = [sys.executable, "-m", "twopc.drill.driver", self._job_file, str(self._events)]
-        self.drivers.append(self._start("driver", command, len(self.drivers)))
+        command = [sys.executable, "-m", "twopc.faults.driver", self._job_file, str(self._events)]
+        environment = self._environment() | {"TWOPC_COORDINATOR": f"127.0.0.1:{self.control.port}"}
+        started = ManagedProcess(command, environment, self._log("driver", len(self.drivers)), PATIENCE_SECONDS)
+        self.drivers.append(self._running.enter_context(started))
 
-    def _start(self, kind: str, command: list[str], number: int) -> ManagedProcess:
+    def _log(self, kind: str, number: int) -> Path:
+        return self.folder / f"{kind}-{number}.log"
+
+    def _environment(self) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TWOPC_COORDINATOR")}
         environment |= {
             "TMPDIR": str(self.folder / "tmp"),
@@ -146,7 +144,4 @@ class Stage:
             "TWOPC_RESTART_DELAY_MAX": "500ms",
             VARIABLE: ";".join(arm.armed(self.folder) for arm in self._arms),
         }
-        if kind == "driver":
-            environment["TWOPC_COORDINATOR"] = f"127.0.0.1:{self.control.port}"
-        log = self.folder / f"{kind}-{number}.log"
-        return self._running.enter_context(ManagedProcess(command, environment, log, PATIENCE_SECONDS))
+        return environment

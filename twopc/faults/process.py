@@ -70,6 +70,11 @@ class ManagedProcess:
         assert isinstance(report, dict)
         return report
 
+    @property
+    def has_finished_job(self) -> bool:
+        """Whether it was a driver that has read the input to its end; one that was asked to stop has not."""
+        return self.exit_code == 0 and not self.finish()["stopped"]
+
     def send(self, number: signal.Signals) -> None:
         """Send a signal, if it still runs."""
         with suppress(ProcessLookupError):
@@ -87,15 +92,19 @@ def start_coordinator(
     log: Path,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> ManagedProcess:
-    """Start a coordinator of its own, and return when it listens."""
-    command = [sys.executable, "-m", "twopc", "coordinator", "start", "--checkpoint-dir", str(checkpoint_dir)]
+    """Start a coordinator of its own, and return when it listens, or has ended; it ends with this process too."""
+    command = [sys.executable, "-m", "twopc.worker.parent_watchdog", "twopc", "coordinator", "start"]
+    command += ["--checkpoint-dir", str(checkpoint_dir)]
     started = ManagedProcess([*command, "--address", f"127.0.0.1:{port}"], environment, log, patience_seconds)
-    await_true(
-        lambda: started.exit_code is not None or "\n" in started.output,
-        "the coordinator does not listen",
-        patience_seconds,
-    )
-    assert started.exit_code is None, f"the coordinator ended at once: {started.last_words()}"
+    try:
+        await_true(
+            lambda: started.exit_code is not None or "\n" in started.output,
+            "the coordinator does not listen",
+            patience_seconds,
+        )
+    except BaseException:
+        started.kill()
+        raise
     return started
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from twopc.drill.driver import decode, encode
+from twopc.faults.driver import decode, encode
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Progress

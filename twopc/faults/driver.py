@@ -1,7 +1,8 @@
-"""`python -m twopc.drill.driver JOB_FILE EVENTS_FILE`: runs a job in plain processes, to be struck by faults.
+"""`python -m twopc.faults.driver JOB_FILE EVENTS_FILE [ZOMBIES]`: runs a job in plain processes, to be struck.
 
 As `twopc run --host process --until-end`, with its settings from the environment; but each event is a line of JSON in a
-file, so that a drill can follow what several drivers are told.
+file, so that whoever strikes can follow what several drivers are told. With ZOMBIES a worker that is stopped is left
+alone at the end of its attempt: somebody wakes it later.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
 from twopc.config import RunSettings
+from twopc.driver.processes import ProcessHost, ProcessStage
 from twopc.driver.run import run
 from twopc.errors import ProtocolViolation, TwoPhaseCommitError, UserCodeError
+from twopc.faults.process import is_stopped
+from twopc.graph import JobDefinition
 from twopc.loader.job_loader import load_job
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Progress
+from twopc.runtime.spec import SubtaskSpec
 from twopc.worker.parent_watchdog import end_with_parent
 
 NO_FAULT_DOES_THIS = 70
@@ -53,12 +59,28 @@ def decode(line: str) -> JobEvent:
     )
 
 
+class _LeavesZombies(ProcessStage):
+    def kill(self) -> None:
+        every = self._processes
+        self._processes = [process for process in every if not is_stopped(process.pid)]
+        super().kill()
+        self._processes = every
+
+
+class ZombieHost(ProcessHost):
+    """As ProcessHost; but a worker that is stopped outlives its attempt."""
+
+    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessStage:
+        self._stage = _LeavesZombies([self._start(spec) for spec in specs])
+        return self._stage
+
+
 def main() -> int:
-    """Run the job; return the exit code that `twopc run` would, or that no fault explains how it ended."""
+    """Run the job and print its report; return the exit code of `twopc run`, or that no fault explains how it ended."""
     end_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("kafka").setLevel(logging.WARNING)
-    job_file, events = sys.argv[1:]
+    job_file, events, *zombies = sys.argv[1:]
 
     def note(event: JobEvent) -> None:
         descriptor = os.open(events, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -67,12 +89,17 @@ def main() -> int:
 
     try:
         report = run(
-            load_job(job_file), RunSettings.resolve(host="process", until_end=True), on_event=note, job_file=job_file
+            load_job(job_file),
+            RunSettings.resolve(host="process", until_end=True),
+            on_event=note,
+            job_file=job_file,
+            host=ZombieHost(job_file) if zombies else None,
         )
     except TwoPhaseCommitError as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return NO_FAULT_DOES_THIS if isinstance(error, UserCodeError | ProtocolViolation) else error.exit_code
-    return 130 if report.stopped else 0
+    sys.stdout.write(json.dumps(asdict(report)))
+    return 0
 
 
 if __name__ == "__main__":
