@@ -16,9 +16,8 @@ from coordinator.events import DisposeCheckpoint, StopJob, TriggerCheckpoint
 from coordinator.jobs import Jobs
 from coordinator.loop import Loop, LoopClient, abort_with
 from coordinator.sessions import Channel, Sessions
-from twopc.checkpoints.label import checked_label
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
-from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.checkpoints import CheckpointKind, checked_label
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, checked_name
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent, JobEventKind

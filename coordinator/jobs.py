@@ -18,7 +18,7 @@ from coordinator.events import (
     TriggerCheckpoint,
 )
 from coordinator.ledger import Ledger
-from coordinator.requests import LATEST, Outrun, refuse_outrun, refuse_unknown_past
+from coordinator.requests import Outrun, refuse_outrun, refuse_unknown_past
 from coordinator.restore_plan import earlier_checkpoints, plan_restore
 from coordinator.schedule import earliest
 from coordinator.shell import DecisionSink, JobShell
@@ -26,6 +26,7 @@ from coordinator.status import Phase
 from twopc.clock import Clock
 from twopc.errors import Fenced, Unavailable
 from twopc.protocol.attempts import StartedAttempt
+from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.ids import checked_name
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent

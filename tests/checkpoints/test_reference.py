@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.stored_job import JOB, StoredJob
-from twopc.checkpoints.label import checked_label
 from twopc.checkpoints.reference import locate
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.checkpoints import CheckpointKind, checked_label
 
 
 @pytest.fixture

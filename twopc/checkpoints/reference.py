@@ -17,8 +17,8 @@ from pathlib import Path
 
 from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints, find_checkpoint, jobs, read_job, restorable
 from twopc.checkpoints.damage import read_whole_ledger, refusal
-from twopc.checkpoints.label import LATEST
 from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import LEDGER, checkpoint_of_folder

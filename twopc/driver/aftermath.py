@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 
-from twopc.checkpoints.label import LATEST
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.attempt import AttemptFailed
@@ -18,6 +17,7 @@ from twopc.driver.recovery import recover
 from twopc.errors import CheckpointCorrupted, Fenced, TransactionLost, TwoPhaseCommitError
 from twopc.graph import JobDefinition
 from twopc.protocol.attempts import Traces
+from twopc.protocol.checkpoints import LATEST
 from twopc.rpc.job_client import JobClient
 
 log = logging.getLogger(__name__)

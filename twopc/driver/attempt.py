@@ -10,7 +10,6 @@ from pathlib import Path
 
 from twopc import errors
 from twopc.checkpoints.damage import refusal
-from twopc.checkpoints.label import LATEST
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.embedded import CoordinatorAddress
@@ -29,6 +28,7 @@ from twopc.driver.witness import group_of_transactions
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.logs import NEVER_HIDDEN
+from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.layout import checkpoint_of_folder

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from twopc.checkpoints.label import LATEST
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.aftermath import leave_nothing_open
@@ -28,6 +27,7 @@ from twopc.driver.stopping import NOTHING_LOST
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition, Pipeline
 from twopc.kafka.config_file import read_kafka_config
+from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient

@@ -14,6 +14,7 @@ from twopc.config import RunSettings
 from twopc.driver.going_back import consequence_of_copy
 from twopc.errors import ConfigurationError
 from twopc.logs import NEVER_HIDDEN
+from twopc.protocol.checkpoints import LATEST, NONE
 from twopc.storage import files
 
 log = logging.getLogger(NEVER_HIDDEN)
@@ -26,7 +27,7 @@ def checkpoint_to_restore(settings: RunSettings, job: str) -> str:
     folder is copied to this run's, where the job must have no past of its own yet.
     """
     wanted = settings.restore_from
-    if wanted in ("latest", "none"):
+    if wanted in (LATEST, NONE):
         return wanted
     root = Path(settings.checkpoint_dir)
     with opened(wanted, root, job) as located:

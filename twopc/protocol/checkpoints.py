@@ -1,8 +1,21 @@
-"""What kinds of checkpoints there are, and for which reasons one fails: two closed sets, with Flink's names."""
+"""What kinds of checkpoints there are, for which reasons one fails, and how people name one.
+
+Kinds and reasons are closed sets, with Flink's names.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+from twopc.errors import ConfigurationError
+from twopc.protocol.ids import checked_name
+from twopc.protocol.layout import checkpoint_of_folder
+
+LATEST = "latest"
+"""Names the newest completed checkpoint, wherever one can be named."""
+
+NONE = "none"
+"""Names no checkpoint, where a start asks for one."""
 
 
 class CheckpointKind(StrEnum):
@@ -80,3 +93,11 @@ _COUNTED = frozenset(
         FailureReason.FINALIZE_CHECKPOINT_FAILURE,
     }
 )
+
+
+def checked_label(label: str) -> str:
+    """Return a label by which a checkpoint can be found again; raise ConfigurationError for one that means another."""
+    checked_name("label", label)
+    if label in (LATEST, NONE) or checkpoint_of_folder(f"chk-{label.removeprefix('chk-')}") is not None:
+        raise ConfigurationError(f"label {label!r} can't be used: where a checkpoint is named, it means another one")
+    return label
