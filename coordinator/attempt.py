@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from coordinator.checkpoint import CheckpointRequest, InFlight, PendingCheckpoint, completion_record
+from coordinator.checkpoint import (
+    CheckpointEvent,
+    CheckpointRequest,
+    InFlight,
+    PendingCheckpoint,
+    completion_record,
+)
 from coordinator.commits import Confirmations
 from coordinator.events import (
     Attached,
@@ -255,16 +261,17 @@ class RunningAttempt:
 
     def completed(self, fact: CheckpointCompleted, out: DecisionBuilder) -> None:
         """The completion record exists: notify everyone."""
-        pending = self.in_flight.remove(fact.checkpoint_id)
+        pending = self.in_flight.get(fact.checkpoint_id)
+        pending.change(CheckpointEvent.COMPLETION_STORED)
+        self.in_flight.remove(fact.checkpoint_id)
         self._schedule.completed(out.now.monotonic_ms)
         self._history.completed += 1
         self.confirmations.completed(fact.checkpoint_id, out.now)
-        request = pending.request if pending is not None else CheckpointRequest(fact.kind, out.now, fact.label)
         out.publish(
             JobEventKind.COMPLETED,
             checkpoint_id=fact.checkpoint_id,
-            duration_ms=float(out.now.monotonic_ms - pending.triggered.monotonic_ms) if pending else 0.0,
-            **request.event_fields,
+            duration_ms=float(out.now.monotonic_ms - pending.triggered.monotonic_ms),
+            **pending.request.event_fields,
         )
         # Only now that the record is durable: a commit before it could be one that no recovery knows of.
         self.send_all(Complete(fact.checkpoint_id), out)
@@ -283,11 +290,10 @@ class RunningAttempt:
         match fact:
             case CheckpointReserved():
                 request = self._triggering.not_reserved(fact, out.now)
-                self._failures.record(request, fact.checkpoint_id, FailureReason.IO_EXCEPTION, reason, out)
+                self._failures.refuse(request, FailureReason.IO_EXCEPTION, reason, out, fact.checkpoint_id)
             case CheckpointMetadata() | CheckpointCompleted():
-                pending = self.in_flight.find(fact.checkpoint_id)
-                if pending is not None:
-                    self._failures.abort(pending, FailureReason.FINALIZE_CHECKPOINT_FAILURE, reason, out)
+                pending = self.in_flight.get(fact.checkpoint_id)
+                self._failures.abort(pending, FailureReason.FINALIZE_CHECKPOINT_FAILURE, reason, out)
             case CommittablesConfirmed() | AttemptEnded():
                 self.confirmations.not_stored(out.now.monotonic_ms)
             case AttemptStarted() | LossSettled() | StartsPlanned() | StopRequested() | CheckpointsDisposed():
@@ -297,11 +303,9 @@ class RunningAttempt:
 
     def snapshot_missing(self, event: SnapshotMissing, out: DecisionBuilder) -> None:
         """A subtask has stored its snapshot elsewhere: whoever restored this checkpoint would not find it."""
-        pending = self.in_flight.find(event.checkpoint_id)
-        if pending is not None:
-            host = self.membership.host_of(event.subtask)
-            message = (
-                f"subtask {event.subtask} on {host} stored its snapshot where the coordinator does not see it "
-                f"({event.what}): is --checkpoint-dir one folder that all machines share?"
-            )
-            self._failures.decline(pending, event.subtask, message, message, out)
+        pending, host = self.in_flight.get(event.checkpoint_id), self.membership.host_of(event.subtask)
+        message = (
+            f"subtask {event.subtask} on {host} stored its snapshot where the coordinator does not see it "
+            f"({event.what}): is --checkpoint-dir one folder that all machines share?"
+        )
+        self._failures.decline(pending, event.subtask, message, message, out)

@@ -12,18 +12,107 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
-from twopc.protocol.checkpoints import CheckpointKind
+from twopc.errors import ProtocolViolation
+from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import CheckpointCompleted
 from twopc.protocol.messages import Ack, Trigger
 from twopc.protocol.times import SubtaskTimes
+from twopc.protocol.transitions import Transitions
 
 _DIGITS = 2
 """Of milliseconds: what a person can make something of."""
+
+
+class CheckpointPhase(Enum):
+    """Where a checkpoint stands; the value is for people."""
+
+    REQUESTED = "due, or asked for: it has no id yet"
+    PENDING = "triggered: some subtasks have not acknowledged"
+    ACKNOWLEDGED = "acknowledged by all subtasks: what completes it is being stored"
+    COMPLETED = "completed: for ever"
+    ABORTED = "ended without success"
+    EXPIRED = "ended because it took too long"
+    SUBSUMED = "ended because a later one completed first"
+
+
+class CheckpointEvent(Enum):
+    """What may happen to a checkpoint; the value is for people."""
+
+    ID_STORED = "its id is stored"
+    ID_NOT_STORED = "its id can't be stored"
+    ACKNOWLEDGED = "a subtask acknowledges, and others are missing"
+    ACKNOWLEDGED_BY_LAST = "the last missing subtask acknowledges"
+    DECLINED = "a subtask declines, or its snapshot is of no use"
+    EXPIRED = "its time is over"
+    COMPLETION_STORED = "its completion record is stored"
+    COMPLETION_NOT_STORED = "its completion record can't be stored"
+    LATER_COMPLETED = "a later checkpoint completes"
+    ATTEMPT_OVER = "the attempt fails, ends, or is fenced, or takes its final checkpoint instead"
+
+
+class Effect(Enum):
+    """What the coordinator does with a change, beside publishing it; the value is for people."""
+
+    SEND_TRIGGER = "sends `Trigger`"
+    STORE_COMPLETION = "stores metadata and completion record"
+    SEND_COMPLETE = "sends `Complete`"
+    SEND_ABORT = "sends `Abort`"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The phase after an event, and what is to be done."""
+
+    phase: CheckpointPhase
+    effect: Effect | None = None
+
+
+_P, _E = CheckpointPhase, CheckpointEvent
+
+CHECKPOINT_TRANSITIONS = Transitions(
+    "a checkpoint",
+    {
+        (_P.REQUESTED, _E.ID_STORED): Change(_P.PENDING, Effect.SEND_TRIGGER),
+        (_P.REQUESTED, _E.ID_NOT_STORED): Change(_P.ABORTED),
+        (_P.REQUESTED, _E.EXPIRED): Change(_P.EXPIRED),
+        (_P.REQUESTED, _E.ATTEMPT_OVER): Change(_P.ABORTED),
+        (_P.PENDING, _E.ACKNOWLEDGED): Change(_P.PENDING),
+        (_P.PENDING, _E.ACKNOWLEDGED_BY_LAST): Change(_P.ACKNOWLEDGED, Effect.STORE_COMPLETION),
+        (_P.PENDING, _E.DECLINED): Change(_P.ABORTED, Effect.SEND_ABORT),
+        (_P.PENDING, _E.EXPIRED): Change(_P.EXPIRED, Effect.SEND_ABORT),
+        # No Abort: the Complete of the later one says it all.
+        (_P.PENDING, _E.LATER_COMPLETED): Change(_P.SUBSUMED),
+        (_P.PENDING, _E.ATTEMPT_OVER): Change(_P.ABORTED, Effect.SEND_ABORT),
+        (_P.ACKNOWLEDGED, _E.COMPLETION_STORED): Change(_P.COMPLETED, Effect.SEND_COMPLETE),
+        (_P.ACKNOWLEDGED, _E.COMPLETION_NOT_STORED): Change(_P.ABORTED, Effect.SEND_ABORT),
+        (_P.ACKNOWLEDGED, _E.DECLINED): Change(_P.ABORTED, Effect.SEND_ABORT),
+        (_P.ACKNOWLEDGED, _E.ATTEMPT_OVER): Change(_P.ABORTED, Effect.SEND_ABORT),
+    },
+)
+"""One that all have acknowledged neither expires nor is subsumed: what completes it is stored before anything else.
+
+`Complete` and `Abort` are sent again to a subtask that acknowledges or declines what has ended already.
+"""
+
+EVENT_OF_REASON = {
+    FailureReason.CHECKPOINT_EXPIRED: _E.EXPIRED,
+    FailureReason.CHECKPOINT_DECLINED: _E.DECLINED,
+    FailureReason.CHECKPOINT_SUBSUMED: _E.LATER_COMPLETED,
+    FailureReason.IO_EXCEPTION: _E.ID_NOT_STORED,
+    FailureReason.FINALIZE_CHECKPOINT_FAILURE: _E.COMPLETION_NOT_STORED,
+    FailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING: _E.EXPIRED,
+    FailureReason.TASK_FAILURE: _E.ATTEMPT_OVER,
+    FailureReason.JOB_FAILURE: _E.ATTEMPT_OVER,
+    FailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN: _E.ATTEMPT_OVER,
+    FailureReason.CHECKPOINT_COORDINATOR_SUSPEND: _E.ATTEMPT_OVER,
+}
+"""What ends a checkpoint for each reason; a request that is refused at once never becomes one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +132,14 @@ class CheckpointRequest:
 
 @dataclass(slots=True)
 class PendingCheckpoint:
-    """The table of one triggered checkpoint."""
+    """One triggered checkpoint."""
 
     checkpoint_id: CheckpointId
     attempt: AttemptId
     request: CheckpointRequest
     parallelism: int
     triggered: Instant
+    phase: CheckpointPhase = CheckpointPhase.PENDING
     _acks: dict[SubtaskIndex, Ack] = field(default_factory=dict)
     _times: dict[SubtaskIndex, SubtaskTimes] = field(default_factory=dict)
 
@@ -71,11 +161,19 @@ class PendingCheckpoint:
         """Whether nothing else may be triggered before it has ended."""
         return self.kind.ends_job or self.kind.is_savepoint
 
+    def change(self, event: CheckpointEvent) -> Effect | None:
+        """Take in an event; return what is to be done. Raise ProtocolViolation for one that can't happen now."""
+        change = CHECKPOINT_TRANSITIONS.after(self.phase, event)
+        self.phase = change.phase
+        return change.effect
+
     def acknowledge(self, ack: Ack, now: Instant) -> bool:
         """Enter an acknowledgement; return False for a repeated one."""
         subtask = ack.snapshot.subtask
         if subtask in self._acks:
             return False
+        is_last = len(self._acks) + 1 == self.parallelism
+        self.change(CheckpointEvent.ACKNOWLEDGED_BY_LAST if is_last else CheckpointEvent.ACKNOWLEDGED)
         self._acks[subtask] = ack
         pre_commit, pause, write, store = (round(each, _DIGITS) for each in ack.durations)
         since_trigger = now.monotonic_ms - self.triggered.monotonic_ms
@@ -88,8 +186,8 @@ class PendingCheckpoint:
 
     @property
     def whole(self) -> bool:
-        """Whether all subtasks have acknowledged."""
-        return len(self._acks) == self.parallelism
+        """Whether all subtasks have acknowledged, and it has not ended."""
+        return self.phase is CheckpointPhase.ACKNOWLEDGED
 
     def has_acknowledged(self, subtask: SubtaskIndex) -> bool:
         return subtask in self._acks
@@ -129,6 +227,13 @@ class InFlight:
 
     def find(self, checkpoint_id: CheckpointId) -> PendingCheckpoint | None:
         return self._pending.get(checkpoint_id)
+
+    def get(self, checkpoint_id: CheckpointId) -> PendingCheckpoint:
+        """The checkpoint of which something was to be stored: nothing else can have ended it meanwhile."""
+        pending = self.find(checkpoint_id)
+        if pending is None:
+            raise ProtocolViolation(f"checkpoint {checkpoint_id} is not in flight, and was to be stored")
+        return pending
 
     @property
     def all(self) -> tuple[PendingCheckpoint, ...]:

@@ -10,7 +10,15 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from coordinator.checkpoint import CheckpointRequest, InFlight, PendingCheckpoint
+from coordinator.checkpoint import (
+    CHECKPOINT_TRANSITIONS,
+    EVENT_OF_REASON,
+    CheckpointPhase,
+    CheckpointRequest,
+    Effect,
+    InFlight,
+    PendingCheckpoint,
+)
 from coordinator.events import DecisionBuilder
 from coordinator.membership import Membership
 from coordinator.schedule import RequestQueue, Schedule, earliest
@@ -92,8 +100,9 @@ class Failures:
         """End this checkpoint without completing it, unless it has ended already."""
         if self._in_flight.remove(pending.checkpoint_id) is None:
             return
-        out.send_all(self._membership.sessions, Abort(pending.checkpoint_id, message))
-        self.record(pending.request, pending.checkpoint_id, reason, message, out)
+        if pending.change(EVENT_OF_REASON[reason]) is Effect.SEND_ABORT:
+            out.send_all(self._membership.sessions, Abort(pending.checkpoint_id, message))
+        self._record(pending.request, pending.checkpoint_id, reason, message, out)
 
     def decline(
         self, pending: PendingCheckpoint, subtask: SubtaskIndex, said: str, message: str, out: DecisionBuilder
@@ -111,18 +120,25 @@ class Failures:
         self.abort(pending, reason, message, out)
 
     def completed(self, checkpoint_id: CheckpointId, out: DecisionBuilder) -> None:
-        """This one completed: the failures before it are forgiven, and earlier ones in flight subsumed.
-
-        Subtasks need no Abort: the Complete of the later one says it all.
-        """
+        """This one completed: the failures before it are forgiven, and earlier ones in flight subsumed."""
         self._consecutive.completed()
         for pending in self._in_flight.before(checkpoint_id):
-            self._in_flight.remove(pending.checkpoint_id)
             message = f"checkpoint {checkpoint_id} completed first"
-            reason = FailureReason.CHECKPOINT_SUBSUMED
-            self._publish_abort(pending.request, pending.checkpoint_id, reason, message, out)
+            self.abort(pending, FailureReason.CHECKPOINT_SUBSUMED, message, out)
 
-    def record(
+    def refuse(
+        self,
+        request: CheckpointRequest,
+        reason: FailureReason,
+        message: str,
+        out: DecisionBuilder,
+        checkpoint_id: CheckpointId = NO_CHECKPOINT,
+    ) -> None:
+        """End a request that was not triggered; it may have an id that could not be stored."""
+        CHECKPOINT_TRANSITIONS.after(CheckpointPhase.REQUESTED, EVENT_OF_REASON[reason])
+        self._record(request, checkpoint_id, reason, message, out)
+
+    def _record(
         self,
         request: CheckpointRequest,
         checkpoint_id: CheckpointId,
@@ -130,7 +146,7 @@ class Failures:
         message: str,
         out: DecisionBuilder,
     ) -> None:
-        """This checkpoint, which is in flight no longer, has failed; fail the attempt if that was one too many."""
+        """Publish that this ended so; fail the attempt if that was one failure too many."""
         self._publish_abort(request, checkpoint_id, reason, message, out)
         if not reason.counts:
             return
@@ -149,7 +165,7 @@ class Failures:
     def refuse_requests(self, reason: FailureReason, message: str, out: DecisionBuilder) -> None:
         """Answer everyone who waits for a checkpoint that will not be triggered."""
         for request in self._requests.clear():
-            self._publish_abort(request, NO_CHECKPOINT, reason, message, out)
+            self.refuse(request, reason, message, out)
 
     def fail(
         self, error_type: str, message: str, restartable: bool, out: DecisionBuilder, subtask: SubtaskIndex = WHOLE_JOB
@@ -180,7 +196,7 @@ class Failures:
             if now >= self._schedule.expires(request.since.monotonic_ms):
                 self._requests.remove(request)
                 message = f"{self._membership.attached} of {self._membership.parallelism} subtasks are attached"
-                self._publish_abort(request, NO_CHECKPOINT, FailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING, message, out)
+                self.refuse(request, FailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING, message, out)
 
     def _slow(self, subtasks: Sequence[SubtaskIndex]) -> str:
         """Return what keeps these from acknowledging, if it is a function that they are in."""

@@ -1,23 +1,12 @@
 """Where a job stands: its phase, and its description for people. Pure.
 
-The phase is derived from what the ledger holds and what the running attempt knows, and kept nowhere.
-
-    phase      goes to     when
-    IDLE       WAITING     an attempt is started
-    WAITING    RUNNING     all its subtasks are attached
-    RUNNING    PENDING     a checkpoint is due and its id is stored: Trigger is sent
-    PENDING    RUNNING     none is in flight any more: each has its completion record (Complete is sent), or is aborted
-                           (Abort is sent), or subsumed by a later one that completed first
-    PENDING    COMMITTING  the same, and the last was the final one
-    COMMITTING ENDED       all subtasks have committed it, and that is stored: Finish is sent
-    any        FAILED      a subtask failed, or too many checkpoints in a row: no more checkpoints in this attempt
-    any        ENDED       the driver ended the attempt
-    any        WAITING     the next attempt is started: FencedOff is sent to the subtasks of this one
-    any        FENCED      another coordinator owns the ledger: for good
+The phase is derived from what the ledger holds and what the running attempt knows, and kept nowhere. `PHASE_CHANGES`
+says which may follow which; a test that plays random lives of a coordinator holds the code to it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from coordinator.attempt import RunningAttempt
@@ -46,6 +35,41 @@ class Phase(Enum):
     FAILED = "failed"
     ENDED = "ended"
     FENCED = "fenced"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseChange:
+    """A step from one phase to another, and what leads to it."""
+
+    before: Phase
+    after: Phase
+    when: str
+
+
+_ALL_OVER = "the driver ended the attempt"
+_FAILURE = "a subtask failed, or too many checkpoints in a row: no more checkpoints in this attempt"
+_NEXT = "the next attempt is started: `FencedOff` is sent to the subtasks of this one"
+_LOST = "another coordinator owns the ledger: for good"
+_DETACHED = "a stream ended"
+
+PHASE_CHANGES = (
+    PhaseChange(Phase.IDLE, Phase.WAITING, "an attempt is started"),
+    PhaseChange(Phase.WAITING, Phase.RUNNING, "all its subtasks are attached"),
+    PhaseChange(Phase.RUNNING, Phase.WAITING, _DETACHED),
+    PhaseChange(Phase.RUNNING, Phase.PENDING, "a checkpoint is due and its id is stored: `Trigger` is sent"),
+    PhaseChange(Phase.PENDING, Phase.RUNNING, "none is in flight any more, and all subtasks are attached"),
+    PhaseChange(Phase.PENDING, Phase.WAITING, "none is in flight any more, and a subtask is not attached"),
+    PhaseChange(Phase.PENDING, Phase.COMMITTING, "the final one completed"),
+    PhaseChange(Phase.COMMITTING, Phase.ENDED, "all subtasks have committed it, and that is stored: `Finish` is sent"),
+    *(PhaseChange(phase, Phase.FAILED, _FAILURE) for phase in (Phase.WAITING, Phase.RUNNING, Phase.PENDING)),
+    PhaseChange(Phase.COMMITTING, Phase.FAILED, "a subtask failed before its commit was stored: the next one settles"),
+    *(
+        PhaseChange(phase, Phase.ENDED, _ALL_OVER)
+        for phase in (Phase.WAITING, Phase.RUNNING, Phase.PENDING, Phase.FAILED)
+    ),
+    *(PhaseChange(phase, Phase.WAITING, _NEXT) for phase in (Phase.COMMITTING, Phase.FAILED, Phase.ENDED)),
+    *(PhaseChange(phase, Phase.FENCED, _LOST) for phase in Phase if phase is not Phase.FENCED),
+)
 
 
 def phase_of(state: LedgerState, running: RunningAttempt | None) -> Phase:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from itertools import product
 from string import ascii_lowercase
-from types import ModuleType
 from typing import Any, get_args
 
-import coordinator.status
-import twopc.kafka.slots
+from coordinator.checkpoint import CHECKPOINT_TRANSITIONS, CheckpointPhase
+from coordinator.status import PHASE_CHANGES, Phase
 from twopc.faults.crash_table import CrashPoint
+from twopc.kafka.slots import SLOT_TRANSITIONS, SlotState
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
@@ -67,23 +67,30 @@ def ledger_facts() -> str:
 
 
 def phases() -> str:
-    """The coordinator's phases and what leads from one to the next: the table at the top of its core."""
-    found = re.findall(
-        r"^    (\w+) +([A-Z]+) +(\S.*(?:\n {20,}\S.*)*)", coordinator.status.__doc__ or "", flags=re.MULTILINE
-    )
-    rows = [(source, target, " ".join(when.split())) for source, target, when in found]
-    meanings = table(["phase", "is"], [(phase.name, phase.value) for phase in coordinator.status.Phase])
-    return f"{meanings}\n\n{table(['from', 'to', 'when'], rows)}"
+    """The coordinator's phases, and what leads from one to the next."""
+    changes = _grouped(PHASE_CHANGES, lambda change: (change.after, change.when))
+    rows = [(", ".join(change.before.name for change in group), after.name, when) for (after, when), group in changes]
+    return f"{_meanings('phase', Phase)}\n\n{table(['from', 'to', 'when'], rows)}"
+
+
+def checkpoint_transitions() -> str:
+    """What may happen to a checkpoint in each of its phases."""
+    rows = [
+        (before.name, event.value, change.phase.name, change.effect.value if change.effect else "")
+        for before, event, change in CHECKPOINT_TRANSITIONS
+    ]
+    head = ["from", "when", "to", "the coordinator"]
+    return f"{_meanings('phase', CheckpointPhase)}\n\n{table(head, rows)}"
 
 
 def slots() -> str:
-    """The life of a slot: the line at the top of its module."""
-    return "\n".join(["```", _first_block(twopc.kafka.slots), "```"])
+    """What may happen to a slot in each of its states."""
+    rows = [(before.name, event.value, after.name) for before, event, after in SLOT_TRANSITIONS]
+    return f"{_meanings('state', SlotState)}\n\n{table(['from', 'when', 'to'], rows)}"
 
 
-def _first_block(module: ModuleType) -> str:
-    lines = (module.__doc__ or "").split("\n\n")[1].splitlines()
-    return "\n".join(line.removeprefix("    ") for line in lines)
+def _meanings(name: str, kind: type[Enum]) -> str:
+    return table([name, "is"], [(each.name, str(each.value)) for each in kind])
 
 
 def checkpoint_words() -> str:
@@ -203,6 +210,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "messages": messages,
     "ledger": ledger_facts,
     "phases": phases,
+    "transitions": checkpoint_transitions,
     "checkpoints": checkpoint_words,
     "subtask": subtask,
     "slots": slots,

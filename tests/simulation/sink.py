@@ -20,7 +20,7 @@ from twopc.kafka.identity import Identity
 from twopc.kafka.lingering import abort_open, fence_earlier
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.resume import Act, act_on_all, settle_all
-from twopc.kafka.slots import MOST_SLOTS, Slot, SlotPool, SlotState
+from twopc.kafka.slots import MOST_SLOTS, Slot, SlotEvent, SlotPool, SlotState
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable
@@ -64,7 +64,7 @@ class SimSlotPool(SlotPool):
         slot = self._free()
         if slot is None:
             raise Unavailable("simulated: no transactional producer became ready")
-        slot.state = SlotState.OPEN
+        slot.change(SlotEvent.TAKEN)
         return slot
 
     def release(self, completed: CheckpointId) -> None:
@@ -90,7 +90,8 @@ class SimSlotPool(SlotPool):
         if slot is None:
             self._slots.append(Slot(name, channel))
         elif slot.state is SlotState.TO_MAKE:
-            slot.channel, slot.state, slot.doubtful = channel, SlotState.FREE, False
+            slot.change(SlotEvent.MADE)
+            slot.channel, slot.doubtful = channel, False
 
 
 class _Output:

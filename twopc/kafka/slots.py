@@ -1,8 +1,6 @@
 """The transactional producers of a subtask, used in turn.
 
-    FREE --take--> OPEN --pre_committed--> PRE_COMMITTED --settled--> SETTLED --release--> FREE
-
-Invariants:
+`SLOT_TRANSITIONS` says what may happen to one when. Invariants:
 
 - A slot is taken again only after a checkpoint has completed that is later than every one that may carry its
   committable: its own, and those that were taken before its commit was known. Until then the committable may be asked
@@ -24,6 +22,7 @@ from enum import Enum
 from twopc.errors import CheckpointDeclined, TwoPhaseCommitError, Unavailable
 from twopc.kafka.channel import Channel
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
+from twopc.protocol.transitions import Transitions
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +31,37 @@ RETRY_SECONDS = 1.0
 
 
 class SlotState(Enum):
-    FREE = "free"
-    OPEN = "open"
-    PRE_COMMITTED = "pre-committed"
-    SETTLED = "settled"
-    TO_MAKE = "to make"
+    """Where a slot stands; the value is for people."""
+
+    FREE = "its producer waits for the next transaction"
+    OPEN = "its transaction is written to"
+    PRE_COMMITTED = "its transaction waits for the checkpoint to complete"
+    SETTLED = "its transaction is committed; the slot rule does not allow another one yet"
+    TO_MAKE = "its producer may not know that it has committed, and is made anew"
+
+
+class SlotEvent(Enum):
+    """What happens to a slot; the value is for people."""
+
+    TAKEN = "a transaction begins"
+    PRE_COMMITTED = "its transaction is pre-committed"
+    SETTLED = "its transaction is known to be committed"
+    RELEASED = "a later checkpoint has completed than any that may carry its committable"
+    GIVEN_UP = "the same, where the producer may not know of the commit"
+    MADE = "it has another producer"
+
+
+SLOT_TRANSITIONS = Transitions(
+    "a slot",
+    {
+        (SlotState.FREE, SlotEvent.TAKEN): SlotState.OPEN,
+        (SlotState.OPEN, SlotEvent.PRE_COMMITTED): SlotState.PRE_COMMITTED,
+        (SlotState.PRE_COMMITTED, SlotEvent.SETTLED): SlotState.SETTLED,
+        (SlotState.SETTLED, SlotEvent.RELEASED): SlotState.FREE,
+        (SlotState.SETTLED, SlotEvent.GIVEN_UP): SlotState.TO_MAKE,
+        (SlotState.TO_MAKE, SlotEvent.MADE): SlotState.FREE,
+    },
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +78,10 @@ class Slot:
     checkpoint: CheckpointId = NO_CHECKPOINT
     carried: CheckpointId | None = None
     doubtful: bool = False
+
+    def change(self, event: SlotEvent) -> None:
+        """Take in an event; raise ProtocolViolation for one that can't happen now."""
+        self.state = SLOT_TRANSITIONS.after(self.state, event)
 
 
 def may_be_taken_again(carried: CheckpointId, completed: CheckpointId) -> bool:
@@ -79,7 +108,7 @@ class SlotPool:
         """Return a free slot, now open."""
         with self._changed:
             slot = self._free() or self._awaited(timeout)
-            slot.state = SlotState.OPEN
+            slot.change(SlotEvent.TAKEN)
             # To wake the keeper takes Python's lock from the data loop.
             if self._free() is None:
                 self._changed.notify_all()
@@ -100,7 +129,7 @@ class SlotPool:
 
     def pre_committed(self, slot: Slot, checkpoint: CheckpointId) -> None:
         with self._changed:
-            slot.state = SlotState.PRE_COMMITTED
+            slot.change(SlotEvent.PRE_COMMITTED)
             slot.checkpoint = checkpoint
             slot.carried = None
 
@@ -115,7 +144,7 @@ class SlotPool:
     def settled(self, slot: Slot, *, doubtful: bool) -> None:
         """Its transaction is committed; `doubtful` if its producer may not know."""
         with self._changed:
-            slot.state = SlotState.SETTLED
+            slot.change(SlotEvent.SETTLED)
             slot.doubtful = doubtful
 
     def release(self, completed: CheckpointId) -> None:
@@ -130,7 +159,7 @@ class SlotPool:
                     slot.carried = max(slot.checkpoint, self._last_taken)
                 if may_be_taken_again(slot.carried, completed):
                     # The old producer may still send its EndTxn, which would end the next transaction under this id.
-                    slot.state = SlotState.TO_MAKE if slot.doubtful else SlotState.FREE
+                    slot.change(SlotEvent.GIVEN_UP if slot.doubtful else SlotEvent.RELEASED)
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -186,5 +215,6 @@ class SlotPool:
             if slot is None:
                 self._slots.append(Slot(transactional_id, channel))
             else:
-                slot.channel, slot.state, slot.doubtful = channel, SlotState.FREE, False
+                slot.change(SlotEvent.MADE)
+                slot.channel, slot.doubtful = channel, False
             self._changed.notify_all()
