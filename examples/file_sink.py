@@ -21,15 +21,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from twopc.column import ColumnError, user_code_error
-from twopc.context import JobContext, SubtaskContext
-from twopc.errors import CheckpointCorrupted, ConfigurationError, TransactionLost
-from twopc.protocol.facts import Committable
-from twopc.protocol.messages import Complete
-from twopc.record import Batch
-from twopc.serde import Json
-from twopc.sink import Outcome, PreCommit, Settled
-from twopc.two_phase import TwoPhaseCommitSink
+from twopc import (
+    Batch,
+    CheckpointCorrupted,
+    Committable,
+    Complete,
+    ConfigurationError,
+    JobContext,
+    Json,
+    Outcome,
+    PreCommit,
+    Settled,
+    SubtaskContext,
+    TransactionLost,
+    TwoPhaseCommitSink,
+)
 
 
 @dataclass(slots=True)
@@ -60,10 +66,7 @@ class FileSink(TwoPhaseCommitSink[OpenFile]):
         return OpenFile(path, path.open("xb"))
 
     def write(self, txn: OpenFile, batch: Batch) -> int:
-        try:
-            lines = Json().serialize_all(batch.values)
-        except ColumnError as error:
-            raise user_code_error(batch.rows[error.index], "writing JSON", error.cause) from error.cause
+        lines = batch.encoded_values(Json(), "writing JSON")
         txn.stream.writelines((b"null" if line is None else line) + b"\n" for line in lines)
         txn.records += len(lines)
         return len(lines)

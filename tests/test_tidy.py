@@ -37,22 +37,34 @@ PUBLIC_NAMES = [
     "Bytes",
     "CheckpointCorrupted",
     "CheckpointDeclined",
+    "Committable",
+    "Committer",
+    "Complete",
     "ConfigurationError",
     "DeliveryGuarantee",
     "Fenced",
     "Job",
+    "JobContext",
     "JobDefinition",
     "Json",
     "KafkaSink",
     "KafkaSource",
+    "Outcome",
+    "PreCommit",
     "ProtocolViolation",
     "Record",
     "RunSettings",
     "Serde",
+    "Settled",
+    "SharedTransaction",
+    "Sink",
+    "SinkWriter",
     "Source",
     "StartingOffsets",
     "Stream",
     "String",
+    "SubtaskContext",
+    "Traces",
     "TransactionLost",
     "TwoPhaseCommitError",
     "TwoPhaseCommitSink",
@@ -236,3 +248,9 @@ def text_files() -> tuple[str, ...]:
         pytest.skip("not a git checkout: no telling what is committed")
     paths = {path for path in listing.stdout.split("\0") if path and (ROOT / path).is_file()}
     return tuple(sorted(path for path in paths - {"LICENSE"} if b"\0" not in (ROOT / path).read_bytes()))
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*_sink.py")), ids=lambda path: path.stem)
+def test_a_sink_of_a_users_own_imports_only_what_is_public(example: Path) -> None:
+    imports = re.findall(r"^(?:from|import) (twopc[\w.]*)", example.read_text(), re.MULTILINE)
+    assert imports == ["twopc"]

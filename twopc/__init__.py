@@ -22,6 +22,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 if TYPE_CHECKING:
     from twopc.config import RunSettings
+    from twopc.context import JobContext, SubtaskContext
     from twopc.errors import (
         CheckpointCorrupted,
         CheckpointDeclined,
@@ -36,8 +37,12 @@ if TYPE_CHECKING:
     from twopc.graph import JobDefinition
     from twopc.job import Job, Stream
     from twopc.kafka import DeliveryGuarantee, KafkaSink, KafkaSource, StartingOffsets
+    from twopc.protocol.attempts import Traces
+    from twopc.protocol.facts import Committable
+    from twopc.protocol.messages import Complete
     from twopc.record import Batch, Record
     from twopc.serde import Avro, Bytes, Json, Serde, String
+    from twopc.sink import Committer, Outcome, PreCommit, Settled, SharedTransaction, Sink, SinkWriter
     from twopc.source import Source
     from twopc.two_phase import TwoPhaseCommitSink
 
@@ -47,22 +52,34 @@ __all__ = [
     "Bytes",
     "CheckpointCorrupted",
     "CheckpointDeclined",
+    "Committable",
+    "Committer",
+    "Complete",
     "ConfigurationError",
     "DeliveryGuarantee",
     "Fenced",
     "Job",
+    "JobContext",
     "JobDefinition",
     "Json",
     "KafkaSink",
     "KafkaSource",
+    "Outcome",
+    "PreCommit",
     "ProtocolViolation",
     "Record",
     "RunSettings",
     "Serde",
+    "Settled",
+    "SharedTransaction",
+    "Sink",
+    "SinkWriter",
     "Source",
     "StartingOffsets",
     "Stream",
     "String",
+    "SubtaskContext",
+    "Traces",
     "TransactionLost",
     "TwoPhaseCommitError",
     "TwoPhaseCommitSink",
@@ -71,6 +88,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "twopc.context": ("JobContext", "SubtaskContext"),
+    "twopc.protocol.attempts": ("Traces",),
+    "twopc.protocol.facts": ("Committable",),
+    "twopc.protocol.messages": ("Complete",),
+    "twopc.sink": ("Committer", "Outcome", "PreCommit", "Settled", "SharedTransaction", "Sink", "SinkWriter"),
     "twopc.config": ("RunSettings",),
     "twopc.errors": (
         "CheckpointCorrupted",

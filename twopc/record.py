@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from twopc.column import last_taken, user_code_error
+from twopc.column import coded, last_taken, user_code_error
+
+if TYPE_CHECKING:
+    from twopc.serde import Serde
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -91,6 +94,10 @@ class Batch:
         if self._keys is None:
             self._keys = [row.key() for row in self.rows]
         return self._keys
+
+    def encoded_values(self, serde: Serde, doing: str) -> list[bytes | None]:
+        """Return the values as bytes; raise UserCodeError, which names the record, for one that can't be encoded."""
+        return coded(serde.serialize_all, self.values, self.rows, doing)
 
     @property
     def timestamps(self) -> list[int | None]:
