@@ -1,0 +1,1 @@
+"""The set-up behind the Makefile, and what makes generated files."""

@@ -19,7 +19,7 @@ def main() -> int:
     python = find_python()
     if python:
         os.chdir(ROOT)
-        os.execv(python, [python, "-m", "scripts.environment"])
+        os.execv(python, [python, "-m", "scripts.environment"])  # noqa: S606  nothing of it comes from outside
     version = ".".join(str(number) for number in sys.version_info[:3])
     sys.stderr.write(
         f"set-up: {sys.executable} is Python {version}, too old, and PATH has none of {', '.join(NEWER_NAMES)} "

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import timedelta
 from typing import Any
 
@@ -109,3 +111,13 @@ def test_many_subtasks_share_the_room_for_state_in_the_metadata(parallelism: int
 def test_a_url_is_no_checkpoint_folder(url: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"{url}'.*--checkpoint-dir is the path of a folder"):
         RunSettings(checkpoint_dir=url)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-c", "from twopc import RunSettings; RunSettings()"], ["-m", "twopc", "version"]]
+)
+def test_nothing_runs_with_assertions_left_out(arguments: list[str]) -> None:
+    command = [sys.executable, "-O", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode != 0
+    assert "twopc needs its assertions" in ended.stderr

@@ -49,6 +49,12 @@ _ONE_OF = {
 }
 
 
+def require_assertions() -> None:
+    """Raise ConfigurationError where Python leaves assertions out: they stop a job before it writes what is wrong."""
+    if not __debug__:
+        raise ConfigurationError("twopc needs its assertions: run it without python -O, and unset PYTHONOPTIMIZE")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """How to run a job. Durations are milliseconds.
@@ -130,6 +136,7 @@ class RunSettings:
     log_format: str = "text"
 
     def __post_init__(self) -> None:
+        require_assertions()
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, but is {getattr(self, name)}")

@@ -94,6 +94,8 @@ class Text(Workload):
 
 
 class UpperJudge(Judge):
+    """Expects each value in capitals."""
+
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self._rest = filled(case.value_bytes).upper()
@@ -131,6 +133,8 @@ class Count(Text):
 
 
 class EvenJudge(Judge):
+    """Expects the even numbers, as JSON."""
+
     def expected(self) -> int:
         return (self.case.records + 1) // 2
 
@@ -162,6 +166,8 @@ class KeepEven(Workload):
 
 
 class EvenAvroJudge(EvenJudge):
+    """Expects the even numbers, as Avro."""
+
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self._schema = schema("halved")

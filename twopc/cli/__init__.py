@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from twopc.config import name_unknown_variables
+from twopc.config import name_unknown_variables, require_assertions
 from twopc.errors import DEBUG_VARIABLE, TwoPhaseCommitError
 from twopc.logs import writes_json
 
@@ -118,6 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     `arguments` are the process's own unless they are given.
     """
     try:
+        require_assertions()
         app() if arguments is None else app(list(arguments), prog_name="twopc")
     except (TwoPhaseCommitError, OSError) as error:
         if os.environ.get(DEBUG_VARIABLE):

@@ -18,7 +18,7 @@ from twopc.protocol.ids import checked_name
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.tls import TlsFiles
 
-TOKEN_VARIABLE = "TWOPC_COORDINATOR_TOKEN"
+TOKEN_VARIABLE = "TWOPC_COORDINATOR_TOKEN"  # noqa: S105  the name of it, not the token
 
 TokenFile = Annotated[
     Path | None,

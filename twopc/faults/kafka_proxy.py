@@ -36,7 +36,7 @@ class Fate(Enum):
 
     DROP = "lost, with its connection"
     DELAY = "late"
-    PASS = "forwarded"
+    PASS = "forwarded"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ _CONNECT_SECONDS = 5.0
 
 
 class Direction(Enum):
+    """Which way bytes go through the proxy."""
+
     TO_TARGET = "to target"
     TO_CLIENT = "to client"
 

@@ -39,6 +39,8 @@ class PreCommitted:
 
 @dataclass(frozen=True, slots=True)
 class TakeCheckpoint:
+    """Pre-commit, take a snapshot, store and acknowledge it."""
+
     trigger: Trigger
 
 
