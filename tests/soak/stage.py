@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,6 +15,8 @@ import psutil
 
 from tests.leak_audit.processes import marked_processes
 from tests.soak.plan import Action, Step, Target
+from twopc.faults.process import ManagedProcess
+from twopc.faults.reversals import Reversals
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.ports import free_port
 
@@ -36,11 +36,11 @@ class Processes:
         self.checkpoint_dir = folder / "checkpoints"
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
-        self.log = folder / "processes.log"
         self.until_end = False
         self.report: dict[str, object] | None = None
         self.exits: Counter[int] = Counter()
-        self._reports = folder / "reports"
+        self._folder = folder
+        self._started = 0
         self._address = f"127.0.0.1:{free_port()}"
         self._environment = {
             **os.environ,
@@ -55,35 +55,19 @@ class Processes:
             "TWOPC_RESTART_DELAY": "200ms",
             "TWOPC_RESTART_DELAY_MAX": "2s",
         }
-        self._coordinator: subprocess.Popen[bytes] | None = None
+        self._coordinator: ManagedProcess | None = None
         self._coordinator_due = 0.0
-        self._broker_due: float | None = None
         self._starter: threading.Thread | None = None
-        self._driver: subprocess.Popen[bytes] | None = None
-        self._asleep: list[tuple[float, psutil.Process]] = []
+        self._driver: ManagedProcess | None = None
+        self._lasting = Reversals()
 
     def tend(self) -> None:
         """Wake whose time has come, and start what is not there."""
-        now = time.monotonic()
-        for due, process in [each for each in self._asleep if each[0] <= now]:
-            self._asleep.remove((due, process))
-            _send(process, signal.SIGCONT)
-        if self._broker_due is not None and self._broker_due <= now:
-            self._broker_due = None
-            self._starter = threading.Thread(target=self.broker.start, name="soak-broker")
-            self._starter.start()
-        if (self._coordinator is None or self._coordinator.poll() is not None) and self._coordinator_due <= now:
-            self._coordinator = self._start(
-                "-m",
-                "twopc",
-                "coordinator",
-                "start",
-                "--checkpoint-dir",
-                str(self.checkpoint_dir),
-                "--address",
-                self._address,
-            )
-        if self.report is None and (self._driver is None or self._driver.poll() is not None):
+        self._lasting.run()
+        if not _runs(self._coordinator) and self._coordinator_due <= time.monotonic():
+            command = ("coordinator", "start", "--checkpoint-dir", str(self.checkpoint_dir), "--address", self._address)
+            self._coordinator = self._start(*command)
+        if self.report is None and not _runs(self._driver):
             self._drive()
 
     def hurt(self, step: Step) -> None:
@@ -112,20 +96,18 @@ class Processes:
         """From now on the job runs to the end of its input."""
         self.until_end = True
         if self._driver is not None:
-            self._driver.terminate()
+            self._driver.send(signal.SIGTERM)
 
     def heal(self) -> None:
         """No more faults: everybody is awake, and comes back at once."""
-        self._asleep = [(0.0, process) for _, process in self._asleep]
+        self._lasting.run(everything=True)
         self._coordinator_due = 0.0
-        if self._broker_due is not None:
-            self._broker_due = 0.0
 
     def end_coordinator(self) -> None:
         """End it in order, once the job has finished."""
         if self._coordinator is not None:
-            self._coordinator.terminate()
-            self._coordinator.wait(20)
+            self._coordinator.send(signal.SIGTERM)
+            self._coordinator.wait()
 
     def close(self) -> None:
         """Leave nothing running, however the soak ended."""
@@ -139,28 +121,21 @@ class Processes:
 
     def _drive(self) -> None:
         if self._driver is not None:
-            code = self._driver.returncode
+            code = self._driver.exit_code
+            assert code in STARTED_AGAIN, f"twopc run exited with {code}: {self._driver.last_words()}"
             self.exits[code] += 1
-            assert code in STARTED_AGAIN, f"twopc run exited with {code}: see {self.log}"
-            said = self._reports.read_bytes() if code == 0 else b""
-            report = json.loads(said) if said else None
-            if self.until_end and report is not None and not report["stopped"]:
-                self.report = report
+            if self.until_end and code == 0 and self._driver.output and self._driver.has_finished_job:
+                self.report = self._driver.finish()
                 return
         end = ("--until-end",) if self.until_end else ()
         self._driver = self._start(
-            *("-m", "twopc", "run", str(JOB_FILE), "--host", "process", "-p", str(PARALLELISM), "-o", "json", *end)
+            "run", str(JOB_FILE), "--host", "process", "-p", str(PARALLELISM), "-o", "json", *end
         )
 
-    def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        with self.log.open("ab") as log, self._reports.open("wb") as out:
-            return subprocess.Popen(
-                [sys.executable, *arguments],
-                env=self._environment,
-                stdout=out if "run" in arguments else log,
-                stderr=log,
-                start_new_session=True,
-            )
+    def _start(self, command: str, *arguments: str) -> ManagedProcess:
+        self._started += 1
+        log = self._folder / f"{self._started}-{command}.log"
+        return ManagedProcess([sys.executable, "-m", "twopc", command, *arguments], self._environment, log)
 
     def _victim(self, step: Step) -> psutil.Process | None:
         if step.target is Target.BROKER:
@@ -170,7 +145,7 @@ class Processes:
             pid = workers[step.choice % len(workers)].pid if workers else None
         else:
             child = self._driver if step.target is Target.DRIVER else self._coordinator
-            pid = child.pid if child is not None and child.poll() is None else None
+            pid = child.pid if child is not None and _runs(child) else None
         with suppress(psutil.NoSuchProcess):
             return None if pid is None else psutil.Process(pid)
         return None
@@ -188,11 +163,19 @@ class Processes:
             return
         end = self.broker.kill if step.action is Action.KILL else self.broker.stop
         end()
-        self._broker_due = time.monotonic() + min(step.seconds, 1.0)
+        self._lasting.after(min(step.seconds, 1.0), self._start_broker)
+
+    def _start_broker(self) -> None:
+        self._starter = threading.Thread(target=self.broker.start, name="soak-broker")
+        self._starter.start()
 
     def _pause(self, process: psutil.Process, seconds: float) -> None:
         _send(process, signal.SIGSTOP)
-        self._asleep.append((time.monotonic() + seconds, process))
+        self._lasting.after(seconds, lambda: _send(process, signal.SIGCONT))
+
+
+def _runs(process: ManagedProcess | None) -> bool:
+    return process is not None and process.exit_code is None
 
 
 def _send(process: psutil.Process, number: signal.Signals) -> None:

@@ -8,8 +8,7 @@ them lives on: without it the kernel may wake the sleeper with a SIGHUP, and a w
 from __future__ import annotations
 
 import signal
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.leak_audit import Place, report, wait_until_clean
 from twopc.config import RunSettings
 from twopc.driver.run import RunReport, run
 from twopc.faults.points import VARIABLE
+from twopc.faults.process import await_true
 from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.testing.topics import create_topic, produce
@@ -77,7 +77,11 @@ class ZombieJob:
     def put_to_sleep(self) -> psutil.Process:
         """Wait until a worker is held at its crash point, let it sleep there, and kill the other worker."""
         reached = self._folder / "reached"
-        _until(lambda: reached.exists() and reached.read_text().endswith("\n"), "no worker came to the crash point")
+        await_true(
+            lambda: reached.exists() and reached.read_text().endswith("\n"),
+            "no worker came to the crash point",
+            WAIT_SECONDS,
+        )
         sleeper = psutil.Process(int(reached.read_text()))
         daemon = sleeper.parent()
         assert daemon is not None
@@ -101,7 +105,7 @@ class ZombieJob:
             wanted = (JobEventKind.COMPLETED, attempt)
             return any((event.kind, event.attempt) == wanted for event in list(self._events))
 
-        _until(completed, f"attempt {attempt} completed no checkpoint")
+        await_true(completed, f"attempt {attempt} completed no checkpoint", WAIT_SECONDS)
 
     def judge(self) -> None:
         """Exact output, state and positions, and nothing left open."""
@@ -134,7 +138,7 @@ def wake(sleeper: psutil.Process) -> None:
 
 def wait_until_gone(process: psutil.Process, seconds: float = WAIT_SECONDS) -> None:
     """Wait until a process has ended by itself."""
-    _until(lambda: not _runs(process), f"process {process.pid} did not end by itself", seconds)
+    await_true(lambda: not _runs(process), f"process {process.pid} did not end by itself", seconds)
 
 
 def _runs(process: psutil.Process) -> bool:
@@ -154,10 +158,3 @@ def _environment_of_workers(session: SparkSession, environment: Mapping[str, str
     finally:
         for name in environment:
             del known[name]
-
-
-def _until(condition: Callable[[], bool], complaint: str, seconds: float = WAIT_SECONDS, pause: float = 0.01) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{complaint} within {seconds:.0f} s"
-        time.sleep(0.01)

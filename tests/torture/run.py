@@ -17,6 +17,7 @@ from tests.crash_cells.rig import Rig
 from tests.torture.plan import BrokerFate, BrokerFault, Plan
 from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
 from twopc.faults.process import ManagedProcess, is_stopped, wake
+from twopc.faults.reversals import Reversals
 from twopc.testing.broker_node import BrokerNode
 from twopc.testing.local_broker import LocalBroker
 
@@ -35,9 +36,10 @@ class Run:
         self._broker = broker
         self._began = time.monotonic()
         self._drivers: list[ManagedProcess] = []
-        self._asleep: dict[int, float] = {}
+        self._asleep: set[int] = set()
+        self._away: list[BrokerNode] = []
+        self._lasting = Reversals()
         self._to_come = sorted(plan.broker_faults, key=lambda fault: fault.after_seconds)
-        self._away: list[tuple[float, BrokerNode, BrokerFate]] = []
 
     def play(self) -> list[str]:
         """Return everything that is wrong in the end; none if all is as it must be."""
@@ -49,8 +51,8 @@ class Run:
                     if not any(self._is_at_work(driver) for driver in self._drivers):
                         self._drivers.append(running.enter_context(self._rig.driver(*self._plan.arms)))
                     self._hurt_brokers()
-                    self._heal_brokers()
-                    self._wake(everyone=False)
+                    self._note_sleepers()
+                    self._lasting.run()
                     time.sleep(_TURN_SECONDS)
             finally:
                 self._end_of_faults()
@@ -76,31 +78,34 @@ class Run:
 
     def _hurt(self, fault: BrokerFault) -> None:
         node = self._broker.nodes[fault.node - 1]
-        if node.pid is None or any(node is other for _, other, _ in self._away):
+        pid = node.pid
+        if pid is None or any(node is other for other in self._away):
             return
         self.faults += 1
+        self._away.append(node)
         if fault.fate is BrokerFate.KILL:
             node.kill()
         else:
-            os.kill(node.pid, signal.SIGSTOP)
-        self._away.append((time.monotonic() + fault.away_seconds, node, fault.fate))
+            os.kill(pid, signal.SIGSTOP)
+        self._lasting.after(fault.away_seconds, lambda: self._bring_back(node, fault.fate))
 
-    def _heal_brokers(self, *, all_of_them: bool = False) -> None:
-        for entry in list(self._away):
-            until, node, fate = entry
-            if all_of_them or time.monotonic() >= until:
-                self._away.remove(entry)
-                if fate is BrokerFate.KILL:
-                    self._broker.start_node(node)
-                elif node.pid is not None:
-                    os.kill(node.pid, signal.SIGCONT)
+    def _bring_back(self, node: BrokerNode, fate: BrokerFate) -> None:
+        self._away = [other for other in self._away if other is not node]
+        if fate is BrokerFate.KILL:
+            self._broker.start_node(node)
+        elif node.pid is not None:
+            wake(node.pid)
 
-    def _wake(self, *, everyone: bool) -> None:
+    def _note_sleepers(self) -> None:
+        """Whoever has stopped itself is woken when its time has come."""
         for pid in self._stopped():
-            woken_at = self._asleep.setdefault(pid, time.monotonic() + self._plan.sleep_seconds)
-            if everyone or time.monotonic() >= woken_at:
-                del self._asleep[pid]
-                wake(pid)
+            if pid not in self._asleep:
+                self._asleep.add(pid)
+                self._lasting.after(self._plan.sleep_seconds, lambda pid=pid: self._wake(pid))  # type: ignore[misc]
+
+    def _wake(self, pid: int) -> None:
+        self._asleep.discard(pid)
+        wake(pid)
 
     def _stopped(self) -> list[int]:
         happened = [arm for arm in self._plan.arms if self._rig.has_happened(arm)]
@@ -109,8 +114,8 @@ class Run:
 
     def _end_of_faults(self) -> None:
         self._to_come.clear()
-        self._heal_brokers(all_of_them=True)
-        self._wake(everyone=True)
+        self._note_sleepers()
+        self._lasting.run(everything=True)
 
     def _seconds(self) -> float:
         return time.monotonic() - self._began

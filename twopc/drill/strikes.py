@@ -11,6 +11,7 @@ from twopc.drill.own_broker import OwnBroker
 from twopc.drill.stage import Stage
 from twopc.drill.stored_strikes import NO_ROOM, damage_newest, fill_under
 from twopc.drill.transaction_strikes import abort_one, expire_one
+from twopc.faults.reversals import Reversals
 from twopc.faults.tcp_proxy import Direction
 from twopc.kafka.wire import ControlClient
 
@@ -36,7 +37,7 @@ class Striker:
     struck: list[tuple[str, float]] = field(default_factory=list)
     missed: dict[int, str] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
-    _undo: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
+    _lasting: Reversals = field(default_factory=Reversals)
 
     def strike(self, fault: Fault) -> bool:
         """Carry the fault out, and let the subtask go on; return whether it struck.
@@ -55,19 +56,12 @@ class Striker:
             return True
         self.missed[fault.number] = missed
         self.tell(f"nothing was struck, {missed}: to be tried again")
-        self._after(ARMED_AGAIN_SECONDS, lambda: fault.arm.disarm(self.stage.folder))
+        self._lasting.after(ARMED_AGAIN_SECONDS, lambda: fault.arm.disarm(self.stage.folder))
         return False
 
     def undo(self, *, everything: bool = False) -> None:
         """End what has lasted long enough."""
-        for entry in list(self._undo):
-            until, action = entry
-            if everything or time.monotonic() >= until:
-                self._undo.remove(entry)
-                action()
-
-    def _after(self, seconds: float, action: Callable[[], object]) -> None:
-        self._undo.append((time.monotonic() + seconds, action))
+        self._lasting.run(everything=everything)
 
     def _release(self, fault: Fault) -> None:
         fault.arm.release(self.stage.folder).touch()
@@ -81,11 +75,11 @@ class Striker:
                 self.stage.kill(self.stage.coordinator)
             case Kind.CUT_CONTROL:
                 self.stage.control.cut(*Direction)
-                self._after(fault.seconds, self.stage.control.heal)
+                self._lasting.after(fault.seconds, self.stage.control.heal)
             case Kind.FILL_DISK:
                 pid = self.stage.coordinator.pid
                 self.stage.limit_files(pid, NO_ROOM)
-                self._after(fault.seconds, lambda: self.stage.limit_files(pid, None))
+                self._lasting.after(fault.seconds, lambda: self.stage.limit_files(pid, None))
             case Kind.FILL_SNAPSHOT_DISK | Kind.CORRUPT_CHECKPOINT:
                 return self._strike_stored(fault)
             case Kind.ABORT_TRANSACTION:
@@ -112,9 +106,9 @@ class Striker:
             case Kind.KILL_BROKER:
                 broker.crash()
             case Kind.PAUSE_BROKER:
-                self._after(fault.seconds, broker.pause())
+                self._lasting.after(fault.seconds, broker.pause())
             case Kind.SLOW_BROKER:
-                self._after(fault.seconds, broker.slow_down())
+                self._lasting.after(fault.seconds, broker.slow_down())
             case _:
                 assert fault.kind is Kind.EXPIRE_TRANSACTION, fault.kind
                 self.undo(everything=True)

@@ -23,7 +23,11 @@ class ManagedProcess:
     """One process, in a session of its own. Leaving the context ends it, if it has not ended."""
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], log: Path, patience_seconds: float
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self.log = log
         self._patience_seconds = patience_seconds
