@@ -81,3 +81,7 @@ def test_a_restored_job_that_caught_up_too_late_breaks_the_drill() -> None:
 def test_the_figures_are_the_longest_and_the_sum() -> None:
     found = [Recovery("a", 1.0, 3.0, 5), Recovery("b", 2.0, None, 6)]
     assert figures_of(found) == {"longest recovery, s": 3.0, "records read again": 11.0}
+
+
+def test_where_no_fault_struck_there_is_nothing_to_recover_from() -> None:
+    assert RecoveryTimes().of([], [(1.0, 5)]) == ()

@@ -55,10 +55,10 @@ class RecoveryTimes:
 
         `again` is when how many records were begun to be read again.
         """
-        ends = [at for _, at in strikes[1:]] + [float("inf")]
+        following = [*strikes[1:], ("", float("inf"))]
         return tuple(
             Recovery(fault, at, self._seconds(at), sum(n for when, n in again if at <= when < end))
-            for (fault, at), end in zip(strikes, ends, strict=True)
+            for (fault, at), (_, end) in zip(strikes, following, strict=False)
         )
 
     def _seconds(self, struck: float) -> float | None:
