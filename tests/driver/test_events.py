@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from twopc.driver.attempt import _error_of
 from twopc.driver.events import UNREACHABLE_SECONDS, EventWatch
+from twopc.driver.progress import RunProgress, error_of
 from twopc.errors import CheckpointCorrupted, Fenced
-from twopc.protocol.ids import AttemptId
+from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
 
 
@@ -38,27 +38,27 @@ class Refused(Told):
 
 def test_a_run_does_not_wait_for_the_events_of_a_job_whose_ledger_is_damaged() -> None:
     began = time.monotonic()
-    with EventWatch(Refused(), "job", None):
+    with EventWatch(Refused(), "job", lambda event: None, None):
         assert time.monotonic() - began < UNREACHABLE_SECONDS
 
 
-def watching(events: Iterable[JobEvent], attempt: int) -> EventWatch:
-    watch = EventWatch(Told(), "job", None)
-    watch.attempt_started(AttemptId(attempt))
+def watching(events: Iterable[JobEvent], attempt: int, latest: int = 0) -> RunProgress:
+    progress = RunProgress()
+    progress.attempt_started(AttemptId(attempt), CheckpointId(latest))
     for each in events:
-        watch._note(each)
-    return watch
+        progress.note(each, 0.0)
+    return progress
 
 
-def event(kind: str, attempt: int) -> JobEvent:
-    return JobEvent(kind=kind, job="job", attempt=AttemptId(attempt), time_ms=0)
+def event(kind: str, attempt: int, checkpoint: int = 0) -> JobEvent:
+    return JobEvent(kind=kind, job="job", attempt=AttemptId(attempt), time_ms=0, checkpoint_id=CheckpointId(checkpoint))
 
 
 @pytest.mark.parametrize("kind", [JobEventKind.ATTEMPT_STARTED, JobEventKind.COMPLETED])
 def test_a_greater_attempt_of_another_run_fences_this_one_for_good(kind: str) -> None:
-    failure = watching([event(kind, 4)], attempt=3).failure
+    failure = watching([event(kind, 4)], attempt=3).current.failure
     assert failure is not None
-    error = _error_of(failure)
+    error = error_of(failure)
     assert isinstance(error, Fenced)
     assert not error.restartable
     assert "started attempt 4" in str(error)
@@ -66,24 +66,34 @@ def test_a_greater_attempt_of_another_run_fences_this_one_for_good(kind: str) ->
 
 
 def test_what_another_run_completes_is_not_counted_as_of_this_one() -> None:
-    watch = watching([event(JobEventKind.COMPLETED, 4)], attempt=3)
-    assert not watch.completed_in_attempt
-    assert watch.last_completed == 0
+    progress = watching([event(JobEventKind.COMPLETED, 4, 8)], attempt=3)
+    assert not progress.current.completed
+    assert progress.last_completed == 0
+
+
+def test_a_checkpoint_that_completed_while_the_stream_of_events_was_broken_is_known_by_the_status() -> None:
+    progress = watching([event(JobEventKind.STATUS, 3, 8), event(JobEventKind.STATUS, 3, 8)], attempt=3, latest=7)
+    assert (progress.current.completed, progress.last_completed) == (1, 8)
+
+
+def test_the_status_of_a_job_that_has_completed_nothing_since_counts_as_nothing() -> None:
+    progress = watching([event(JobEventKind.STATUS, 3, 7)], attempt=3, latest=7)
+    assert (progress.current.completed, progress.last_completed) == (0, 0)
 
 
 def test_the_own_next_attempt_fences_nothing() -> None:
-    watch = watching([event(JobEventKind.ATTEMPT_STARTED, 4)], attempt=3)
-    watch.attempt_started(AttemptId(4))
-    watch._note(event(JobEventKind.ATTEMPT_STARTED, 4))
-    assert watch.failure is None
+    progress = watching([event(JobEventKind.ATTEMPT_STARTED, 4)], attempt=3)
+    progress.attempt_started(AttemptId(4), CheckpointId(0))
+    progress.note(event(JobEventKind.ATTEMPT_STARTED, 4), 0.0)
+    assert progress.current.failure is None
 
 
 def test_how_earlier_attempts_ended_is_not_of_this_one() -> None:
-    assert watching([event(JobEventKind.FENCED, 2), event(JobEventKind.FINISHED, 2)], attempt=3).failure is None
-    assert not watching([event(JobEventKind.FINISHED, 2)], attempt=3).finished
+    earlier = watching([event(JobEventKind.FENCED, 2), event(JobEventKind.FINISHED, 2)], attempt=3).current
+    assert (earlier.failure, earlier.finished) == (None, False)
 
 
 def test_before_the_first_attempt_of_a_run_nothing_fences_it() -> None:
-    watch = EventWatch(Told(), "job", None)
-    watch._note(event(JobEventKind.ATTEMPT_STARTED, 7))
-    assert watch.failure is None
+    progress = RunProgress()
+    progress.note(event(JobEventKind.ATTEMPT_STARTED, 7), 0.0)
+    assert progress.current.failure is None

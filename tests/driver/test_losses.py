@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 import pytest
 
+from tests.driver.scripts import carried_out, edge_of
 from tests.driver.test_recovery import FakeSink, FakeSource, committable
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.driver.recovery import Recovered, recover
+from twopc.driver.recovery import Recovered, recovery
 from twopc.errors import Fenced, TransactionLost
+from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import Outcome, Settled
 
 CONTEXT = JobContext("job", AttemptId(2), 1, RunSettings())
@@ -90,7 +90,7 @@ def run(
     client, source = Client(sink.log), FakeSource()
     positions = [position for number in gone for position in metadata(number).positions]
     source.gone = {each: f"from {each} on" for each in positions}
-    return recover(cast(JobClient, client), source, sink, context, started), client
+    return carried_out(recovery(context, started), edge_of(client, source, sink)), client
 
 
 def started(latest: CheckpointMetadata, *earlier: CheckpointMetadata, lost: Sequence[str] = ()) -> StartedAttempt:
@@ -118,8 +118,9 @@ def test_it_stores_from_where_it_heals_before_any_id_is_initialised() -> None:
 def test_a_driver_whose_job_another_has_taken_over_says_nothing_of_a_loss() -> None:
     log: list[str] = []
     sink, client = LosingSink(log, frozenset({"t@7"}), certain=False), Client(log, newer_attempt=True)
+    known = started(metadata(7, 7, base=6), metadata(6))
     with pytest.raises(Fenced, match="does not own the job"):
-        recover(cast(JobClient, client), FakeSource(), sink, CONTEXT, started(metadata(7, 7, base=6), metadata(6)))
+        carried_out(recovery(CONTEXT, known), edge_of(client, FakeSource(), sink))
 
 
 def test_what_is_open_behind_a_lost_one_is_aborted_before_that_is_stored() -> None:

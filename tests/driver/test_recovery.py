@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 import pytest
 
+from tests.driver.scripts import carried_out, edge_of
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
-from twopc.driver.recovery import Planner, assign, recover
+from twopc.driver.recovery import Planner, Recovered, assign, recovery
 from twopc.errors import TransactionLost, Unavailable
 from twopc.kafka.positions import PartitionPosition, PartitionSplit
+from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.planned_starts import StartsPlanned
-from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.sink import Committer, Outcome, Settled, Sink, SinkWriter
 from twopc.source import Source, SourceReader, Split
 
@@ -78,12 +78,15 @@ def started(latest: CheckpointMetadata | None, confirmed: Sequence[str] = ()) ->
     )
 
 
+def recover(client: object, source: Source, sink: Sink, started: StartedAttempt) -> Recovered:
+    return carried_out(recovery(CONTEXT, started), edge_of(client, source, sink))
+
+
 def run_recovery(
     latest: CheckpointMetadata | None, *, lost: Sequence[str] = (), confirmed: Sequence[str] = ()
 ) -> list[str]:
     log: list[str] = []
-    client, sink = cast(JobClient, FakeClient(log)), FakeSink(log, frozenset(lost))
-    recover(client, FakeSource(), sink, CONTEXT, started(latest, confirmed))
+    recover(FakeClient(log), FakeSource(), FakeSink(log, frozenset(lost)), started(latest, confirmed))
     return log
 
 
@@ -103,10 +106,9 @@ def test_a_lost_transaction_stops_the_job_before_any_id_is_initialised_and_names
     log: list[str] = []
     with pytest.raises(TransactionLost, match=r"t@7: said the broker.*up to in\[0\]@70"):
         recover(
-            cast(JobClient, FakeClient(log)),
+            FakeClient(log),
             FakeSource(),
             FakeSink(log, frozenset({"t@7"})),
-            CONTEXT,
             started(metadata(6, 7)),
         )
     assert log == ["settle t@6,t@7", "confirm t@6"]
@@ -149,41 +151,53 @@ class Starting(FakeClient):
         return self.planned[-1] if self.planned else None
 
 
+@dataclass
+class Planning:
+    """A driver's planner and its source."""
+
+    source: FakeSource
+    bounded: bool
+
+    def __post_init__(self) -> None:
+        self.planner = Planner(self.source, bounded=self.bounded)
+
+
 def plan(
-    planner: Planner,
+    planning: Planning,
     restored: CheckpointMetadata | None = None,
     client: Starting | None = None,
     planned: StartsPlanned | None = None,
 ) -> Split:
     known = replace(started(restored), planned=planned)
-    [only] = planner.plan(cast(JobClient, client or Starting([])), CONTEXT, known, restored)
+    edge = edge_of(client or Starting([]), planning.source, FakeSink([]))
+    [only] = carried_out(planning.planner.plan(CONTEXT, known, restored), edge)
     return only
 
 
 def test_an_attempt_after_a_failure_starts_where_the_first_one_did_if_nothing_completed() -> None:
-    planner = Planner(FakeSource(), bounded=False)
+    planner = Planning(FakeSource(), bounded=False)
     first = plan(planner)
     assert plan(planner) == first
 
 
 def test_another_driver_starts_where_the_first_one_did_if_nothing_completed() -> None:
     client, source = Starting([]), FakeSource()
-    first = plan(Planner(source, bounded=False), None, client)
-    assert plan(Planner(source, bounded=False), None, client, client.newest) == first
+    first = plan(Planning(source, bounded=False), None, client)
+    assert plan(Planning(source, bounded=False), None, client, client.newest) == first
     assert len(client.planned) == 1
 
 
 def test_another_driver_that_is_told_to_start_elsewhere_does() -> None:
     client, source = Starting([]), FakeSource()
-    first = plan(Planner(source, bounded=False), None, client)
+    first = plan(Planning(source, bounded=False), None, client)
     elsewhere = replace(client.planned[0], mode="Earliest()")
-    assert plan(Planner(source, bounded=False), None, client, elsewhere).start > first.start
+    assert plan(Planning(source, bounded=False), None, client, elsewhere).start > first.start
     assert len(client.planned) == 2
 
 
 def test_starts_are_not_stored_where_a_checkpoint_is_restored() -> None:
     client = Starting([])
-    plan(Planner(FakeSource(), bounded=False), metadata(), client)
+    plan(Planning(FakeSource(), bounded=False), metadata(), client)
     assert client.planned == []
 
 
@@ -193,17 +207,17 @@ def test_nothing_is_read_where_the_starts_could_not_be_stored() -> None:
             raise Unavailable("no coordinator listens")
 
     with pytest.raises(Unavailable):
-        plan(Planner(FakeSource(), bounded=False), None, Unreachable([]))
+        plan(Planning(FakeSource(), bounded=False), None, Unreachable([]))
 
 
 def test_a_restored_checkpoint_wins_over_the_first_start() -> None:
-    planner = Planner(FakeSource(), bounded=False)
+    planner = Planning(FakeSource(), bounded=False)
     plan(planner)
     assert plan(planner, metadata()).start == [70, "id"]
 
 
 def test_a_bounded_run_keeps_the_ends_that_it_found_at_its_start() -> None:
-    planner = Planner(FakeSource(), bounded=True)
+    planner = Planning(FakeSource(), bounded=True)
     plan(planner)
     assert plan(planner, metadata()).stop == [100, "id"]
 

@@ -97,7 +97,7 @@ def lose_the_last_checkpoint(broker: Broker, job_file: Path, folder: Path, monke
     with monkeypatch.context() as patched:
         patched.setattr(TransactionalWriter, "commit", never)
         # The driver would commit it when it gives up.
-        patched.setattr("twopc.driver.run.leave_nothing_open", lambda *_, **__: None)
+        patched.setattr("twopc.driver.machine.leave_nothing_open", lambda *_: iter(()))
         # So short a time-out, and so long an interval that the only checkpoint is the last, would be refused.
         patched.setattr("twopc.kafka.preflight.checked_timeout_ms", lambda given, _: given.transaction_timeout_ms)
         with pytest.raises(Unavailable, match="nobody commits"):

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from coordinator.events import ConfirmCommittables, EndAttempt, PlanStarts, SessionId, SettleLoss, StartAttempt
+from coordinator.events import (
+    ConfirmCommittables,
+    EndAttempt,
+    PlanStarts,
+    SessionId,
+    SettleLoss,
+    StartAttempt,
+    StopJob,
+)
 from coordinator.jobs import Jobs
 from tests.simulation.clocks import SimClock
 from tests.simulation.disk import CheckpointFolder
@@ -13,8 +21,9 @@ from tests.simulation.faults import Faults
 from tests.simulation.network import Stream
 from tests.simulation.process import Crashed, Lane
 from tests.simulation.world import World
+from twopc.config import RunSettings
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommitError, Unavailable
-from twopc.protocol.attempts import CheckpointSettings, StartedAttempt
+from twopc.protocol.attempts import CheckpointSettings, StartedAttempt, Traces
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import FencedOff, ToSubtask
@@ -155,17 +164,31 @@ class SimCoordinator:
 class SimJobClient:
     """As `twopc.rpc.job_client.JobClient`, to whichever coordinator has the address at the time."""
 
-    def __init__(self, find: Callable[[], SimCoordinator | None], restore_from: str) -> None:
+    def __init__(self, find: Callable[[], SimCoordinator | None], checkpoints: CheckpointSettings) -> None:
         self._find = find
-        self._restore_from = restore_from
+        self._checkpoints = checkpoints
 
     def start_attempt(
-        self, job: str, parallelism: int, settings: CheckpointSettings, *, restart: bool, restart_of: AttemptId
+        self,
+        job: str,
+        settings: RunSettings,
+        restore_from: str,
+        traces: Traces,
+        *,
+        restart: bool,
+        restart_of: AttemptId,
     ) -> StartedAttempt:
-        request = StartAttempt(parallelism, settings, self._restore_from, restart=restart, restart_of=restart_of)
+        request = StartAttempt(
+            settings.parallelism,
+            self._checkpoints,
+            restore_from,
+            traces,
+            restart=restart,
+            restart_of=restart_of,
+        )
         return self._ask(lambda jobs: jobs.start_attempt(job, request))
 
-    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: list[str]) -> None:
+    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
         self._ask(lambda jobs: jobs.request(job, ConfirmCommittables(attempt, checkpoint_id, tuple(names))))
 
     def settle_loss(
@@ -182,6 +205,9 @@ class SimJobClient:
 
     def plan_starts(self, job: str, planned: StartsPlanned) -> None:
         self._ask(lambda jobs: jobs.request(job, PlanStarts(planned)))
+
+    def stop(self, job: str, attempt: AttemptId) -> None:
+        self._ask(lambda jobs: jobs.request(job, StopJob(attempt)))
 
     def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
         self._ask(lambda jobs: jobs.request(job, EndAttempt(attempt, reason)))

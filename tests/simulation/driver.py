@@ -1,11 +1,10 @@
-"""A driver process: starts attempts with the production recovery and planner, watches, restarts.
-
-What `twopc.driver.attempt` and `run` do around recovery is here in events, since they wait for real threads.
-"""
+"""A driver process: production's machine, whose actions are carried out in the world, each in a lane of its own."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
@@ -16,8 +15,10 @@ from tests.simulation.source import SimSource
 from tests.simulation.subtask import SimSubtask
 from tests.simulation.world import World
 from twopc.config import RunSettings
-from twopc.context import JobContext
-from twopc.driver.recovery import Planner, assign, recover
+from twopc.driver.actions import Drain, EndAttempt, Settle, SettleLoss, StartAttempt, Submit
+from twopc.driver.attempt import RunningJob
+from twopc.driver.effects import Action, Log
+from twopc.driver.machine import ActionFailed, Answer, Driver, Event, Output, Over, Start, SubtaskEnded, Tick, Wanted
 from twopc.errors import (
     CheckpointCorrupted,
     ConfigurationError,
@@ -28,9 +29,10 @@ from twopc.errors import (
     Unavailable,
 )
 from twopc.faults.points import CrashPoint, reached
-from twopc.protocol.ids import NO_ATTEMPT, AttemptId, SubtaskIndex
+from twopc.graph import JobDefinition
+from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEventKind
-from twopc.runtime.spec import SubtaskSpec, concerning
+from twopc.runtime.spec import SubtaskSpec
 
 HEALED = "healed a loss"
 LOOK_MS = 100
@@ -39,11 +41,11 @@ LOOK_MS = 100
 IDLE_MS = 2_000
 RESTART_MS = (50, 300)
 DRAIN_MS = 10_000
-SWEEP_MS = 2_000
+DRAIN_LOOK_MS = 500
 
 
 @lru_cache(64)
-def _settings(parallelism: int, interval_ms: int, timeout_ms: int, inline_bytes: int) -> RunSettings:
+def _settings(parallelism: int, interval_ms: int, timeout_ms: int, inline_bytes: int, restart_ms: int) -> RunSettings:
     return RunSettings(
         parallelism=parallelism,
         checkpoint_inline_bytes=inline_bytes,
@@ -51,7 +53,74 @@ def _settings(parallelism: int, interval_ms: int, timeout_ms: int, inline_bytes:
         checkpoint_timeout_ms=timeout_ms,
         until_end=True,
         host="process",
+        restart_strategy="fixed-delay",
+        restart_attempts=1_000_000,
+        restart_delay_ms=restart_ms,
+        restart_delay_max_ms=restart_ms,
     )
+
+
+@dataclass(slots=True)
+class SimStage:
+    """The subtasks of one attempt."""
+
+    subtasks: list[SimSubtask]
+    abandon: Callable[[Sequence[SimSubtask]], None]
+
+    def wait(self, timeout: float) -> bool:
+        return any(not each.process.alive for each in self.subtasks)
+
+    def drain(self, timeout: float) -> None:
+        raise NotImplementedError("the world goes on meanwhile: see SimDriver")
+
+    def error(self) -> TwoPhaseCommitError | None:
+        dead = (each for each in self.subtasks if not each.process.alive and not each.ended)
+        return next((Unavailable(f"{each.process.name} died") for each in dead), None)
+
+    def has_said_why(self) -> bool:
+        return any(each.failed for each in self.subtasks)
+
+    def shortage(self) -> str | None:
+        return None
+
+    def kill(self) -> None:
+        self.abandon(self.subtasks)
+
+
+@dataclass(slots=True)
+class SimHost:
+    """Where the subtasks of one driver run, and all that it acts on."""
+
+    definition: JobDefinition
+    source: SimSource
+    sink: SimSink
+    coordinator: SimJobClient
+    spawn: Callable[[SubtaskSpec], SimSubtask]
+    abandon: Callable[[Sequence[SimSubtask]], None]
+    stage: SimStage | None = None
+    committer: SimCommitter | None = None
+    host: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.host = self
+
+    def notice(self) -> str | None:
+        return None
+
+    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> SimStage:
+        return SimStage([self.spawn(spec) for spec in specs], self.abandon)
+
+    def close(self) -> None:
+        """A process that is gone has no subtasks: see Simulation."""
+
+    def reached(self, point: CrashPoint, checkpoint: CheckpointId) -> None:
+        reached(point, checkpoint=checkpoint)
+
+    def all_damage(self, error: CheckpointCorrupted, checkpoint_id: CheckpointId | None) -> TwoPhaseCommitError:
+        return error
+
+    def remove_work(self, attempt: AttemptId) -> None:
+        """There is nothing on this machine."""
 
 
 class SimDriver:
@@ -68,183 +137,199 @@ class SimDriver:
         abandon: Callable[[Sequence[SimSubtask]], None],
         is_blamed: Callable[[str], bool],
         recoveries_died: Callable[[], int],
+        restore_from: str,
     ) -> None:
         self.process = world.process(f"driver-{number}", "driver")
         self.done = False
         self.lost = ""
         self.refused = ""
         self.recovering = False
-        self.stage: list[SimSubtask] = []
+        self.gave_up = False
+        self.finished_ms = 0
         self._world = world
         self._client = client
-        self._job_client: Any = client
-        self._sink = sink
-        self._source = source
-        self._planner = Planner(source, bounded=True)
-        self._checkpoints = settings_of(world.faults)
-        self._spawn = spawn
-        self._abandon = abandon
         self._is_blamed = is_blamed
         self._recoveries_died = recoveries_died
         self._lane = Lane(self.process, "main")
-        self._context: JobContext | None = None
-        self._committer: SimCommitter | None = None
-        self._restarts = False
-        self._restored = 0
+        self._watching = Lane(self.process, "events")
+        definition = JobDefinition.in_a_row(JOB, source, (), sink)
+        self._edge: Any = SimHost(definition, source, sink, client, spawn, abandon)
+        self._driver = Driver(
+            RunningJob(definition, definition.pipeline("run"), "", ""), self._drawn_settings(), restore_from
+        )
+        self._ended_stage: SimStage | None = None
         self._deleted = 0
-        self._sweep_at = 0
-        self.finished_ms = 0
-        self._supervise_at: int | None = None
+        self._end = ""
+        self._look_at: int | None = None
+        self._tick_at: float | None = None
         world.note(self.process.name, "starts")
-        world.after(world.delay(100), self._attempt, self._lane)
+        world.after(world.delay(100), partial(self._step, Start()), self._lane)
 
-    def _attempt(self) -> None:
-        parallelism = self._parallelism()
-        checkpoints = self._checkpoints
-        inline_bytes = self._world.faults.inline_bytes
-        settings = _settings(parallelism, checkpoints.interval_ms, checkpoints.timeout_ms, inline_bytes)
-        restart_of, self._context = self.attempt, None
-        self.recovering = True
-        self._deleted = self._world.coverage["broker input deleted"]
-        if self._recoveries_died() >= 2:
-            reached(CrashPoint.RECOVERY_AGAIN)
-        try:
-            started = self._client.start_attempt(
-                JOB, parallelism, checkpoints, restart=self._restarts, restart_of=restart_of
-            )
-            context = self._context = JobContext(JOB, started.attempt, parallelism, settings)
-            committer = self._committer = self._sink.open_committer(context)
-            self._sweep_at = 0
-            self._restored = 0 if started.restored is None else started.restored.checkpoint_id
-            found = recover(self._job_client, self._source, committer, context, started)
-            for item in found.settled:
-                self._world.note(self.process.name, item.committable.name, item.outcome.value, item.evidence)
-            if found.restored is not started.restored:
-                self._world.coverage[HEALED] += 1
-            splits = self._planner.plan(self._job_client, context, started, found.restored)
-            snapshots = () if found.restored is None else found.restored.snapshots
-            for index, mine in enumerate(assign(splits, parallelism)):
-                subtask = SubtaskIndex(index)
-                concerned = concerning(subtask, mine, snapshots)
-                spec = SubtaskSpec(JOB, started.attempt, subtask, parallelism, "", "", settings, mine, concerned)
-                self.stage.append(self._spawn(spec))
-            self.recovering = False
-        except TwoPhaseCommitError as error:
-            self._failed(error)
-            return
-        self._supervise_in(IDLE_MS)
+    def _drawn_settings(self) -> RunSettings:
+        """Another parallelism in each attempt; every other job ends with one subtask, which has all state together."""
+        world, checkpoints = self._world, settings_of(self._world.faults)
+        alone = world.calm and world.rng.random() < 0.5
+        parallelism = 1 if alone else world.between(1, world.faults.most_subtasks)
+        restart_ms = world.pick(RESTART_MS)
+        return _settings(
+            parallelism, checkpoints.interval_ms, checkpoints.timeout_ms, world.faults.inline_bytes, restart_ms
+        )
 
-    def _parallelism(self) -> int:
-        """Another in each attempt; every other job ends with one subtask, which has the state of all put together."""
-        world = self._world
-        return 1 if world.calm and world.rng.random() < 0.5 else world.between(1, world.faults.most_subtasks)
+    @property
+    def stage(self) -> list[SimSubtask]:
+        """The subtasks of the attempt that runs."""
+        return [] if self._edge.stage is None else self._edge.stage.subtasks
 
     @property
     def attempt(self) -> AttemptId:
         """The attempt that it runs, or ran last."""
-        return NO_ATTEMPT if self._context is None else self._context.attempt
+        return self._driver.progress.current.attempt
 
     @property
     def sweeps(self) -> bool:
-        """Whether it is time to look for what lingers, once a checkpoint has completed."""
-        return self._world.now_ms >= self._sweep_at
+        """Whether a checkpoint that has completed lets it look for what lingers."""
+        return self._driver.progress.current.completed == 0
 
     def woken(self) -> None:
         """Something has happened: to a subtask, or at the coordinator, which is being watched."""
-        if self._supervise_at is not None:
-            self._supervise_in(self._world.between(1, LOOK_MS))
+        if self._look_at is not None:
+            self._look_in(self._world.between(1, LOOK_MS))
 
-    def _supervise_in(self, delay_ms: int) -> None:
+    def _look_in(self, delay_ms: int) -> None:
         at = self._world.now_ms + delay_ms
-        if self._supervise_at is None or at < self._supervise_at:
-            self._supervise_at = at
-            self._world.after(delay_ms, partial(self._supervise, at), self._lane)
+        if self._look_at is None or at < self._look_at:
+            self._look_at = at
+            self._world.after(delay_ms, partial(self._look, at), self._watching)
 
-    def _supervise(self, at: int) -> None:
-        if at != self._supervise_at:
+    def _look(self, at: int) -> None:
+        """See which subtasks have ended, and ask how the attempt goes."""
+        if at != self._look_at:
             return
-        self._supervise_at = None
+        self._look_at = None
+        stage = self._edge.stage
+        if stage is None or self.done:
+            return
+        if stage is not self._ended_stage and stage.wait(0):
+            self._ended_stage = stage
+            self._step(SubtaskEnded(stage.error(), stage.has_said_why()))
         again = IDLE_MS
         try:
-            over = self._look()
+            for event in self._client.status(JOB):
+                if event.kind == JobEventKind.FINISHED:
+                    self._end = event.message
+                self._step(event)
         except Unavailable:
-            over, again = None, LOOK_MS
+            again = LOOK_MS
         except TwoPhaseCommitError as error:
-            self._failed(error)
-            return
-        if not self.done and all(each.ended for each in self.stage):
-            self._finish("all subtasks have ended well")
-        if self.done:
-            return
-        if over is None and any(not each.process.alive and not each.ended for each in self.stage):
-            over = Unavailable("a subtask died")
-        if over is not None:
-            self._failed(over)
-        else:
-            self._supervise_in(again)
+            self._world.note(self.process.name, "can't watch:", error)
+        if self._edge.stage is not None and not self.done:
+            self._look_in(again)
 
-    def _look(self) -> TwoPhaseCommitError | None:
-        """Ask how the attempt goes; return what makes it end, if something does."""
-        context = self._context
-        assert context is not None
-        for event in self._client.status(JOB):
-            if event.attempt != context.attempt:
-                return Fenced("another driver has started an attempt")
-            match event.kind:
-                case JobEventKind.FINISHED:
-                    self._finish(event.message)
-                case JobEventKind.FAILED | JobEventKind.FENCED:
-                    return Unavailable(event.message)
-                case JobEventKind.STATUS if event.checkpoint_id > self._restored and self.sweeps:
-                    self._sweep()
-                    self._sweep_at = self._world.now_ms + SWEEP_MS
-                case _:
-                    pass
-        return None
+    def _step(self, event: Event) -> None:
+        """Let the machine decide; nothing that it wants waits here."""
+        for output in self._driver.step(event, self._world.monotonic()):
+            self._carry_out(output)
+        self._arm()
 
-    def _finish(self, why: str) -> None:
+    def _arm(self) -> None:
+        """Have a tick when the machine's deadline, a time of this process, has come."""
+        deadline = self._driver.deadline
+        if deadline is None or (self._tick_at is not None and self._tick_at <= deadline):
+            return
+        self._tick_at = deadline
+        delay_ms = max(0, round((deadline - self._world.monotonic()) * 1000))
+        self._world.after(delay_ms + 1, partial(self._tick, deadline), self._lane)
+
+    def _tick(self, deadline: float) -> None:
+        if deadline != self._tick_at:
+            return
+        self._tick_at = None
+        if self._edge.stage is None:
+            self._driver.settings = self._drawn_settings()
+        self._step(Tick())
+
+    def _carry_out(self, output: Output) -> None:
+        match output:
+            case Wanted(number, Drain()):
+                self._finished()
+                self._drain(number, self._world.now_ms + DRAIN_MS)
+            case Wanted(number, action) if action.on_calling_thread:
+                self._world.after(0, partial(self._step, self._answered(number, action)), self._lane)
+            case Wanted(number, action):
+                self._note_recovering(action)
+                self._world.after(0, partial(self._act, number, action), Lane(self.process, type(action).__name__))
+            case Log() if output.level >= logging.WARNING:
+                self._world.note(self.process.name, output.message)
+            case Over():
+                self._over(output.error)
+
+    def _note_recovering(self, action: Action[Any]) -> None:
+        if isinstance(action, StartAttempt):
+            self.recovering = True
+            self._deleted = self._world.coverage["broker input deleted"]
+        elif isinstance(action, EndAttempt):
+            self.recovering = False
+
+    def _act(self, number: int, action: Action[Any]) -> None:
+        if isinstance(action, StartAttempt) and self._recoveries_died() >= 2:
+            reached(CrashPoint.RECOVERY_AGAIN)
+        answer = self._answered(number, action)
+        if isinstance(answer, Answer):
+            self._note(action, answer.value)
+        self._world.after(0, partial(self._step, answer), self._lane)
+
+    def _note(self, action: Action[Any], answer: Any) -> None:
+        if isinstance(action, SettleLoss):
+            self._world.coverage[HEALED] += 1
+        elif isinstance(action, Settle):
+            for item in answer:
+                self._world.note(self.process.name, item.committable.name, item.outcome.value, item.evidence)
+
+    def _answered(self, number: int, action: Action[Any]) -> Answer | ActionFailed:
+        try:
+            answer = Answer(number, action.carry_out(self._edge))
+        except TwoPhaseCommitError as error:
+            return ActionFailed(number, error)
+        if isinstance(action, Submit):
+            self.recovering = False
+            self._look_in(IDLE_MS)
+        return answer
+
+    def _finished(self) -> None:
         self.done = self._world.over = True
         self.finished_ms = self._world.now_ms
-        self._world.note(self.process.name, "FINISHED", why)
-        self._world.after(0, self._sweep_last, self._lane)
-        self._world.after(DRAIN_MS, lambda: self._abandon(self.stage))
+        self._world.note(self.process.name, "FINISHED", self._end)
 
-    def _sweep_last(self) -> None:
-        try:
-            self._sweep()
-        except Unavailable:
-            self._world.after(LOOK_MS, self._sweep_last, self._lane)
+    def _drain(self, number: int, until_ms: int) -> None:
+        """Answer when all subtasks have ended, or it has taken too long."""
+        if self._world.now_ms >= until_ms or not any(each.process.alive for each in self.stage):
+            self._step(Answer(number, None))
+        else:
+            self._world.after(DRAIN_LOOK_MS, partial(self._drain, number, until_ms), self._lane)
 
-    def _sweep(self) -> None:
-        assert self._committer is not None, "the attempt has recovered"
-        self._committer.abort_lingering()
-
-    def _failed(self, error: TwoPhaseCommitError) -> None:
-        self._world.note(self.process.name, "attempt failed:", type(error).__name__, error)
-        self._restarts = True
+    def _over(self, error: BaseException | None) -> None:
+        """The process ends; what made it end is known to be a fault's doing, or is a violation."""
+        world, said = self._world, str(error)
         self.recovering = False
-        self._abandon(self.stage)
-        self.stage = []
-        if self._is_blamed(str(error)):
-            self.refused = str(error)
-            self._world.over = True
+        if error is None:
             return
-        if isinstance(error, Fenced):
-            self._world.kill(self.process, "another driver has the job")
-            return
-        if isinstance(error, TransactionLost):
-            self.lost = str(error)
-            self._world.over = True
-            return
-        if self._world.coverage["broker input deleted"] > self._deleted:
-            # It went between the question and the plan: true, and the next start asks again.
-            error = Unavailable(str(error))
-        if isinstance(error, ProtocolViolation | CheckpointCorrupted | ConfigurationError):
-            self._world.violated(f"the driver met {type(error).__name__}", error)
-            return
-        if self._context is not None:
-            try:
-                self._client.end_attempt(JOB, self._context.attempt, str(error))
-            except TwoPhaseCommitError as again:
-                self._world.note(self.process.name, "could not end the attempt:", again)
-        self._world.after(self._world.pick(RESTART_MS), self._attempt, self._lane)
+        world.note(self.process.name, "ends:", type(error).__name__, error)
+        if self._is_blamed(said):
+            self.refused = said
+            world.over = True
+        elif isinstance(error, TransactionLost):
+            self.lost = said
+            world.over = True
+        elif self._is_wrong(error):
+            world.violated(f"the driver met {type(error).__name__}", error)
+        else:
+            self.gave_up = not isinstance(error, Fenced)
+            world.kill(self.process, "it gave up" if self.gave_up else "another driver has the job")
+
+    def _is_wrong(self, error: BaseException) -> bool:
+        """Whether no driver should end so; what a subtask met is judged there."""
+        if not isinstance(error, TwoPhaseCommitError):
+            return True
+        # Input may go between the question and the plan: true, and the next start asks again.
+        excused = self._driver.progress.current.failure or self._world.coverage["broker input deleted"] > self._deleted
+        return isinstance(error, ProtocolViolation | CheckpointCorrupted | ConfigurationError) and not excused

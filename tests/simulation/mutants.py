@@ -12,9 +12,9 @@ from unittest.mock import patch
 import coordinator.jobs
 import coordinator.restore_plan
 import tests.simulation.coordinator
-import tests.simulation.driver
 import tests.simulation.sink
 import tests.simulation.subtask
+import twopc.driver.attempt
 import twopc.driver.losses
 import twopc.driver.recovery
 import twopc.kafka.patience
@@ -31,6 +31,7 @@ from tests.simulation.clocks import SimClock
 from tests.simulation.faults import draw
 from tests.simulation.filesystem import SimDisk
 from tests.simulation.shrink import Case
+from twopc.driver.actions import AbortLingering
 from twopc.errors import CheckpointCorrupted
 from twopc.faults.points import CrashPoint
 from twopc.kafka.naming import SlotName, transactional_id
@@ -119,9 +120,9 @@ def _abort_at_close(abort_open: Any, subtask: Any) -> None:
     abort_open(subtask)
 
 
-def _sweep_first(client: Any, source: Any, committer: Any, context: Any, started: Any) -> Any:
-    committer.abort_lingering()
-    return twopc.driver.recovery.recover(client, source, committer, context, started)
+def _sweep_first(context: Any, started: Any) -> Any:
+    yield AbortLingering()
+    return (yield from twopc.driver.recovery.recovery(context, started))
 
 
 def _free_at_pre_commit(pre_committed: Any, pool: Any, slot: Any, checkpoint: CheckpointId) -> None:
@@ -156,12 +157,12 @@ def _older_checkpoint(ledger: Any, restore_from: str) -> Any:
     return ledger.metadata(completed[-1].checkpoint_id), ledger.metadata(completed[-2:][0].checkpoint_id)
 
 
-def _from_the_start(plan: Any, planner: Any, client: Any, context: Any, started: Any, restored: Any) -> Any:
-    return plan(planner, client, context, started, None)
+def _from_the_start(plan: Any, planner: Any, context: Any, started: Any, restored: Any, witnessed: Any) -> Any:
+    return plan(planner, context, started, None, witnessed)
 
 
-def _planned_anew(plan: Any, planner: Any, client: Any, context: Any, started: Any, restored: Any) -> Any:
-    return plan(planner, client, context, replace(started, planned=None), restored)
+def _planned_anew(plan: Any, planner: Any, context: Any, started: Any, restored: Any, witnessed: Any) -> Any:
+    return plan(planner, context, replace(started, planned=None), restored, witnessed)
 
 
 def _without_state(storage: Any, snapshots: Any, partitions: Any, subtask: Any, folder: Any) -> Any:
@@ -331,7 +332,7 @@ MUTANTS = (
         _around(Subtask, "_abort_open", _abort_at_close),
         {"aimed_at": CrashPoint.DRIVER_BEFORE_SETTLE, "aimed_pauses": True, **LONG_LIVED},
     ),
-    Mutant("ids are initialised before settling", instead(tests.simulation.driver, "recover", _sweep_first)),
+    Mutant("ids are initialised before settling", instead(twopc.driver.attempt, "recovery", _sweep_first)),
     Mutant("a slot is used again when pre-committed", _around(SlotPool, "pre_committed", _free_at_pre_commit)),
     Mutant("a slot is used again when committed", _reused_at_once, LATE),
     Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), LATE),
@@ -382,11 +383,6 @@ MUTANTS = (
         "deadlines follow the wall clock",
         instead(tests.simulation.coordinator, "SimClock", _WallClock),
         {"clock_jumps_every_ms": 300},
-    ),
-    Mutant(
-        "losses are passed over",
-        instead(twopc.driver.recovery, "heal", lambda *given: given[4].restored),
-        timeouts=True,
     ),
     Mutant(
         "a healed subtask is restored from the latest checkpoint", _healed_from_the_latest, timeouts=True, seeds=600

@@ -34,7 +34,13 @@ def _resumed_blindly() -> Iterator[None]:
         yield
 
 
+def _restored_as_it_was(context: Any, started: Any, *settled: Any) -> Any:
+    yield from ()
+    return started.restored
+
+
 DELETING = {**EXPIRING, "input_deleted_every_ms": 200}
+
 
 MUTANTS_OF_BROKER = (
     Mutant("resumed by the other version of EndTxn whose error code decides", _resumed_blindly, ANSWERED),
@@ -65,9 +71,10 @@ MUTANTS_OF_BROKER = (
     ),
     Mutant(
         "what was decided to be written again is not asked for again",
-        instead(twopc.driver.recovery, "rewritten", lambda client, source, context, started: started.restored),
+        instead(twopc.driver.recovery, "rewritten", _restored_as_it_was),
         DELETING,
         3_000,
         timeouts=True,
     ),
+    Mutant("losses are passed over", instead(twopc.driver.recovery, "heal", _restored_as_it_was), timeouts=True),
 )

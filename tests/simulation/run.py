@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tests.simulation.broker import SimBroker
 from tests.simulation.broker_model import GroupOffsets
 from tests.simulation.cells import Peers
-from tests.simulation.coordinator import SimCoordinator, SimJobClient
+from tests.simulation.coordinator import SimCoordinator, SimJobClient, settings_of
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.driver import SimDriver
 from tests.simulation.people import People
@@ -137,7 +137,7 @@ class Simulation:
 
     def start_driver(self) -> None:
         number = len(self.drivers) + 1
-        client = SimJobClient(self._coordinator, self.restore_from)
+        client = SimJobClient(self._coordinator, settings_of(self.world.faults))
         sink = SimSink(self.broker)
         self.drivers.append(
             SimDriver(
@@ -150,6 +150,7 @@ class Simulation:
                 self._abandon,
                 lambda message: self.folder.is_blamed(message) or self.broker.ended_input(message),
                 self._recoveries_died,
+                self.restore_from,
             )
         )
 
@@ -204,7 +205,8 @@ class Simulation:
         self._abandon(driver.stage)
         if self._embedded and self.coordinators[-1].process.alive:
             self.world.kill(self.coordinators[-1].process, "it was inside the driver")
-        self.world.after(self.world.pick(RESTART_MS) + 500, self._restart_driver)
+        noticed_ms = 0 if driver.gave_up else 500
+        self.world.after(self.world.pick(RESTART_MS) + noticed_ms, self._restart_driver)
 
     def _restart_driver(self) -> None:
         if not any(driver.process.alive or driver.done for driver in self.drivers):

@@ -19,7 +19,7 @@ import tests.simulation.driver
 import tests.simulation.kafka_clients
 import tests.simulation.snapshots
 import tests.simulation.subtask
-import twopc.driver.recovery
+import twopc.driver.supervision
 import twopc.kafka.lingering
 import twopc.kafka.live_commit
 import twopc.kafka.patience
@@ -46,7 +46,6 @@ from twopc.state.memory import MemoryBackend
 CRASHING: tuple[Any, ...] = (
     coordinator.ledger,
     coordinator.shell,
-    twopc.driver.recovery,
     twopc.storage.files,
     twopc.kafka.live_commit,
     twopc.kafka.lingering,
@@ -62,6 +61,9 @@ CRASHING: tuple[Any, ...] = (
     tests.simulation.subtask,
 )
 
+
+SWEEP_SECONDS = 2.0
+"""How often a running driver sweeps: a run lasts for seconds."""
 
 DECODED_EVERY = 8
 """In one run of so many, every entry of the ledger is decoded; in the others its bytes tell which one it is."""
@@ -139,6 +141,7 @@ def replaced() -> Iterator[None]:
         disk = SimDisk()
         for name, stands_in in (("disk", disk), ("os", disk), ("secrets", SimSecrets()), ("remove_tree", remove_tree)):
             stack.enter_context(patch.object(twopc.storage.files, name, stands_in))
+        stack.enter_context(patch.object(twopc.driver.supervision, "SWEEP_PAUSE_SECONDS", SWEEP_SECONDS))
         stack.enter_context(patch.object(coordinator.ledger, "encode_entry", _present.encode_entry))
         for module in (twopc.protocol.ledger_state, tests.simulation.disk):
             stack.enter_context(patch.object(module, "decode_entry", _present.decode_entry))

@@ -8,19 +8,17 @@ read: it settles what belongs to the latest completed checkpoint, and aborts the
 from __future__ import annotations
 
 import logging
-import threading
 
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.driver.attempt import AttemptFailed
-from twopc.driver.recovery import recover
+from twopc.driver.actions import EndAttempt, OpenCommitter, StartAttempt
+from twopc.driver.attempt import Failure, closing_committer
+from twopc.driver.control import Late, StopWanted, within
+from twopc.driver.effects import Log, Script, do
+from twopc.driver.recovery import recovery
 from twopc.errors import CheckpointCorrupted, Fenced, TransactionLost, TwoPhaseCommitError
-from twopc.graph import JobDefinition
 from twopc.protocol.attempts import Traces
 from twopc.protocol.checkpoints import LATEST
-from twopc.rpc.job_client import JobClient
-
-log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS, HURRIED_SECONDS = 10.0, 2.0
 """How long the end of a run may wait for brokers, and one that was asked for. What comes late does no harm."""
@@ -29,34 +27,23 @@ _NOT_OURS = (Fenced, CheckpointCorrupted, TransactionLost)
 """After these another run owns the job, or a person has to decide first."""
 
 
-def leave_nothing_open(
-    definition: JobDefinition, settings: RunSettings, client: JobClient, failed: AttemptFailed, *, hurried: bool
-) -> None:
+def leave_nothing_open(job: str, settings: RunSettings, failed: Failure) -> Script[None]:
     """Settle and abort what the failed attempt left, if it got so far as to write."""
     if not failed.submitted or isinstance(failed.error, _NOT_OURS):
         return
-    work = threading.Thread(
-        target=_settle_and_abort, args=(definition, settings, client, failed), name="twopc-aftermath", daemon=True
-    )
-    work.start()
-    work.join(HURRIED_SECONDS if hurried else PATIENCE_SECONDS)
-
-
-def _settle_and_abort(
-    definition: JobDefinition, settings: RunSettings, client: JobClient, failed: AttemptFailed
-) -> None:
-    job = definition.name
+    hurried = yield from do(StopWanted())
     try:
-        started = client.start_attempt(
-            job, settings, LATEST, Traces(written=failed.attempt), restart=True, restart_of=failed.attempt
-        )
-        context = JobContext(job, started.attempt, settings.parallelism, settings)
-        pipeline = definition.pipeline("run")
-        with pipeline.sink.open_committer(context) as committer:
-            recover(client, pipeline.source, committer, context, started)
-        client.end_attempt(job, started.attempt, f"nothing is open; attempt {failed.attempt} failed: {failed.error}")
-    except TwoPhaseCommitError as error:
-        log.info("what attempt %d left open is left to the next start: %s", failed.attempt, error)
-    except ValueError as error:
-        # What gRPC raises on a channel that the run has closed, having waited long enough.
-        log.debug("what attempt %d left open is left to the next start: %s", failed.attempt, error)
+        patience = HURRIED_SECONDS if hurried else PATIENCE_SECONDS
+        yield from within(patience, closing_committer(_settle_and_abort(job, settings, failed)))
+    except (TwoPhaseCommitError, Late) as error:
+        why = str(error) or "no answer in time"
+        yield Log(logging.INFO, f"what attempt {failed.attempt} left open is left to the next start: {why}")
+
+
+def _settle_and_abort(job: str, settings: RunSettings, failed: Failure) -> Script[None]:
+    before = JobContext(job, failed.attempt, settings.parallelism, settings)
+    started = yield from do(StartAttempt(before, LATEST, Traces(written=failed.attempt), restart=True))
+    context = JobContext(job, started.attempt, settings.parallelism, settings)
+    yield OpenCommitter(context)
+    yield from recovery(context, started)
+    yield EndAttempt(context, f"nothing is open; attempt {failed.attempt} failed: {failed.error}")

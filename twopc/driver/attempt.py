@@ -1,344 +1,352 @@
-"""One attempt of a job: fence, recover, plan, submit, watch, and say how it ended."""
+"""One attempt of a job, as scripts: fence, recover, plan, submit, supervise, and say how it ended. Pure."""
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import dataclass
 
-from twopc import errors
-from twopc.checkpoints.damage import refusal
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.driver.embedded import CoordinatorAddress
-from twopc.driver.events import EventWatch
+from twopc.driver.actions import (
+    AbortLingering,
+    CloseCommitter,
+    Confirm,
+    Drain,
+    EndAttempt,
+    FindClusters,
+    FindHostNotice,
+    FindStanding,
+    FindTraces,
+    Kill,
+    NameDamage,
+    OpenCommitter,
+    RemoveWork,
+    StartAttempt,
+    Submit,
+)
+from twopc.driver.control import Late, Now, Pause, Supervise, SweepEnd, unless_stopped, within
+from twopc.driver.effects import Begun, Log, Script, Tell, do
 from twopc.driver.fencing import explained, refuse_successor
 from twopc.driver.fresh_start import emptied, refuse_emptied, refuse_moved_on, refuse_unknown_middle
 from twopc.driver.going_back import consequence
-from twopc.driver.host import Host, Stage, StoppedEarly
+from twopc.driver.host import StoppedEarly
 from twopc.driver.left_behind import refuse_left_behind
-from twopc.driver.recovery import Planner, Recovered, assign, recover
-from twopc.driver.shortage import Shortage
-from twopc.driver.signals import StopSignals
-from twopc.driver.stop import Stop
-from twopc.driver.sweeper import Sweeper
-from twopc.driver.witness import group_of_transactions
+from twopc.driver.progress import RunProgress
+from twopc.driver.recovery import Planner, Recovered, assign, recovery
+from twopc.driver.supervision import SWEEP_RETRY_SECONDS, Supervision, Sweeps
+from twopc.driver.witness import offsets_group
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
-from twopc.graph import JobDefinition
-from twopc.logs import NEVER_HIDDEN
+from twopc.graph import JobDefinition, Pipeline
+from twopc.listing import listed
+from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.checkpoints import LATEST
-from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import NO_ATTEMPT, NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.job_events import JobEventKind
 from twopc.protocol.layout import checkpoint_of_folder
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
-from twopc.rpc.job_client import JobClient, StartedAttempt
 from twopc.runtime.spec import SubtaskSpec, concerning
-from twopc.sink import Committer
+from twopc.sink import Outcome
 from twopc.source import GroupStanding, Split
-from twopc.storage.work_folder import remove_of_attempt
-
-log = logging.getLogger(__name__)
-
-TICK_SECONDS = 0.1
-SAID_SECONDS, UNSAID_SECONDS = 10.0, 0.5
-"""How long the job's end may be on its way, through the coordinator, if it was told, and if nobody knows."""
 
 DRAIN_SECONDS = 10.0
 """How long subtasks may take to end by themselves after the job has finished."""
 
+LAST_SWEEP_SECONDS = 5.0
+"""How long to wait for a sweep at the end. One that takes longer does no harm: it touches no later attempt's ids."""
 
-class AttemptFailed(Exception):
-    """An attempt ended without finishing; `error` is what a user should see if it is not tried again.
 
-    `attempt` is 0 if it isn't known whether it was started.
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job, and where its subtasks find the coordinator."""
+
+    definition: JobDefinition
+    pipeline: Pipeline
+    address: str
+    token: str
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an attempt ended that did not finish; `error` is what a user should see if it is not tried again.
+
+    `attempt` is 0 if it isn't known whether it was started. `submitted`: whether it got so far as to have subtasks.
     """
 
-    def __init__(
-        self,
-        error: TwoPhaseCommitError,
-        *,
-        submitted: bool,
-        ran_seconds: float,
-        completed_checkpoint: bool,
-        attempt: AttemptId,
-    ) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.restartable = error.restartable
-        self.submitted = submitted
-        self.ran_seconds = ran_seconds
-        self.completed_checkpoint = completed_checkpoint
-        self.attempt = attempt
+    error: TwoPhaseCommitError
+    attempt: AttemptId = NO_ATTEMPT
+    submitted: bool = False
+    ran_seconds: float = 0.0
+    completed_checkpoint: bool = False
 
 
+@dataclass(slots=True)
 class Attempt:
-    """Runs once. Whatever happens, its subtasks have ended when `run` returns or raises."""
+    """Whatever happens, its subtasks have ended when `script` returns or raises."""
 
-    def __init__(
-        self,
-        definition: JobDefinition,
-        settings: RunSettings,
-        client: JobClient,
-        coordinator: CoordinatorAddress,
-        host: Host,
-        planner: Planner,
-        watch: EventWatch,
-        signals: StopSignals,
-    ) -> None:
-        self._definition = definition
-        self._pipeline = definition.pipeline("run")
-        self._settings = settings
-        self._client = client
-        self._coordinator = coordinator
-        self._host = host
-        self._planner = planner
-        self._watch = watch
-        self._signals = signals
-        self._began = time.monotonic()
-        self._submitted = False
-        self._attempt = NO_ATTEMPT
-        self._restore_from = LATEST
-        self._is_restart = False
+    job: RunningJob
+    settings: RunSettings
+    planner: Planner
+    progress: RunProgress
+    restore_from: str
+    failed: Failure | None
+    _attempt: AttemptId = NO_ATTEMPT
+    _submitted: bool = False
 
-    def run(self, restore_from: str, failed: AttemptFailed | None) -> None:
-        """Run to the end of the job.
-
-        `failed` is the one before in this run, if there was one. Raises AttemptFailed; Fenced; StoppedEarly where a
-        stop came before a subtask.
-        """
-        job = self._definition.name
-        self._restore_from, self._is_restart = restore_from, failed is not None
+    def script(self) -> Script[Failure | None]:
+        """Run to the end of the job, None, or to what ends the attempt; raise Fenced, StoppedEarly before a subtask."""
+        began = yield from do(Now())
         try:
-            started = self._signals.unless_requested(partial(self._start, restore_from, failed))
-        except TwoPhaseCommitError as error:
-            raise self._failed(self._with_damage(error, checkpoint_of_folder(f"chk-{restore_from}"))) from error
+            started = yield from unless_stopped(self._start())
+        except TwoPhaseCommitError as met:
+            restored = checkpoint_of_folder(f"chk-{self.restore_from}")
+            return Failure((yield from self._with_damage(met, restored)))
         self._attempt = started.attempt
-        self._watch.attempt_started(started.attempt)
-        context = JobContext(job, started.attempt, self._settings.parallelism, self._settings)
+        latest = NO_CHECKPOINT if started.latest is None else started.latest.checkpoint_id
+        self.progress.attempt_started(started.attempt, latest)
+        yield Begun()
+        context = self._context(started.attempt)
         try:
-            with self._pipeline.sink.open_committer(context) as committer:
-                self._recover_and_run(context, started, committer)
-        except AttemptFailed as failure:
-            if isinstance(failure.error, CheckpointCorrupted) and started.restored is not None:
-                # Whoever wakes after another took the job over misses what that one has deleted: nothing is damaged.
-                self._client.confirm(job, started.attempt, started.restored.checkpoint_id, ())
-                failure.error = self._with_damage(failure.error, started.restored.checkpoint_id)
-            raise
+            yield from closing_committer(self._run(context, started))
+        except TwoPhaseCommitError as met:
+            error = yield from self._judged(met, context, started)
+            now = yield from do(Now())
+            completed = self.progress.current.completed > 0
+            return Failure(error, self._attempt, self._submitted, now - began, completed)
+        return None
 
-    def _with_damage(self, error: TwoPhaseCommitError, checkpoint_id: CheckpointId | None) -> TwoPhaseCommitError:
+    def _context(self, attempt: AttemptId) -> JobContext:
+        return JobContext(self.job.name, attempt, self.settings.parallelism, self.settings)
+
+    def _judged(
+        self, error: TwoPhaseCommitError, context: JobContext, started: StartedAttempt
+    ) -> Script[TwoPhaseCommitError]:
+        if not isinstance(error, CheckpointCorrupted) or started.restored is None:
+            return error
+        # Whoever wakes after another took the job over misses what that one has deleted: nothing is damaged.
+        yield Confirm(context, started.restored.checkpoint_id)
+        return (yield from self._with_damage(error, started.restored.checkpoint_id))
+
+    def _with_damage(
+        self, error: TwoPhaseCommitError, checkpoint_id: CheckpointId | None
+    ) -> Script[TwoPhaseCommitError]:
         """Name all that is damaged, where something is, as every command does; other errors as they are."""
         if not isinstance(error, CheckpointCorrupted):
             return error
-        folder, job = Path(self._settings.checkpoint_dir), self._definition.name
         try:
-            return self._signals.unless_requested(partial(refusal, error, folder, job, checkpoint_id))
+            return (yield from unless_stopped(do(NameDamage(error, checkpoint_id))))
         except StoppedEarly:
             # All of a large state is read to name what is damaged: who wants to stop is told what is known.
             return error
 
-    def _start(self, restore_from: str, failed: AttemptFailed | None) -> StartedAttempt:
-        settings = self._settings
-        before = NO_ATTEMPT if failed is None else failed.attempt
-        context = JobContext(self._definition.name, before, settings.parallelism, settings)
-        with self._pipeline.sink.open_committer(context) as committer:
-            traces = committer.traces()
+    def _start(self) -> Script[StartedAttempt]:
+        before = NO_ATTEMPT if self.failed is None else self.failed.attempt
+        context = self._context(before)
+        traces = yield from do(FindTraces(context))
         if before != NO_ATTEMPT:
             refuse_successor(traces, context)
-        return self._client.start_attempt(
-            context.job,
-            settings,
-            restore_from,
-            traces,
-            restart=failed is not None,
-            restart_of=before,
-        )
+        restart = self.failed is not None
+        return (yield from do(StartAttempt(context, self.restore_from, traces, restart=restart)))
 
-    def _recover_and_run(self, context: JobContext, started: StartedAttempt, committer: Committer) -> None:
-        job = context.job
+    def _run(self, context: JobContext, started: StartedAttempt) -> Script[None]:
         try:
-            specs = self._signals.unless_requested(partial(self._prepare, context, started, committer))
-            if (notice := self._host.notice()) is not None:
-                self._watch.tell(context.attempt, "starting", notice)
-            stage = self._host.submit(self._definition, specs)
+            specs = yield from unless_stopped(self._prepare(context, started))
+            if (notice := (yield from do(FindHostNotice()))) is not None:
+                yield Tell(context.attempt, "starting", notice)
+            yield Submit(specs)
             self._submitted = True
-        except TwoPhaseCommitError as error:
-            self._end(context, str(error))
-            raise self._failed(error) from error
-        except StoppedEarly as early:
-            self._end(context, str(early))
+        except (TwoPhaseCommitError, StoppedEarly) as error:
+            yield from _end(context, str(error))
             raise
-        reason = "the driver ended the attempt"
-        sweeper = Sweeper(committer.abort_lingering, lambda: self._watch.completed_in_attempt)
-        try:
-            self._supervise(context, stage, sweeper)
-            reason = "finished"
-        except StoppedEarly as early:
-            reason = str(early)
-            raise
-        except TwoPhaseCommitError as error:
-            told = self._explained(error, context, committer)
-            reason = str(told)
-            raise self._failed(told) from error
-        finally:
-            try:
-                self._end(context, reason)
-            finally:
-                stage.kill()
-                remove_of_attempt(Path(self._settings.checkpoint_dir), job, started.attempt)
-                sweeper.close(finished=reason == "finished")
+        yield from self._supervise(context)
 
-    def _end(self, context: JobContext, reason: str) -> None:
-        """Tell the coordinator, if it can be reached: the next attempt would end this one just as well."""
-        try:
-            self._client.end_attempt(context.job, context.attempt, reason)
-        except Unavailable as error:
-            log.info("the coordinator was not told that attempt %d is over: %s", context.attempt, error)
-
-    def _prepare(self, context: JobContext, started: StartedAttempt, committer: Committer) -> list[SubtaskSpec]:
+    def _prepare(self, context: JobContext, started: StartedAttempt) -> Script[tuple[SubtaskSpec, ...]]:
         """Recover and plan: all that comes before the first subtask. Late or twice, it does no harm."""
-        source, dropped = self._pipeline.source, self._settings.dropped_inputs()
+        yield OpenCommitter(context)
+        source, dropped = self.job.pipeline.source, self.settings.dropped_inputs()
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
         if topics := source.topics:
             refuse_left_behind(
                 started.restored, lambda split: source.input_of(split) in topics, source.input_of, topics, dropped
             )
         # Before anything is taken over from whoever knows more, and when nothing can change any more.
-        self._checked_standing(context, started)
-        recovered = recover(self._client, source, committer, context, started)
-        standing = self._checked_standing(context, started)
-        _log_recovery(started, recovered)
-        self._watch.recovered(context.attempt, recovered)
-        splits = self._planner.plan(self._client, context, started, recovered.restored, standing.witnessed)
+        yield from self._checked_standing(context, started)
+        recovered = yield from recovery(context, started)
+        standing = yield from self._checked_standing(context, started)
+        yield from _tell_recovery(context.attempt, recovered)
+        restored = recovered.restored
+        splits = yield from self.planner.plan(context, started, restored, standing.witnessed)
         read = {split.id for split in splits}
-        refuse_left_behind(recovered.restored, read.__contains__, source.input_of, map(source.input_of, read), dropped)
+        refuse_left_behind(restored, read.__contains__, source.input_of, map(source.input_of, read), dropped)
         if (twice := consequence(started.latest, started.restored, splits, source.precedes)) is not None:
-            logging.getLogger(NEVER_HIDDEN).warning("%s", twice)
-        self._watch.restored(context.attempt, recovered.restored, splits)
-        snapshots = () if recovered.restored is None else recovered.restored.snapshots
-        if recovered.restored is None and self._settings.restore_from == LATEST:
-            _warn(emptied(self._definition.state_serdes, splits, source.skips, self._settings.checkpoint_dir))
+            yield Log(logging.WARNING, twice, never_hidden=True)
+        yield from self._tell_starts(context.attempt, restored, splits)
+        clusters = yield from do(FindClusters(context))
+        group, why_none = offsets_group(clusters)
+        if why_none is not None:
+            yield Log(logging.INFO, why_none)
         assigned = assign(splits, context.parallelism)
-        _log_idle(assigned)
-        group = group_of_transactions(self._pipeline, context)
-        return [
+        if (idle := idle_subtasks(assigned)) is not None:
+            yield Log(logging.WARNING, idle)
+        return self._specs(context, assigned, restored, group)
+
+    def _specs(
+        self,
+        context: JobContext,
+        assigned: Sequence[tuple[Split, ...]],
+        restored: CheckpointMetadata | None,
+        group: str | None,
+    ) -> tuple[SubtaskSpec, ...]:
+        snapshots = () if restored is None else restored.snapshots
+        return tuple(
             SubtaskSpec(
                 job=context.job,
                 attempt=context.attempt,
                 subtask=SubtaskIndex(index),
                 parallelism=context.parallelism,
-                coordinator=self._coordinator.address,
-                token=self._coordinator.token,
-                settings=self._settings,
-                splits=mine,
-                snapshots=concerning(SubtaskIndex(index), mine, snapshots),
+                coordinator=self.job.address,
+                token=self.job.token,
+                settings=self.settings,
+                splits=splits,
+                snapshots=concerning(SubtaskIndex(index), splits, snapshots),
                 group=group,
             )
-            for index, mine in enumerate(assigned)
-        ]
+            for index, splits in enumerate(assigned)
+        )
 
-    def _checked_standing(self, context: JobContext, started: StartedAttempt) -> GroupStanding:
+    def _tell_starts(
+        self, attempt: AttemptId, restored: CheckpointMetadata | None, splits: Sequence[Split]
+    ) -> Script[None]:
+        """Tell from where what is read is read on, or that states begin empty there."""
+        if restored is not None:
+            starts = listed(str(split.begin) for split in splits)
+            yield Tell(attempt, "restored", starts, restored.checkpoint_id)
+        elif self.settings.restore_from == LATEST:
+            states, skips = self.job.definition.state_serdes, self.job.pipeline.source.skips
+            empty = emptied(states, splits, skips, self.settings.checkpoint_dir)
+            if empty is not None:
+                yield Log(logging.WARNING, empty)
+
+    def _checked_standing(self, context: JobContext, started: StartedAttempt) -> Script[GroupStanding]:
         """Refuse to start where the brokers know more than the ledger; who names a start, or goes on, knows it."""
-        source = self._pipeline.source
-        standing = source.standing(context)
-        if self._restore_from != LATEST or self._is_restart:
+        group, standing = yield from do(FindStanding(context))
+        if self.restore_from != LATEST or self.failed is not None:
             return standing
-        group, folder = source.group(context) or "", self._settings.checkpoint_dir
+        states, folder = self.job.definition.state_serdes, self.settings.checkpoint_dir
         newest = started.latest
         latest = NOTHING_WITNESSED if newest is None else Witnessed(newest.checkpoint_id, newest.attempt)
         accepted = None if started.planned is None else started.planned.witnessed
         refuse_moved_on(group, standing.witnessed, latest, folder, accepted)
         if started.restored is not None:
-            refuse_unknown_middle(self._definition.state_serdes, standing, started.restored, source.input_of)
+            refuse_unknown_middle(states, standing, started.restored, self.job.pipeline.source.input_of)
         elif started.planned is None:
-            refuse_emptied(self._definition.state_serdes, standing, folder)
+            refuse_emptied(states, standing, folder)
         return standing
 
-    def _supervise(self, context: JobContext, stage: Stage, sweeper: Sweeper) -> None:
-        shortage = Shortage(stage, lambda said: self._watch.tell(context.attempt, "waiting", said))
-        stop: Stop | None = None
-        while True:
-            ended = stage.wait(TICK_SECONDS)
-            if self._watch.finished:
-                break
-            if self._watch.failure is not None:
-                raise _error_of(self._watch.failure) from (stage.error() if ended else None)
-            if sweeper.fenced is not None:
-                raise sweeper.fenced
-            if ended:
-                self._take_end(stage)
-                break
-            if self._signals.requested:
-                stop = stop or Stop(self._client, context)
-                stop.check(self._watch)
-            if not self._watch.liveness.attached:
-                shortage.look(time.monotonic())
-        stage.drain(DRAIN_SECONDS)
+    def _supervise(self, context: JobContext) -> Script[None]:
+        """Return when the job has finished; raise what ends the attempt otherwise. No subtask is left."""
+        supervision = Supervision(context, self.progress.current)
+        ended: Exception | KeyboardInterrupt | None = None
+        reason = "finished"
+        try:
+            yield Supervise(supervision)
+            yield Drain(DRAIN_SECONDS)
+        except TwoPhaseCommitError as error:
+            ended = yield from self._explained(error, context)
+            reason = str(ended)
+        except StoppedEarly as early:
+            ended, reason = early, str(early)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - raised again below
+            ended, reason = error, "the driver ended the attempt"
+        yield from _close(context, reason)
+        with suppress(Late):
+            yield from within(LAST_SWEEP_SECONDS, _last_sweep() if ended is None else do(SweepEnd()))
+        if ended is not None:
+            raise ended
 
-    def _take_end(self, stage: Stage) -> None:
-        """A subtask is gone: return if the job has finished. What one managed to say outweighs what the host saw.
-
-        When the end has come, so has all that was told before: the report is of the whole run.
-        """
-        seen = stage.error()
-        self._watch.wait_for_end(SAID_SECONDS if seen is None or stage.has_said_why() else UNSAID_SECONDS)
-        if self._watch.finished:
-            return
-        if self._watch.failure is not None:
-            raise _error_of(self._watch.failure) from seen
-        raise seen or Unavailable(
-            "a subtask has ended, and the coordinator has not said that the job has finished: is it running?"
-        )
-
-    def _explained(self, error: TwoPhaseCommitError, context: JobContext, committer: Committer) -> TwoPhaseCommitError:
-        """Say what it means that the brokers fenced a subtask; other errors as they are."""
-        if not isinstance(error, Fenced) or self._watch.failure is None or self._watch.failure.kind == "fenced":
+    def _explained(self, error: TwoPhaseCommitError, context: JobContext) -> Script[Exception]:
+        """Tell another run, which is final, from the broker itself, which fences whoever was silent for too long."""
+        failure = self.progress.current.failure
+        if not isinstance(error, Fenced) or failure is None or failure.kind == JobEventKind.FENCED:
             return error
-        return self._signals.unless_requested(partial(explained, error, committer, context))
-
-    def _failed(self, error: TwoPhaseCommitError) -> AttemptFailed:
-        return AttemptFailed(
-            error,
-            submitted=self._submitted,
-            ran_seconds=time.monotonic() - self._began,
-            completed_checkpoint=self._watch.completed_in_attempt,
-            attempt=self._attempt,
-        )
+        try:
+            traces = yield from unless_stopped(do(FindTraces(context)))
+            return explained(error, traces, context)
+        except (TwoPhaseCommitError, StoppedEarly) as told:
+            return told
 
 
-def _error_of(event: JobEvent) -> TwoPhaseCommitError:
-    """Turn a reported failure into the error that the user knows by that name."""
-    if event.kind == "fenced":
-        return Fenced(event.message)
-    known = getattr(errors, event.error_type, None)
-    if isinstance(known, type) and issubclass(known, TwoPhaseCommitError):
-        error: TwoPhaseCommitError = known(event.message)
-    else:
-        error = TwoPhaseCommitError(event.message)
-    error.restartable = event.restartable
-    return error
+def closing_committer(script: Script[None]) -> Script[None]:
+    """Play a script that opens the attempt's committer, and close that."""
+    ended: Exception | KeyboardInterrupt | None = None
+    try:
+        yield from script
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - raised again below
+        ended = error
+    yield CloseCommitter()
+    if ended is not None:
+        raise ended
 
 
-def _log_recovery(started: StartedAttempt, recovered: Recovered) -> None:
-    if recovered.restored is not None:
-        log.debug("attempt %d: restored checkpoint %d", started.attempt, recovered.restored.checkpoint_id)
-    for item in recovered.settled:
-        log.debug("transaction %s: %s (%s)", item.committable.name, item.outcome.value, item.evidence)
-    for name in _shown(recovered.lingering):
-        log.debug("lingering transaction %s: aborted", name)
+def _close(context: JobContext, reason: str) -> Script[None]:
+    """Tell the coordinator, and leave no subtask."""
+    not_told: TwoPhaseCommitError | None = None
+    try:
+        yield from _end(context, reason)
+    except TwoPhaseCommitError as error:
+        not_told = error
+    yield Kill()
+    yield RemoveWork(context.attempt)
+    if not_told is not None:
+        raise not_told
 
 
-def _warn(said: str | None) -> None:
-    if said is not None:
-        log.warning(said)
+def _end(context: JobContext, reason: str) -> Script[None]:
+    """Tell the coordinator, if it can be reached: the next attempt would end this one just as well."""
+    try:
+        yield EndAttempt(context, reason)
+    except Unavailable as error:
+        yield Log(logging.INFO, f"the coordinator was not told that attempt {context.attempt} is over: {error}")
 
 
-def _log_idle(assigned: Sequence[Sequence[Split]]) -> None:
+def _last_sweep() -> Script[None]:
+    """Sweep once more when the job has finished: nobody may come by for a long time."""
+    yield SweepEnd()
+    sweeps = Sweeps()
+    while True:
+        try:
+            answer: list[str] | Exception = yield from do(AbortLingering())
+        except Exception as error:  # noqa: BLE001 - no outcome of a sweep ends a job that is well
+            answer = error
+        yield from sweeps.answered(answer, 0.0)
+        if not isinstance(answer, Unavailable):
+            return
+        yield Pause(SWEEP_RETRY_SECONDS)
+
+
+def idle_subtasks(assigned: Sequence[Sequence[Split]]) -> str | None:
+    """Say that some subtasks read nothing; None where all do."""
     if idle := sum(not splits for splits in assigned):
-        log.warning("%d of %d subtasks read nothing: splits to read: %d", idle, len(assigned), sum(map(len, assigned)))
+        return f"{idle} of {len(assigned)} subtasks read nothing: splits to read: {sum(map(len, assigned))}"
+    return None
 
 
-def _shown(names: Sequence[str], most: int = 20) -> list[str]:
-    rest = len(names) - most
-    return [*names[:most], *([f"and {rest} more"] if rest > 0 else [])]
+def _tell_recovery(attempt: AttemptId, recovered: Recovered) -> Script[None]:
+    """Tell what recovery did, in the same stream as the coordinator's events."""
+    if recovered.restored is not None:
+        yield Log(logging.DEBUG, f"attempt {attempt}: restored checkpoint {recovered.restored.checkpoint_id}")
+    for item in recovered.settled:
+        committable = item.committable
+        yield Log(logging.DEBUG, f"transaction {committable.name}: {item.outcome.value} ({item.evidence})")
+        if item.outcome is Outcome.COMMITTED:
+            yield Tell(attempt, "resumed", committable.name, committable.checkpoint_id, committable.subtask)
+    for name in recovered.lingering:
+        yield Tell(attempt, "lingering-aborted", name)
+    if recovered.lingering:
+        yield Log(logging.DEBUG, f"lingering transactions aborted: {listed(recovered.lingering)}")

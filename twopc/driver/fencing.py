@@ -1,28 +1,26 @@
-"""What the brokers say of who owns a job, where its ledger can't: another run may have a ledger of its own."""
+"""What the brokers say of who owns a job, where its ledger can't: another run may have a ledger of its own. Pure."""
 
 from __future__ import annotations
 
 from twopc.context import JobContext
 from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
 from twopc.protocol.attempts import Traces
-from twopc.sink import Committer
 
 
 def refuse_successor(traces: Traces, context: JobContext) -> None:
     """Raise Fenced if another run has taken over from `context.attempt`."""
-    later = traces.newest
-    if later > context.attempt:
+    if (successor := traces.newest) > context.attempt:
         raise Fenced(
             f"another run of job {context.job!r} has taken over from attempt {context.attempt} of this one, as attempt "
-            f"{later}, with another checkpoint folder: this run ends, and nothing is lost. A job can have one run at a "
-            "time; see where else it is started (another host, or a relative --checkpoint-dir elsewhere)"
+            f"{successor}, with another checkpoint folder: this run ends, and nothing is lost. A job can have one run "
+            "at a time; see where else it is started (another host, or a relative --checkpoint-dir elsewhere)"
         )
 
 
-def explained(error: Fenced, committer: Committer, context: JobContext) -> TwoPhaseCommitError:
+def explained(error: TwoPhaseCommitError, traces: Traces, context: JobContext) -> TwoPhaseCommitError:
     """Tell another run, which is final, from the broker itself, which fences whoever was silent for too long."""
     try:
-        refuse_successor(committer.traces(), context)
-    except TwoPhaseCommitError as told:
-        return told
+        refuse_successor(traces, context)
+    except Fenced as fenced:
+        return fenced
     return Unavailable(f"{error}. No later attempt is known: a transaction outlived its time-out?")

@@ -12,15 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from twopc.context import JobContext
+from twopc.driver.actions import CommitHeld, Confirm, FindUnreadable, GiveUp, SettleLoss
+from twopc.driver.effects import Log, Script, do
 from twopc.errors import TransactionLost
 from twopc.listing import listed
+from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, SubtaskSnapshot
 from twopc.protocol.healing import Fate, Healed, Refused, missing_input, plan, restored_from
-from twopc.rpc.job_client import JobClient, StartedAttempt
-from twopc.sink import Committer, Outcome, Settled
-from twopc.source import Source
-
-log = logging.getLogger(__name__)
+from twopc.sink import Outcome, Settled
 
 
 def fate(settled: Settled) -> Fate:
@@ -39,9 +38,7 @@ def accepted(context: JobContext) -> frozenset[str]:
     return frozenset(name.strip() for name in context.settings.accept_loss.split(","))
 
 
-def rewritten(
-    client: JobClient, source: Source, context: JobContext, started: StartedAttempt
-) -> CheckpointMetadata | None:
+def rewritten(context: JobContext, started: StartedAttempt) -> Script[CheckpointMetadata | None]:
     """Return what to restore by what was decided before; TransactionLost if input that it needs has gone since.
 
     A person may accept that by name: then those subtasks go on from the latest checkpoint.
@@ -50,7 +47,7 @@ def rewritten(
     if latest is None or restored is None or restored.checkpoint_id != latest.checkpoint_id:
         return restored
     healed = [each for each in restored.snapshots if each not in latest.snapshots]
-    gone = source.unreadable(context, _positions(healed)) if healed else {}
+    gone = (yield from do(FindUnreadable(context, _positions(healed)))) if healed else {}
     missed = [each for each in healed if missing_input([each], gone)]
     if not missed:
         return restored
@@ -59,36 +56,29 @@ def rewritten(
     names = [item.name for each in concerned for item in each.committables if item.name in started.lost]
     lost = f"Lost: {', '.join(names)}. {_input_of(concerned)}"
     # Whoever is fenced has lost nothing, and accepts nothing.
-    client.confirm(context.job, context.attempt, latest.checkpoint_id, [])
+    yield Confirm(context, latest.checkpoint_id)
     if not accepted(context).issuperset(names):
         why = f"it was to be written again, but {missing_input(missed, gone)}"
         raise TransactionLost(_missing_output(latest, names, why, lost) + _ways_on(names, from_earlier=False))
     message = f"accepted, by --accept-loss, instead of writing it again. {lost}"
-    client.settle_loss(context.job, context.attempt, latest.checkpoint_id, names, {}, message)
-    log.warning("the loss of output of checkpoint %d is %s", latest.checkpoint_id, message)
+    yield SettleLoss(context, latest.checkpoint_id, tuple(names), {}, message)
+    yield Log(logging.WARNING, f"the loss of output of checkpoint {latest.checkpoint_id} is {message}")
     subtasks = {each.subtask for each in missed}
     kept = tuple(own[each.subtask] if each.subtask in subtasks else each for each in restored.snapshots)
     return replace(restored, snapshots=kept)
 
 
-def heal(
-    client: JobClient,
-    source: Source,
-    committer: Committer,
-    context: JobContext,
-    started: StartedAttempt,
-    settled: Sequence[Settled],
-) -> CheckpointMetadata:
+def heal(context: JobContext, started: StartedAttempt, settled: Sequence[Settled]) -> Script[CheckpointMetadata]:
     """Decide from where lost output is written again, store it, and return what to restore; else TransactionLost."""
     latest = started.latest
     assert latest is not None, "something of it was settled"
     losers = {item.committable.subtask for item in settled if item.outcome is Outcome.LOST}
     candidates = [each for metadata in started.earlier for each in metadata.snapshots if each.subtask in losers]
-    gone = source.unreadable(context, _positions(candidates))
+    gone = yield from do(FindUnreadable(context, _positions(candidates)))
     planned = _planned(started, settled, gone)
-    held = [item.committable for item in settled if item.outcome is Outcome.HELD]
+    held = tuple(item.committable for item in settled if item.outcome is Outcome.HELD)
     if isinstance(planned, Healed) and held:
-        given_up = {item.committable.name: item for item in committer.give_up(held)}
+        given_up = {item.committable.name: item for item in (yield from do(GiveUp(held)))}
         settled = [given_up.get(item.committable.name, item) for item in settled]
         planned = _planned(started, settled, gone)
         if any(item.outcome is Outcome.HELD for item in settled):
@@ -97,33 +87,26 @@ def heal(
         raise TransactionLost(_refusal(latest, settled, planned))
     bases = ", ".join(f"subtask {subtask} from checkpoint {base}" for subtask, base in sorted(planned.bases.items()))
     message = f"written again: {bases}, instead of {latest.checkpoint_id}. {_what(latest, settled)}"
-    client.settle_loss(context.job, context.attempt, latest.checkpoint_id, planned.names, planned.bases, message)
-    log.warning("lost output of checkpoint %d is %s", latest.checkpoint_id, message)
+    yield SettleLoss(context, latest.checkpoint_id, tuple(planned.names), planned.bases, message)
+    yield Log(logging.WARNING, f"lost output of checkpoint {latest.checkpoint_id} is {message}")
     return restored_from(latest, planned.bases, started.earlier)
 
 
-def accept(
-    client: JobClient,
-    committer: Committer,
-    context: JobContext,
-    latest: CheckpointMetadata,
-    settled: Sequence[Settled],
-) -> None:
+def accept(context: JobContext, latest: CheckpointMetadata, settled: Sequence[Settled]) -> Script[None]:
     """Go on without what is lost, as somebody asked for by name; commit what is whole."""
-    held = [item.committable for item in settled if item.outcome is Outcome.HELD]
-    committed = committer.commit_held(held) if held else []
-    kept = [item.committable.name for item in committed if item.outcome is not Outcome.LOST]
-    if kept:
-        client.confirm(context.job, context.attempt, latest.checkpoint_id, kept)
+    held = tuple(item.committable for item in settled if item.outcome is Outcome.HELD)
+    committed = (yield from do(CommitHeld(held))) if held else []
+    if kept := tuple(item.committable.name for item in committed if item.outcome is not Outcome.LOST):
+        yield Confirm(context, latest.checkpoint_id, kept)
     gone = [item for item in (*settled, *committed) if item.outcome is Outcome.LOST]
     message = f"accepted, by --accept-loss. {_what(latest, gone)}"
     names = [item.committable.name for item in gone]
-    client.settle_loss(context.job, context.attempt, latest.checkpoint_id, names, {}, message)
-    log.warning("the loss of output of checkpoint %d is %s", latest.checkpoint_id, message)
+    yield SettleLoss(context, latest.checkpoint_id, tuple(names), {}, message)
+    yield Log(logging.WARNING, f"the loss of output of checkpoint {latest.checkpoint_id} is {message}")
 
 
-def _positions(snapshots: Iterable[SubtaskSnapshot]) -> list[SplitPosition]:
-    return list(dict.fromkeys(position for each in snapshots for position in each.positions))
+def _positions(snapshots: Iterable[SubtaskSnapshot]) -> tuple[SplitPosition, ...]:
+    return tuple(dict.fromkeys(position for each in snapshots for position in each.positions))
 
 
 def _planned(

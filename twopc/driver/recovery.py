@@ -20,15 +20,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twopc.context import JobContext
+from twopc.driver.actions import AbortLingering, Claim, Confirm, PlanSplits, Reach, Settle, StoreStarts
+from twopc.driver.effects import Log, Script, do
 from twopc.driver.losses import accept, accepted, heal, rewritten
-from twopc.faults.points import CrashPoint, reached
+from twopc.faults.crash_table import CrashPoint
+from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition
+from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, StartsPlanned, Witnessed
-from twopc.rpc.job_client import JobClient, StartedAttempt
-from twopc.sink import Committer, Outcome, Settled
+from twopc.sink import Outcome, Settled
 from twopc.source import Source, Split
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,63 +41,51 @@ class Recovered:
     restored: CheckpointMetadata | None
 
 
-def recover(
-    client: JobClient, source: Source, committer: Committer, context: JobContext, started: StartedAttempt
-) -> Recovered:
+def recovery(context: JobContext, started: StartedAttempt) -> Script[Recovered]:
     """Claim, settle, confirm, decide about losses, abort what lingers; raise TransactionLost if output is gone."""
-    committer.claim()
+    yield Claim()
     settled: list[Settled] = []
     latest, restored = started.latest, started.restored
-    reached(CrashPoint.DRIVER_BEFORE_SETTLE, checkpoint=0 if latest is None else latest.checkpoint_id)
+    settled_id = NO_CHECKPOINT if latest is None else latest.checkpoint_id
+    yield Reach(CrashPoint.DRIVER_BEFORE_SETTLE, settled_id)
     if latest is not None:
-        due = [item for item in latest.committables if item.name not in started.lost]
-        settled = committer.settle(due, started.confirmed)
-        reached(CrashPoint.DRIVER_AFTER_SETTLE, checkpoint=latest.checkpoint_id)
-        _confirm(client, context, started, latest, settled)
-        reached(CrashPoint.DRIVER_AFTER_CONFIRM, checkpoint=latest.checkpoint_id)
-        restored = rewritten(client, source, context, started)
+        due = tuple(item for item in latest.committables if item.name not in started.lost)
+        settled = yield from do(Settle(due, started.confirmed))
+        yield Reach(CrashPoint.DRIVER_AFTER_SETTLE, settled_id)
+        if names := _newly_confirmed(settled, started.confirmed):
+            yield Confirm(context, settled_id, names)
+        yield Reach(CrashPoint.DRIVER_AFTER_CONFIRM, settled_id)
+        restored = yield from rewritten(context, started)
         if any(item.outcome is Outcome.LOST for item in settled):
             # A newer attempt settles for itself, and destroys this evidence then: whoever is fenced has lost nothing.
-            client.confirm(context.job, context.attempt, latest.checkpoint_id, [])
-            restored = _decide(client, source, committer, context, replace(started, restored=restored), settled)
+            yield Confirm(context, settled_id)
+            restored = yield from _past_losses(context, replace(started, restored=restored), settled)
     # Last of all: it initialises the ids, which aborts whatever under them is not settled yet.
-    lingering = committer.abort_lingering()
-    reached(CrashPoint.DRIVER_AFTER_ABORT_LINGERING, checkpoint=0 if latest is None else latest.checkpoint_id)
+    lingering = yield from do(AbortLingering())
+    yield Reach(CrashPoint.DRIVER_AFTER_ABORT_LINGERING, settled_id)
     return Recovered(tuple(settled), tuple(lingering), restored)
 
 
-def _confirm(
-    client: JobClient,
-    context: JobContext,
-    started: StartedAttempt,
-    latest: CheckpointMetadata,
-    settled: Sequence[Settled],
-) -> None:
+def _newly_confirmed(settled: Sequence[Settled], confirmed: frozenset[str]) -> tuple[str, ...]:
     kept = [item.committable.name for item in settled if item.outcome in (Outcome.COMMITTED, Outcome.ALREADY_COMMITTED)]
-    new = [name for name in kept if name not in started.confirmed]
-    if new:
-        client.confirm(context.job, context.attempt, latest.checkpoint_id, new)
+    return tuple(name for name in kept if name not in confirmed)
 
 
-def _decide(
-    client: JobClient,
-    source: Source,
-    committer: Committer,
-    context: JobContext,
-    started: StartedAttempt,
-    settled: Sequence[Settled],
-) -> CheckpointMetadata | None:
+def _past_losses(
+    context: JobContext, started: StartedAttempt, settled: Sequence[Settled]
+) -> Script[CheckpointMetadata | None]:
     """Return what to restore although output of the latest checkpoint is lost."""
     latest, restored = started.latest, started.restored
     assert latest is not None
     if restored is None or restored.checkpoint_id != latest.checkpoint_id:
-        log.warning("output of checkpoint %d is lost; another was named to be restored", latest.checkpoint_id)
+        message = f"output of checkpoint {latest.checkpoint_id} is lost; another was named to be restored"
+        yield Log(logging.WARNING, message)
         return restored
     lost = {item.committable.name for item in settled if item.outcome is Outcome.LOST}
     if lost <= accepted(context):
-        accept(client, committer, context, latest, settled)
+        yield from accept(context, latest, settled)
         return restored
-    return heal(client, source, committer, context, started, settled)
+    return (yield from heal(context, started, settled))
 
 
 class Planner:
@@ -108,7 +97,6 @@ class Planner:
     """
 
     def __init__(self, source: Source, *, bounded: bool) -> None:
-        self._source = source
         self._bounded = bounded
         self._mode = str(source.describe().get("start", ""))
         self._starts: dict[str, SplitPosition] = {}
@@ -116,16 +104,21 @@ class Planner:
 
     def plan(
         self,
-        client: JobClient,
         context: JobContext,
         started: StartedAttempt,
         restored: CheckpointMetadata | None,
         witnessed: Witnessed = NOTHING_WITNESSED,
-    ) -> list[Split]:
+    ) -> Script[list[Split]]:
         """Return every split of the job for this attempt; `witnessed` is what the consumer group has."""
-        known = self._known(context, started) if restored is None else restored.positions
+        known: Iterable[SplitPosition] = self._starts.values()
+        if restored is not None:
+            known = restored.positions
+        elif started.planned is not None and started.planned.mode == self._mode:
+            since = started.planned.attempt
+            yield Log(logging.INFO, f"no checkpoint has completed yet: reading begins where attempt {since} began")
+            known = started.planned.starts
         positions = {held.split: held for held in known}
-        splits = self._source.plan(context, positions, self._bounded)
+        splits = yield from do(PlanSplits(context, positions, self._bounded))
         for split in splits:
             self._starts.setdefault(split.id, split.begin)
             self._stops.setdefault(split.id, split.stop)
@@ -133,15 +126,8 @@ class Planner:
             starts = tuple(self._starts[split] for split in sorted(self._starts))
             planned = StartsPlanned(context.attempt, self._mode, starts, witnessed)
             if started.planned is None or planned != replace(started.planned, attempt=context.attempt):
-                client.plan_starts(context.job, planned)
+                yield StoreStarts(context.job, planned)
         return [replace(split, stop=self._stops[split.id]) for split in splits]
-
-    def _known(self, context: JobContext, started: StartedAttempt) -> Iterable[SplitPosition]:
-        planned = started.planned
-        if planned is None or planned.mode != self._mode:
-            return self._starts.values()
-        log.info("no checkpoint has completed yet: reading begins where attempt %d began", planned.attempt)
-        return planned.starts
 
 
 def assign(splits: Sequence[Split], parallelism: int) -> list[tuple[Split, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -13,21 +14,18 @@ from pathlib import Path
 
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.driver.aftermath import leave_nothing_open
-from twopc.driver.attempt import Attempt, AttemptFailed
+from twopc.driver.attempt import RunningJob
 from twopc.driver.doubtful_topics import doubts
 from twopc.driver.embedded import coordinator_for
 from twopc.driver.events import EventWatch
 from twopc.driver.host import Host, StoppedEarly
-from twopc.driver.recovery import Planner
-from twopc.driver.restart import RestartStrategy
+from twopc.driver.machine import Driver, Event
+from twopc.driver.shell import DriverShell, JobEdge
 from twopc.driver.signals import StopSignals
 from twopc.driver.start import checkpoint_to_restore
-from twopc.driver.stopping import NOTHING_LOST
-from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.errors import ConfigurationError, TwoPhaseCommitError
 from twopc.graph import JobDefinition, Pipeline
 from twopc.kafka.config_file import read_kafka_config
-from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient
@@ -80,8 +78,8 @@ def run(
         client = JobClient(coordinator.address, token=coordinator.token, tls=coordinator.tls)
         closing.callback(client.close)
         signals = closing.enter_context(StopSignals(stop))
-        watch = EventWatch(coordinator.events or client, definition.name, on_event)
-        planner = Planner(pipeline.source, bounded=settings.until_end)
+        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        watch = EventWatch(coordinator.events or client, definition.name, events.put, on_event)
         host = host or _host(settings, job_file, signals)
         closing.callback(host.close)
         with suppress(StoppedEarly):
@@ -92,21 +90,18 @@ def run(
             closing.enter_context(end.watched(context))
         for doubt in doubts(pipeline.source.topics, pipeline.sink.topics, partial(_is_one_cluster, pipeline, context)):
             log.warning(doubt)
-        _run_attempts(
-            lambda: Attempt(definition, settings, client, coordinator, host, planner, watch, signals),
-            restore_from,
-            RestartStrategy.of(settings),
-            watch,
-            signals,
-            lambda failure: leave_nothing_open(definition, settings, client, failure, hurried=signals.requested),
-        )
+        job = RunningJob(definition, pipeline, coordinator.address, coordinator.token)
+        driver = Driver(job, settings, restore_from)
+        edge = JobEdge(definition, pipeline.source, pipeline.sink, client, host, Path(settings.checkpoint_dir))
+        DriverShell(driver, edge, watch, events, signals.requests).run()
+        progress = driver.progress
         return RunReport(
             job=definition.name,
-            attempts=watch.attempts,
-            checkpoints_completed=watch.completed_in_run,
-            last_checkpoint_id=watch.last_completed,
-            records_in=watch.records_in,
-            records_out=watch.records_out,
+            attempts=progress.attempts,
+            checkpoints_completed=progress.completed_checkpoints,
+            last_checkpoint_id=progress.last_completed,
+            records_in=progress.records_in,
+            records_out=progress.records_out,
             stopped=signals.requested,
             seconds=time.monotonic() - started,
         )
@@ -119,54 +114,6 @@ def _is_one_cluster(pipeline: Pipeline, context: JobContext) -> bool:
         return shared is None or shared.cluster in (None, pipeline.source.cluster(context))
     except TwoPhaseCommitError:
         return True
-
-
-def _run_attempts(
-    attempt_of: Callable[[], Attempt],
-    restore_from: str,
-    restarts: RestartStrategy,
-    watch: EventWatch,
-    signals: StopSignals,
-    give_up: Callable[[AttemptFailed], None],
-) -> None:
-    """Run one attempt after the other until one finishes the job; raise what ends it otherwise."""
-    failed: AttemptFailed | None = None
-    ever_submitted = False
-    while True:
-        try:
-            return attempt_of().run(restore_from, failed)
-        except StoppedEarly:
-            return _stopped_early(failed)
-        except AttemptFailed as failure:
-            failed, ever_submitted = failure, ever_submitted or failure.submitted
-            # Somebody is waiting at a prompt for this very message: a wrong address never gets right by itself.
-            delay = _delay(failure, restarts, signals) if ever_submitted else None
-            if delay is None:
-                give_up(failure)
-                # What the host saw of it stays its cause: a traceback of the user's own, if there is one.
-                raise failure.error from failure.error.__cause__
-        if watch.completed_in_run:
-            restore_from = LATEST
-        log.warning("attempt failed: %s; trying again in %.1f s (restart %d)", failed.error, delay, restarts.used)
-        signals.wait(delay)
-
-
-def _stopped_early(failed: AttemptFailed | None) -> None:
-    """A stop before anything was read is one as was asked for; one that keeps the job from going on is not."""
-    if failed is None:
-        log.warning("stopped before a record was read")
-        return
-    raise Unavailable(
-        f"stopped without a last checkpoint, while the job was starting again. {NOTHING_LOST}. What had ended it: "
-        f"{failed.error}"
-    ) from failed
-
-
-def _delay(failure: AttemptFailed, restarts: RestartStrategy, signals: StopSignals) -> float | None:
-    """Return how long to wait before the next attempt, None if there is to be none."""
-    if not failure.restartable or signals.requested:
-        return None
-    return restarts.after_failure(ran_seconds=failure.ran_seconds, completed_checkpoint=failure.completed_checkpoint)
 
 
 def _bind_host(settings: RunSettings) -> str:

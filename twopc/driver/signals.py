@@ -30,16 +30,12 @@ class StopSignals:
     """While entered, on the main thread, remembers that a stop was asked for; elsewhere signals are left alone."""
 
     def __init__(self, requested: threading.Event | None = None) -> None:
-        self._requested = requested or threading.Event()
+        self.requests = requested or threading.Event()
         self._before: dict[int, Any] = {}
 
     @property
     def requested(self) -> bool:
-        return self._requested.is_set()
-
-    def wait(self, seconds: float) -> None:
-        """Sleep, but no longer than until a stop is asked for."""
-        self._requested.wait(seconds)
+        return self.requests.is_set()
 
     def unless_requested(self, prepare: Callable[[], T]) -> T:
         """Return what `prepare` returns; raise StoppedEarly as soon as a stop is asked for.
@@ -68,12 +64,12 @@ class StopSignals:
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self._requested.is_set() and number == signal.SIGINT:
+        if self.requests.is_set() and number == signal.SIGINT:
             raise Interrupted
-        if not self._requested.is_set():
+        if not self.requests.is_set():
             # On a thread of its own: what was interrupted may be logging, and hold what that needs.
             threading.Thread(target=log.info, args=(HEARD,), name="twopc-signal", daemon=True).start()
-        self._requested.set()
+        self.requests.set()
 
 
 def _beside(prepare: Callable[[], T]) -> Future[T]:

@@ -1,32 +1,21 @@
-"""Whether the sink's transactions carry the job's positions, as the witness of their outcome, or who commits those."""
+"""Whether the sink's transactions carry the job's positions, as the witness of their outcome. Pure."""
 
 from __future__ import annotations
 
-import logging
-
-from twopc.context import JobContext
-from twopc.graph import Pipeline
-
-log = logging.getLogger(__name__)
+from twopc.driver.actions import Clusters
 
 
-def group_of_transactions(pipeline: Pipeline, context: JobContext) -> str | None:
-    """The consumer group to which the transactions commit the positions; None where that happens beside them.
+def offsets_group(clusters: Clusters) -> tuple[str | None, str | None]:
+    """Return the consumer group to which transactions commit the positions, None where that happens beside them; why.
 
     A transaction ends on one cluster: where the source's group is kept by another, it can't carry the positions.
     """
-    group, shared = pipeline.source.group(context), pipeline.sink.shared_transaction(context)
-    if group is None or shared is None or shared.cluster is None:
-        return None
-    into = shared.cluster
-    kept_by = pipeline.source.cluster(context)
-    if kept_by == into:
-        return group
-    log.info(
-        "the input is on cluster %s, the output on %s: the group %s is told of positions after each commit, and no "
-        "transaction has them as a witness",
-        kept_by,
-        into,
-        group,
+    group, of_group, of_sink = clusters.group, clusters.of_group, clusters.of_sink
+    if group is None or of_sink is None:
+        return None, None
+    if of_group == of_sink:
+        return group, None
+    return None, (
+        f"the input is on cluster {of_group}, the output on {of_sink}: the group {group} is told of positions after "
+        "each commit, and no transaction has them as a witness"
     )
-    return None

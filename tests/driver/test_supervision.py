@@ -1,0 +1,121 @@
+"""What is done beside subtasks that run, and what ends their attempt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from twopc.config import RunSettings
+from twopc.context import JobContext
+from twopc.driver.actions import AbortLingering, FindShortage, RequestStop
+from twopc.driver.effects import Tell
+from twopc.driver.host import StoppedEarly
+from twopc.driver.progress import AttemptProgress
+from twopc.driver.supervision import SWEEP_PAUSE_SECONDS, SWEEP_RETRY_SECONDS, Supervision
+from twopc.errors import Fenced, Unavailable
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.job_events import JobEvent, JobEventKind
+
+CONTEXT = JobContext("flights", AttemptId(3), 1, RunSettings())
+
+
+def supervision(*kinds: JobEventKind) -> Supervision:
+    """Of an attempt of which these events were heard."""
+    progress = AttemptProgress(CONTEXT.attempt)
+    for number, kind in enumerate(kinds, start=1):
+        subtask = SubtaskIndex(0 if kind == JobEventKind.ATTACHED else -1)
+        progress.note(
+            JobEvent(
+                kind=kind,
+                job="flights",
+                attempt=CONTEXT.attempt,
+                time_ms=0,
+                checkpoint_id=CheckpointId(number),
+                subtask=subtask,
+            ),
+            0.0,
+        )
+    return Supervision(CONTEXT, progress)
+
+
+def due(watched: Supervision, now: float, *, stop: bool = False) -> list[type]:
+    return [type(action) for action in watched.due(now, stop_wanted=stop)]
+
+
+def swept(watched: Supervision, now: float, answer: Any = ()) -> list[Any]:
+    return list(watched.answered(AbortLingering(), answer, now))
+
+
+def test_nothing_is_swept_before_a_checkpoint_has_completed() -> None:
+    assert due(supervision(JobEventKind.ATTACHED), 1.0) == []
+
+
+def test_one_sweeps_when_a_checkpoint_has_completed_and_again_after_a_pause() -> None:
+    watched = supervision(JobEventKind.ATTACHED, JobEventKind.COMPLETED)
+    assert due(watched, 1.0) == [AbortLingering]
+    assert due(watched, 2.0) == [], "one is under way"
+    [line] = swept(watched, 2.0, ["job-1-0-0"])
+    assert "job-1-0-0 of a zombie: aborted" in line.message
+    assert due(watched, 2.0 + SWEEP_PAUSE_SECONDS - 1) == []
+    assert due(watched, 2.0 + SWEEP_PAUSE_SECONDS) == [AbortLingering]
+
+
+def test_a_sweep_to_which_no_broker_answered_is_repeated_soon() -> None:
+    watched = supervision(JobEventKind.ATTACHED, JobEventKind.COMPLETED)
+    due(watched, 1.0)
+    swept(watched, 2.0, Unavailable("no broker answers"))
+    assert due(watched, 2.0 + SWEEP_RETRY_SECONDS) == [AbortLingering]
+
+
+def test_a_sweep_that_breaks_ends_no_job_that_is_well() -> None:
+    watched = supervision(JobEventKind.ATTACHED, JobEventKind.COMPLETED)
+    due(watched, 1.0)
+    [line] = swept(watched, 2.0, ValueError("a bug"))
+    assert str(line.error) == "a bug"
+    assert watched.look(2.0, stop_wanted=False) is False
+
+
+def test_a_sweep_that_meets_a_later_run_ends_this_one() -> None:
+    watched = supervision(JobEventKind.ATTACHED, JobEventKind.COMPLETED)
+    due(watched, 1.0)
+    swept(watched, 2.0, Fenced("attempt 4 has the job"))
+    with pytest.raises(Fenced, match="attempt 4"):
+        watched.look(2.0, stop_wanted=False)
+
+
+def test_a_stop_before_a_subtask_has_attached_waits_for_nothing() -> None:
+    with pytest.raises(StoppedEarly):
+        supervision().look(1.0, stop_wanted=True)
+
+
+def test_a_last_checkpoint_is_asked_for_once() -> None:
+    watched = supervision(JobEventKind.ATTACHED)
+    assert due(watched, 1.0, stop=True) == [RequestStop]
+    assert due(watched, 2.0, stop=True) == []
+
+
+def test_a_coordinator_that_does_not_know_of_the_stop_is_not_waited_for() -> None:
+    watched = supervision(JobEventKind.ATTACHED)
+    due(watched, 1.0, stop=True)
+    [line] = watched.answered(RequestStop(CONTEXT), Unavailable("no coordinator"), 2.0)
+    assert "could not be asked" in str(line)
+    with pytest.raises(Unavailable, match="the coordinator does not answer"):
+        watched.look(60.0, stop_wanted=True)
+
+
+def test_what_subtasks_wait_for_is_asked_until_one_has_attached_and_told_when_it_lasts() -> None:
+    watched = supervision()
+    told: list[Any] = []
+    for second in range(10):
+        assert due(watched, second) == [FindShortage]
+        told += watched.answered(FindShortage(), "slots", second)
+    assert told == [Tell(CONTEXT.attempt, "waiting", "slots")]
+    assert due(supervision(JobEventKind.ATTACHED), 1.0) == []
+
+
+def test_while_the_end_of_the_job_is_on_its_way_nothing_new_is_asked_for() -> None:
+    watched = supervision()
+    watched.subtask_ended(None, 1.0, has_said_why=False)
+    assert due(watched, 1.0, stop=True) == []
+    assert watched.look(2.0, stop_wanted=True) is False

@@ -1,0 +1,76 @@
+"""What a driver's scripts wait for, and what they say on their way. Pure.
+
+The driver's decisions are scripts: generators that yield one effect, get its answer or its error, and go on. A script
+does nothing by itself, so the same answers make the same effects: `twopc.driver.shell` carries them out in production,
+the simulation in its world, a test by hand.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from twopc.driver.edge import Edge
+from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.job_events import WHOLE_JOB
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+class Effect(Generic[A]):
+    """Something that a script waits for."""
+
+    __slots__ = ()
+
+
+class Action(Effect[A], ABC):
+    """Something to be done at the edge. `on_calling_thread`: the stage lives on the thread that runs the shell."""
+
+    __slots__ = ()
+    on_calling_thread: ClassVar[bool] = False
+
+    @abstractmethod
+    def carry_out(self, edge: Edge) -> A:
+        """Do it; nothing but the edge calls this."""
+
+
+Script = Generator[Any, Any, T]
+
+
+def do(effect: Effect[A]) -> Script[A]:
+    """Return the effect's answer, typed; raise its error."""
+    answer: A = yield effect
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An attempt of this run has begun: from now on, the coordinator's events are of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """An event of the driver's own, in the stream of the coordinator's."""
+
+    attempt: AttemptId
+    kind: str
+    message: str
+    checkpoint_id: CheckpointId = NO_CHECKPOINT
+    subtask: SubtaskIndex = WHOLE_JOB
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A line of the log; `error` brings its traceback, `never_hidden` has it written whatever the level."""
+
+    level: int
+    message: str
+    error: BaseException | None = None
+    never_hidden: bool = False
+
+
+Notice = Begun | Tell | Log
+"""What a script says on its way: no answer is waited for."""

@@ -1,0 +1,168 @@
+"""The subtasks of one attempt while they run: whether it goes on, and what is looked for meanwhile. Pure.
+
+What a subtask managed to say outweighs what its host saw of its end. When the job's end has come, so has all that was
+told before: the report is of the whole run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from twopc.context import JobContext
+from twopc.driver.actions import AbortLingering, FindShortage, RequestStop
+from twopc.driver.effects import Action, Log, Notice, Tell
+from twopc.driver.host import StoppedEarly
+from twopc.driver.progress import AttemptProgress, error_of
+from twopc.driver.stopping import NOTHING_LOST, hopeless
+from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
+
+SAID_SECONDS, UNSAID_SECONDS = 10.0, 0.5
+"""How long the job's end may be on its way, through the coordinator, if it was told, and if nobody knows."""
+
+SHORTAGE_LOOK_SECONDS = 1.0
+SHORTAGE_PATIENCE_SECONDS = 5.0
+SHORTAGE_AGAIN_SECONDS = 30.0
+
+SWEEP_PAUSE_SECONDS = 30.0
+SWEEP_RETRY_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class Shortage:
+    """What subtasks that have not started wait for: said when that takes long or changes, and every half minute."""
+
+    look_at: float = 0.0
+    _since: float | None = None
+    _said: str = ""
+    _said_at: float = 0.0
+
+    def worth_saying(self, shortage: str | None, now: float) -> bool:
+        """Take in what the subtasks lack now; return whether to say it."""
+        if shortage is None:
+            self._since = None
+            return False
+        self._since = now if self._since is None else self._since
+        patient = now - self._since < SHORTAGE_PATIENCE_SECONDS
+        if patient or (shortage == self._said and now - self._said_at < SHORTAGE_AGAIN_SECONDS):
+            return False
+        self._said, self._said_at = shortage, now
+        return True
+
+
+@dataclass(slots=True)
+class Sweeps:
+    """The looking for transactions that zombies open late: once a checkpoint has completed, and every half minute."""
+
+    due_at: float = 0.0
+    under_way: bool = False
+    fenced: Fenced | None = None
+
+    def answered(self, answer: list[str] | Exception, now: float) -> Iterator[Log]:
+        """Take in what a sweep found; whatever goes wrong in one must not end a job that is well."""
+        self.under_way = False
+        self.due_at = now + SWEEP_PAUSE_SECONDS
+        match answer:
+            case Fenced():
+                self.fenced = answer
+            case TwoPhaseCommitError():
+                self.due_at = now + SWEEP_RETRY_SECONDS
+                yield Log(logging.DEBUG, f"lingering transactions were not looked for again yet: {answer}")
+            case Exception():
+                yield Log(logging.ERROR, "lingering transactions could not be looked for again", answer)
+            case _:
+                for name in answer:
+                    yield Log(logging.WARNING, f"lingering transaction {name} of a zombie: aborted")
+
+
+@dataclass(slots=True)
+class _End:
+    """What the host saw of the first subtask that ended."""
+
+    error: TwoPhaseCommitError | None
+    until: float
+
+
+@dataclass(slots=True)
+class _Stop:
+    asked_at: float
+    accepted: bool = False
+
+
+@dataclass(slots=True)
+class Supervision:
+    """One attempt whose subtasks run. Each `look` raises what ends it otherwise than well."""
+
+    context: JobContext
+    progress: AttemptProgress
+    sweeps: Sweeps = field(default_factory=Sweeps)
+    _shortage: Shortage = field(default_factory=Shortage)
+    _end: _End | None = None
+    _stop: _Stop | None = None
+
+    def subtask_ended(self, error: TwoPhaseCommitError | None, now: float, *, has_said_why: bool) -> None:
+        """Take in that one is gone: how the job ended may be on its way."""
+        if self._end is None:
+            patience = SAID_SECONDS if error is None or has_said_why else UNSAID_SECONDS
+            self._end = _End(error, now + patience)
+
+    def look(self, now: float, *, stop_wanted: bool) -> bool:
+        """Return whether the job has finished; raise the error that ends the attempt, StoppedEarly where none ran."""
+        progress, end = self.progress, self._end
+        if progress.finished:
+            return True
+        if progress.failure is not None:
+            raise error_of(progress.failure) from (None if end is None else end.error)
+        if self.sweeps.fenced is not None:
+            raise self.sweeps.fenced
+        if end is not None:
+            if now >= end.until:
+                raise end.error or Unavailable(
+                    "a subtask has ended, and the coordinator has not said that the job has finished: is it running?"
+                )
+        elif stop_wanted:
+            self._check_stop(now)
+        return False
+
+    def _check_stop(self, now: float) -> None:
+        """Raise StoppedEarly where nothing was read, Unavailable where no last checkpoint is to be hoped for."""
+        if not self.progress.liveness.attached:
+            raise StoppedEarly
+        if self._stop is not None:
+            asked_at, accepted = self._stop.asked_at, self._stop.accepted
+            why = hopeless(self.progress.liveness, self.context.parallelism, asked_at, now, accepted=accepted)
+            if why is not None:
+                raise Unavailable(f"stopped without a last checkpoint: {why}. {NOTHING_LOST}")
+
+    def due(self, now: float, *, stop_wanted: bool) -> Iterator[Action[Any]]:
+        """Yield what is to be done beside the subtasks now."""
+        if self._end is None and stop_wanted and self._stop is None:
+            self._stop = _Stop(now)
+            yield RequestStop(self.context)
+        if self._end is None and not self.progress.liveness.attached and now >= self._shortage.look_at:
+            self._shortage.look_at = now + SHORTAGE_LOOK_SECONDS
+            yield FindShortage()
+        if self.progress.completed and not self.sweeps.under_way and now >= self.sweeps.due_at:
+            self.sweeps.under_way = True
+            yield AbortLingering()
+
+    @property
+    def deadline(self) -> float | None:
+        """When to look again though nothing has happened."""
+        if self._end is not None:
+            return self._end.until
+        return self.sweeps.due_at if self.progress.completed and not self.sweeps.under_way else None
+
+    def answered(self, effect: Action[Any], answer: Any, now: float) -> Iterator[Notice]:
+        """Take in the answer to one of these, or its error."""
+        match effect:
+            case AbortLingering():
+                yield from self.sweeps.answered(answer, now)
+            case RequestStop() if isinstance(answer, Exception):
+                yield Log(logging.WARNING, f"the coordinator could not be asked for a last checkpoint: {answer}")
+            case RequestStop() if self._stop is not None:
+                self._stop.accepted = True
+            case FindShortage() if not isinstance(answer, Exception) and self._shortage.worth_saying(answer, now):
+                yield Tell(self.context.attempt, "waiting", answer)
