@@ -4,7 +4,7 @@ Callers come from this machine by default, from others with a bearer token or ce
 
 Invariants:
 - nothing but a health check passes without what is asked for, on loopback too; what has no rule is refused;
-- no text goes further than `twopc.rpc.wording` lets it; a state handle names its own place in the job's checkpoint
+- no text goes further than `twopc.rpc.redaction` lets it; a state handle names its own place in the job's checkpoint
   folder, and nothing else; a duration is a number, which JSON can hold.
 """
 
@@ -23,8 +23,8 @@ from twopc.errors import ConfigurationError, ProtocolViolation
 from twopc.protocol.layout import subtask_folder
 from twopc.protocol.messages import Ack, Decline, Failed, Progress, ToCoordinator
 from twopc.rpc.channel import checked_token
+from twopc.rpc.redaction import redact
 from twopc.rpc.tls import TlsFiles
-from twopc.rpc.wording import outward
 
 _OPEN_TO_ALL = "/grpc.health.v1.Health/"
 _OPEN_TO_TASKS = "/twopc.rpc.SubtaskControl/"
@@ -144,12 +144,12 @@ def admitted(message: ToCoordinator) -> ToCoordinator:
                 raise ProtocolViolation("an acknowledgement tells of a duration that is none")
             return message
         case Decline():
-            return replace(message, reason=outward(message.reason))
+            return replace(message, reason=redact(message.reason))
         case Failed():
-            return replace(message, error_type=outward(message.error_type), message=outward(message.message))
+            return replace(message, error_type=redact(message.error_type), message=redact(message.message))
         case Progress():
-            pending = tuple(outward(name) for name in message.pending_transactions[:PENDING_MAX])
-            opened = None if message.open_transaction is None else outward(message.open_transaction)
+            pending = tuple(redact(name) for name in message.pending_transactions[:PENDING_MAX])
+            opened = None if message.open_transaction is None else redact(message.open_transaction)
             return replace(message, open_transaction=opened, pending_transactions=pending)
         case _:
             return message

@@ -24,7 +24,7 @@ from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.rpc import admin_pb2 as pb
 from twopc.rpc.admin_codec import encode_description, encode_subtask
 from twopc.rpc.admin_pb2_grpc import AdminServicer
-from twopc.rpc.wording import outward
+from twopc.rpc.redaction import redact
 
 LONGEST_WAIT_SECONDS = 86_400.0
 
@@ -103,13 +103,13 @@ class AdminService(AdminServicer):
             if event.kind == JobEventKind.COMPLETED and event.final:
                 final = event.checkpoint_id
             elif event.kind == JobEventKind.FAILED and event.restartable:
-                how = f"an attempt failed ({outward(event.message)}); the next one goes on stopping"
+                how = f"an attempt failed ({redact(event.message)}); the next one goes on stopping"
             elif event.kind == JobEventKind.ATTEMPT_STARTED:
                 self._require_still_stopping(name, context)
             elif event.kind in _THE_END:
                 finished = event.kind == JobEventKind.FINISHED
                 return pb.StopJobResponse(
-                    finished=finished, checkpoint_id=final, message="" if finished else outward(event.message)
+                    finished=finished, checkpoint_id=final, message="" if finished else redact(event.message)
                 )
         raise Unavailable(f"job {name!r} has not ended in time: {how}")
 
@@ -162,12 +162,12 @@ class AdminService(AdminServicer):
         try:
             job = self._client.ask(lambda jobs: jobs.describe(name), context)
         except TwoPhaseCommitError as error:
-            return pb.JobSummary(job=name, phase="unreadable", problem=outward(str(error)))
+            return pb.JobSummary(job=name, phase="unreadable", problem=redact(str(error)))
         newest = job.kept[-1] if job.kept else None
         return pb.JobSummary(
             job=job.job,
             phase=job.phase,
-            problem=outward(job.problem),
+            problem=redact(job.problem),
             attempt=job.attempt,
             parallelism=job.parallelism,
             attached=sum(subtask.attached for subtask in job.subtasks),
@@ -214,7 +214,7 @@ def _answered(event: JobEvent) -> pb.TriggerCheckpointResponse:
         completed=event.kind == JobEventKind.COMPLETED,
         checkpoint_id=event.checkpoint_id,
         reason=event.reason or "",
-        message=outward(event.message),
+        message=redact(event.message),
         duration_ms=event.duration_ms,
         request_id=event.request_id,
     )

@@ -22,8 +22,8 @@ from coordinator.events import Detached, MessageReceived
 from coordinator.jobs import Jobs
 from twopc.clock import Clock
 from twopc.errors import TwoPhaseCommitError, Unavailable
+from twopc.rpc.redaction import redact
 from twopc.rpc.status import code_of
-from twopc.rpc.wording import outward
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ class LoopClient:
 def abort_with(context: grpc.ServicerContext, error: Exception) -> NoReturn:
     """End a call with an error: ours by its message, any other without its details, which are nobody's business."""
     if isinstance(error, TwoPhaseCommitError):
-        context.abort(code_of(error), outward(str(error)))
+        context.abort(code_of(error), redact(str(error)))
     log.error("a call failed with an error that should not happen", exc_info=error)
     context.abort(grpc.StatusCode.INTERNAL, "the coordinator failed; its log says why")
     raise AssertionError("abort raises")

@@ -40,8 +40,8 @@ from twopc.rpc.job_codec import (
     encode_metadata,
     encode_planned,
 )
+from twopc.rpc.redaction import redact
 from twopc.rpc.status import Overloaded
-from twopc.rpc.wording import outward
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ def _first(requests: Iterator[pb.FromSubtask], context: grpc.ServicerContext, pa
     try:
         first = decode_from_subtask(next(requests, pb.FromSubtask()))
         if isinstance(first, Attach):
-            return replace(first, host=outward(first.host))
+            return replace(first, host=redact(first.host))
         raise ProtocolViolation("a subtask's first message must be Attach")
     except ProtocolViolation as error:
         abort_with(context, error)
@@ -147,7 +147,7 @@ class JobService(JobControlServicer):
                 traces=decode_traces(request.traces),
                 restart=request.restart,
                 restart_of=AttemptId(request.restart_of),
-                host=outward(request.host),
+                host=redact(request.host),
                 pid=request.pid,
             )
             started = self._client.ask(lambda jobs: jobs.start_attempt(request.job, wanted), context)
@@ -179,7 +179,7 @@ class JobService(JobControlServicer):
             checkpoint_id=CheckpointId(request.checkpoint_id),
             names=tuple(request.committables),
             bases=tuple((SubtaskIndex(base.subtask), CheckpointId(base.checkpoint_id)) for base in request.bases),
-            message=outward(request.message),
+            message=redact(request.message),
         )
         self._ask(request.job, decided, context)
         return pb.SettleLossResponse()
@@ -203,7 +203,7 @@ class JobService(JobControlServicer):
     def EndAttempt(  # noqa: N802
         self, request: pb.EndAttemptRequest, context: grpc.ServicerContext
     ) -> pb.EndAttemptResponse:
-        self._ask(request.job, EndAttempt(AttemptId(request.attempt), outward(request.reason)), context)
+        self._ask(request.job, EndAttempt(AttemptId(request.attempt), redact(request.reason)), context)
         return pb.EndAttemptResponse()
 
     def Watch(  # noqa: N802

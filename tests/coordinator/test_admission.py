@@ -11,7 +11,7 @@ from tests.coordinator.kit import checkpoint, snapshot
 from twopc.errors import ProtocolViolation
 from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Failed, Progress, ToCoordinator
-from twopc.rpc.wording import TEXT_MAX
+from twopc.rpc.redaction import TEXT_MAX
 
 HONEST = Ack(checkpoint(7), snapshot(1, "t", checkpoint_id=7))
 

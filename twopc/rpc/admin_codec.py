@@ -15,14 +15,14 @@ from twopc.protocol.job_description import (
 )
 from twopc.rpc import admin_pb2 as pb
 from twopc.rpc.job_codec import decode_progress, decode_settings, encode_progress, encode_settings
-from twopc.rpc.wording import outward
+from twopc.rpc.redaction import redact
 
 
 def encode_description(job: JobDescription) -> pb.JobDescription:
     return pb.JobDescription(
         job=job.job,
         phase=job.phase,
-        problem=outward(job.problem),
+        problem=redact(job.problem),
         attempt=job.attempt,
         parallelism=job.parallelism,
         settings=None if job.settings is None else encode_settings(job.settings),
@@ -153,7 +153,7 @@ def _encode_failed(checkpoint: FailedCheckpoint) -> pb.FailedCheckpoint:
         label=checkpoint.label,
         request_id=checkpoint.request_id,
         reason=checkpoint.reason,
-        message=outward(checkpoint.message),
+        message=redact(checkpoint.message),
         time_ms=checkpoint.time_ms,
     )
 

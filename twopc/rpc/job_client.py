@@ -28,9 +28,9 @@ from twopc.rpc.job_codec import (
     encode_settings,
     encode_traces,
 )
+from twopc.rpc.redaction import redact
 from twopc.rpc.status import error_of
 from twopc.rpc.tls import TlsFiles
-from twopc.rpc.wording import outward
 
 __all__ = ["JobClient", "StartedAttempt"]
 
@@ -142,7 +142,7 @@ class JobClient:
 
     def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
         """Say that the attempt is over; one that is over already is fine."""
-        self._call(self._stub.EndAttempt, pb.EndAttemptRequest(job=job, attempt=attempt, reason=outward(reason)))
+        self._call(self._stub.EndAttempt, pb.EndAttemptRequest(job=job, attempt=attempt, reason=redact(reason)))
 
     def watch(self, job: str) -> Iterator[JobEvent]:
         """Yield every event of a job from now on, its status first, then how its attempt ended if it has.

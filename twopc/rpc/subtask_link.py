@@ -27,8 +27,8 @@ from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.codec import Attach, decode_to_subtask, encode_from_subtask
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
-from twopc.rpc.fitting import fitting
 from twopc.rpc.link_memory import LinkMemory
+from twopc.rpc.size_guard import sendable
 from twopc.rpc.tls import TlsFiles
 
 CLOSE_SECONDS = 2.0
@@ -95,7 +95,7 @@ class SubtaskLink:
 
     def send(self, message: ToCoordinator) -> None:
         """Queue a message; it goes out now, or when the coordinator can be reached again."""
-        message, wire = fitting(message)
+        message, wire = sendable(message)
         with self._changed:
             self._memory.said(message)
             if self._outgoing is not None:

@@ -1,4 +1,4 @@
-"""Text that leaves a process: bounded, on one line, without places of the machine and without values of secrets. Pure.
+"""Redacts text that leaves a process: bounded, on one line, no paths of the machine, no values of secrets. Pure.
 
 What a person needs of an error is what happened to which record, file of a checkpoint, or setting. Those names are
 relative, or names of settings, and stay.
@@ -19,8 +19,8 @@ _SECRET = re.compile(
 )
 
 
-def outward(text: str) -> str:
-    """Return the text as others may read it."""
+def redact(text: str) -> str:
+    """Return the text as other processes and people may read it."""
     text = _SECRET.sub(r"\g<name>\g<equals>***", text[: 4 * TEXT_MAX])
     text = _PLACE.sub(lambda found: f".../{found[1]}" if found[1] else "...", text)
     text = " ".join(text.split())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twopc.rpc.wording import TEXT_MAX, outward
+from twopc.rpc.redaction import TEXT_MAX, redact
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from twopc.rpc.wording import TEXT_MAX, outward
     ],
 )
 def test_places_of_the_machine_and_secrets_are_left_out(text: str, as_told: str) -> None:
-    assert outward(text) == as_told
+    assert redact(text) == as_told
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,17 @@ def test_places_of_the_machine_and_secrets_are_left_out(text: str, as_told: str)
     ],
 )
 def test_what_a_person_needs_is_kept(text: str) -> None:
-    assert outward(text) == text
+    assert redact(text) == text
 
 
 def test_a_text_without_end_takes_no_time_without_end() -> None:
     for endless in ("x" * 100_000, "password" * 10_000, "/a" * 50_000, "token='" * 10_000, "token=" + " " * 100_000):
-        assert len(outward(endless)) <= TEXT_MAX
+        assert len(redact(endless)) <= TEXT_MAX
 
 
 @given(st.text(max_size=5 * TEXT_MAX))
 def test_text_is_bounded_and_on_one_line(text: str) -> None:
-    told = outward(text)
+    told = redact(text)
     assert len(told) <= TEXT_MAX
     assert "\n" not in told
-    assert outward(told) == told
+    assert redact(told) == told
