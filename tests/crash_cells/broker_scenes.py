@@ -7,10 +7,10 @@ import signal
 import time
 from dataclasses import dataclass
 
-from tests.crash_cells.cells import FALL, RECOVERY
+from tests.crash_cells.cells import CHECKPOINT, FALL, RECOVERY, VICTIM
 from tests.crash_cells.rig import Rig
 from tests.torture.plan import BrokerFate
-from twopc.faults.armed import CHECKPOINT, VICTIM, Act, ArmedFault
+from twopc.faults.armed import Act, ArmedFault
 from twopc.faults.crash_table import Where
 from twopc.faults.points import CrashPoint
 from twopc.testing.local_broker import LocalBroker

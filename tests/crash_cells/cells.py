@@ -9,8 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from twopc.faults.armed import CHECKPOINT, SIBLING, VICTIM, Act, ArmedFault
+from twopc.faults.armed import Act, ArmedFault
 from twopc.faults.crash_table import CrashPoint, Where
+
+CHECKPOINT = 4
+"""Where a cell strikes: some checkpoints are completed and committed by then, and many follow."""
+
+VICTIM = 0
+SIBLING = 1
 
 
 class Signal(Enum):
@@ -122,3 +128,8 @@ OF_SMALL_STATE = tuple(
 
 #: Recovery that crashes in recovery, and again: one driver after the other falls, each a step further.
 THREE_DEEP = (CrashPoint.DRIVER_BEFORE_SETTLE, CrashPoint.DRIVER_AFTER_SETTLE, CrashPoint.DRIVER_IN_SWEEP)
+
+
+def held(point: CrashPoint, *, name: str = "") -> ArmedFault:
+    """The victim waits at this point until it is let go: time to do to others what is to be done."""
+    return ArmedFault(point, Act.HOLD, checkpoint=CHECKPOINT, subtask=VICTIM, name=name)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import psutil
 
-from tests.crash_cells.cells import FALL, THREE_DEEP, Cell, Signal
+from tests.crash_cells.cells import CHECKPOINT, FALL, THREE_DEEP, Cell, Signal, held
 from tests.crash_cells.rig import Rig
 from tests.crash_cells.scenes import ends_in_recovery, one_finishes, outlive
-from twopc.faults.armed import CHECKPOINT, ArmedFault, held
+from twopc.faults.armed import ArmedFault
 from twopc.faults.kafka_proxy import CONCURRENT_TRANSACTIONS, Api, Fate, KafkaProxy, Message, Rule
 from twopc.faults.points import REACHED_VARIABLE, CrashPoint, note_reached
 from twopc.faults.process import await_true, is_stopped, wake

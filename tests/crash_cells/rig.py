@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.counting.finished import FinishedJob
 from tests.counting.numbered_input import NumberedInput
-from twopc.faults.armed import ArmedFault
+from twopc.faults.armed import ArmedFault, armed
 from twopc.faults.points import VARIABLE
 from twopc.faults.process import PATIENCE_SECONDS, ManagedProcess, await_true, is_stopped, start_coordinator
 from twopc.testing.topics import create_topic, produce
@@ -195,7 +195,7 @@ class Rig:
             "TWOPC_CHECKPOINT_INLINE_BYTES": "0",
             "TWOPC_RESTART_DELAY": "50ms",
             "TWOPC_RESTART_DELAY_MAX": "200ms",
-            VARIABLE: ";".join(arm.armed(self.folder) for arm in arms),
+            VARIABLE: armed(arms, self.folder),
         }
         environment |= self.environment
         environment |= {f"TWOPC_{name.upper()}": value for name, value in settings.items()}

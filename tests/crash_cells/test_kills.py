@@ -9,10 +9,10 @@ import signal
 
 import pytest
 
+from tests.crash_cells.cells import held
 from tests.crash_cells.judge import judge, nothing_is_left
 from tests.crash_cells.rig import Rig
 from tests.leak_audit.processes import marked_processes
-from twopc.faults.armed import held
 from twopc.faults.points import CrashPoint
 from twopc.testing.ports import free_port
 

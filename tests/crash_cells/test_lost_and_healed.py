@@ -8,10 +8,10 @@ import signal
 import psutil
 import pytest
 
+from tests.crash_cells.cells import held
 from tests.crash_cells.judge import CHECKS, judge, positions_never_go_back
 from tests.crash_cells.rig import Rig
 from twopc.checkpoints.catalog import read_job
-from twopc.faults.armed import held
 from twopc.faults.points import CrashPoint
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.wire import ControlClient

@@ -13,11 +13,11 @@ from contextlib import suppress
 import psutil
 import pytest
 
+from tests.crash_cells.cells import held
 from tests.crash_cells.judge import judge
 from tests.crash_cells.rig import Rig
 from tests.spark.zombies import wait_until_gone
 from twopc.checkpoints.catalog import read_job
-from twopc.faults.armed import held
 from twopc.faults.points import CrashPoint
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

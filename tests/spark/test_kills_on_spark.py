@@ -7,9 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.crash_cells.cells import held
 from tests.crash_cells.judge import judge
 from tests.crash_cells.rig import Rig
-from twopc.faults.armed import held
 from twopc.faults.points import CrashPoint
 from twopc.java import find_java
 from twopc.testing.ports import free_port

@@ -17,7 +17,7 @@ from types import TracebackType
 import psutil
 
 from twopc.config import RunSettings
-from twopc.faults.armed import ArmedFault
+from twopc.faults.armed import ArmedFault, armed
 from twopc.faults.driver import decode
 from twopc.faults.points import VARIABLE
 from twopc.faults.process import PATIENCE_SECONDS, ManagedProcess, start_coordinator
@@ -142,6 +142,6 @@ class Stage:
             "TWOPC_RESTART_ATTEMPTS": "20",
             "TWOPC_RESTART_DELAY": "50ms",
             "TWOPC_RESTART_DELAY_MAX": "500ms",
-            VARIABLE: ";".join(arm.armed(self.folder) for arm in self._arms),
+            VARIABLE: armed(self._arms, self.folder),
         }
         return environment

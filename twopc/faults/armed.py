@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -17,13 +18,6 @@ class Act(Enum):
     TERM = "term"
     HOLD = "hold"
     PAUSE = "pause"
-
-
-CHECKPOINT = 4
-"""Where a drill strikes: some checkpoints are completed and committed by then, and many follow."""
-
-VICTIM = 0
-SIBLING = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +61,6 @@ class ArmedFault:
         return f"{self.point.name}{where}{who},once={self.once(folder)},{what}"
 
 
-def held(point: CrashPoint, *, name: str = "") -> ArmedFault:
-    """The victim waits at this point until it is let go: time to do to others what is to be done."""
-    return ArmedFault(point, Act.HOLD, checkpoint=CHECKPOINT, subtask=VICTIM, name=name)
+def armed(faults: Iterable[ArmedFault], folder: Path) -> str:
+    """Several armed points as the environment says them."""
+    return ";".join(fault.armed(folder) for fault in faults)
