@@ -19,10 +19,9 @@ from twopc.errors import ProtocolViolation
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import CheckpointCompleted
 from twopc.protocol.messages import Ack, Trigger
-from twopc.protocol.times import SubtaskTimes
+from twopc.protocol.times import Instant, SubtaskTimes
 from twopc.protocol.transitions import Transitions
 
 _DIGITS = 2

@@ -22,10 +22,10 @@ from collections.abc import Mapping, Sequence
 from coordinator.events import DecisionBuilder
 from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
-from twopc.protocol.instant import Instant
 from twopc.protocol.job_events import JobEventKind
 from twopc.protocol.ledger_facts import CommittablesConfirmed
 from twopc.protocol.ledger_state import LedgerState
+from twopc.protocol.times import Instant
 
 WAIT_MS = 100
 """How long the report of one subtask waits for the others: shorter than what a person or a restart would notice."""

@@ -34,7 +34,6 @@ from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_CHECKPOINT
-from twopc.protocol.instant import Instant
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
@@ -48,6 +47,7 @@ from twopc.protocol.ledger_facts import (
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import FencedOff, Finish
 from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.times import Instant
 
 _OUTCOMES = (Stored, NotStored, SnapshotMissing)
 

@@ -9,12 +9,12 @@ from typing import Any, NewType
 from twopc.protocol.attempts import NO_TRACES, CheckpointSettings, Traces
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.instant import Instant
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import Fact
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import ToCoordinator, ToSubtask
 from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.times import Instant
 
 SessionId = NewType("SessionId", int)
 """One stream of one subtask; a stream that is opened again is another session."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import logging
 
-from twopc.checkpoints.catalog import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
 from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.attempt_facts import AttemptStarted
@@ -30,6 +29,7 @@ from twopc.protocol.layout import (
     metadata_path,
     subtask_folder,
 )
+from twopc.protocol.ledger_checks import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
 from twopc.protocol.ledger_facts import Entry, Fact
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place, digest_of_entry
 from twopc.protocol.ledger_state import LedgerState, encode_entry, replay

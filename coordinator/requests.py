@@ -19,10 +19,10 @@ from twopc.errors import ConfigurationError, Fenced
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import LATEST, NONE
 from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import CheckpointsDisposed, CommittablesConfirmed, Fact, LossSettled
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.times import Instant
 
 
 def fact_of_request(

@@ -22,9 +22,9 @@ from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
-from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import CheckpointReserved
 from twopc.protocol.ledger_state import LedgerState
+from twopc.protocol.times import Instant
 
 MOST_REQUESTS = 1_000
 LONGEST_LABEL = 128

@@ -17,13 +17,13 @@ from coordinator.jobs import Jobs
 from coordinator.loop import Loop
 from coordinator.service import JobService, SubtaskService
 from coordinator.sessions import EventStream, Sessions
-from twopc.checkpoints.catalog import jobs as jobs_in
 from twopc.clock import SystemClock
 from twopc.errors import ConfigurationError
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc import admin_pb2, admin_pb2_grpc, control_pb2, control_pb2_grpc
 from twopc.rpc.channel import ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX
 from twopc.rpc.tls import TlsFiles, server_credentials
+from twopc.storage.local import jobs_in
 from twopc.storage.open import open_to_write
 
 STOP_SECONDS = 1.0

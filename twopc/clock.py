@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-from twopc.protocol.instant import Instant
+from twopc.protocol.times import Instant
 
 
 class Clock(Protocol):

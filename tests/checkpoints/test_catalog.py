@@ -8,9 +8,9 @@ import pytest
 
 from tests.coordinator.kit import JOB, Scene, checkpoint
 from twopc.checkpoints import catalog as checkpoints
-from twopc.checkpoints.catalog import find_checkpoint, jobs, read_job
+from twopc.checkpoints.catalog import find_checkpoint, read_job
 from twopc.errors import ConfigurationError
-from twopc.storage.local import LocalStore
+from twopc.storage.local import LocalStore, jobs_in
 from twopc.storage.safe_read import read_fact
 
 
@@ -25,7 +25,7 @@ def run_job(root: Path, completed: int) -> Scene:
 def test_every_completed_checkpoint_is_listed_with_its_confirmations(tmp_path: Path) -> None:
     run_job(tmp_path, completed=2)
     found = read_job(tmp_path, JOB)
-    assert jobs(tmp_path) == [JOB]
+    assert jobs_in(tmp_path) == [JOB]
     assert found.attempt == 1
     assert [entry.checkpoint_id for entry in found.completed] == [1, 2]
     newest = found.completed[-1]
@@ -118,4 +118,4 @@ def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(tmp_path:
 
 
 def test_no_folder_holds_no_jobs(tmp_path: Path) -> None:
-    assert jobs(tmp_path / "nowhere") == []
+    assert jobs_in(tmp_path / "nowhere") == []

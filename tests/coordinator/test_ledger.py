@@ -15,9 +15,9 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.envelope import encode_fact
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_facts import CheckpointReserved, CommittablesConfirmed
 from twopc.protocol.messages import Ack
+from twopc.protocol.times import Instant
 from twopc.storage.local import LocalStore
 from twopc.storage.memory import MemoryStore
 from twopc.storage.store import CheckpointStore

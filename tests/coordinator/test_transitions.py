@@ -27,8 +27,8 @@ from twopc.errors import ProtocolViolation
 from twopc.kafka.slots import SLOT_TRANSITIONS, Slot, SlotEvent, SlotState
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import AttemptId
-from twopc.protocol.instant import Instant
 from twopc.protocol.messages import Failed
+from twopc.protocol.times import Instant
 
 ENDED = (CheckpointPhase.COMPLETED, CheckpointPhase.ABORTED, CheckpointPhase.EXPIRED, CheckpointPhase.SUBSUMED)
 CHECKPOINT_CELLS = {(before, event): change for before, event, change in CHECKPOINT_TRANSITIONS}

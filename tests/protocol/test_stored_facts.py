@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twopc.checkpoints.catalog import check_metadata
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol import envelope
 from twopc.protocol.attempt_facts import AttemptEnded
@@ -20,6 +19,7 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.envelope import encode_fact, open_fact
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.ledger_checks import check_metadata
 from twopc.protocol.ledger_facts import ENTRY_TYPES, METADATA_KIND, CheckpointCompleted, CommittablesConfirmed
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import SUMMARY_KIND, decode_entry, encode_entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.process import Process
 from tests.simulation.world import EPOCH_MS, World
-from twopc.protocol.instant import Instant
+from twopc.protocol.times import Instant
 
 
 class SimClock:

@@ -41,10 +41,10 @@ from twopc.kafka.transactional import TransactionalWriter
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.healing import Fate, plan
 from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.instant import Instant
 from twopc.protocol.ledger_place import Place
 from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
+from twopc.protocol.times import Instant
 from twopc.runtime.committing import Committing
 from twopc.runtime.storing import Storing
 from twopc.runtime.subtask import Subtask

@@ -19,7 +19,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.points import POINT_NAMES, Chances, PointNames
 from tests.simulation.process import Crashed, Lane, Process, Stuck
 from twopc.faults.points import CrashPoint
-from twopc.protocol.instant import Instant
+from twopc.protocol.times import Instant
 
 EPOCH_MS = 1_700_000_000_000
 MOST_EVENTS = 300_000

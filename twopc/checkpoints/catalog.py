@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from twopc.errors import CheckpointCorrupted, ConfigurationError, ForeignFile
+from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.completed import CompletedCheckpoint
-from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.healing import restored_from
 from twopc.protocol.ids import AttemptId, CheckpointId, checked_name
@@ -18,14 +16,14 @@ from twopc.protocol.layout import (
     LEDGER,
     TWINS,
     checkpoint_folder,
-    checkpoint_of_folder,
     entry_name,
-    entry_sequence,
     entry_sequences,
     metadata_path,
 )
-from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, LossSettled
+from twopc.protocol.ledger_checks import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
+from twopc.protocol.ledger_facts import LossSettled
 from twopc.protocol.ledger_state import LedgerState, replay
+from twopc.storage.local import jobs_in
 from twopc.storage.safe_read import read_fact
 
 T = TypeVar("T")
@@ -84,57 +82,6 @@ class JobCheckpoints:
         return self.state.current
 
 
-def check_metadata(job: str, record: CheckpointCompleted, data: bytes) -> CheckpointMetadata:
-    """Read a checkpoint's metadata; raise CheckpointCorrupted unless it is what its completion record names."""
-    source = f"{job}/{metadata_path(record.checkpoint_id)}"
-    if hashlib.sha256(data).hexdigest() != record.metadata_sha256:
-        raise CheckpointCorrupted(
-            f"{source} was damaged: its SHA-256 is not the one in the completion record of checkpoint "
-            f"{record.checkpoint_id}. To go back to an older checkpoint, name it with --from"
-        )
-    body = decode_fact(METADATA_KIND, data, source)
-    try:
-        metadata = CheckpointMetadata.from_json(body)
-    except NOT_OF_THIS_SHAPE as error:
-        raise CheckpointCorrupted(f"{source} lacks what a checkpoint holds") from error
-    if (metadata.job, metadata.checkpoint_id) != (job, record.checkpoint_id):
-        raise ForeignFile(
-            f"{source} is checkpoint {metadata.checkpoint_id} of job {metadata.job!r}: it was put here from elsewhere"
-        )
-    return metadata
-
-
-def refuse_lost_entries(numbers: Iterable[int], lost: Mapping[str, str], job: str) -> None:
-    """Raise CheckpointCorrupted if entries after the last of these are known to be lost; `lost` says where copies are.
-
-    One before the last may have been deleted, with a summary of it stored.
-    """
-    newest = max(numbers, default=0)
-    for name, copy in sorted(lost.items()):
-        if (entry_sequence(name) or 0) > newest:
-            raise CheckpointCorrupted(
-                f"{job}/{name} is missing, and what it says was acted upon: copy it back from its second name, {copy}"
-            )
-
-
-def refuse_unknown_checkpoints(state: LedgerState, folders: Iterable[str], job: str) -> None:
-    """Raise CheckpointCorrupted if there are folders of checkpoints whose id the ledger has never reserved."""
-    known = (checkpoint_of_folder(name) for name in folders)
-    unknown = sorted(each for each in known if each is not None and each > state.last_reserved)
-    if unknown:
-        raise CheckpointCorrupted(
-            f"{job}/{LEDGER} lacks entries: {job}/{checkpoint_folder(unknown[-1])} is there, and no checkpoint after "
-            f"{state.last_reserved} was ever reserved. To give the job's past up, remove its whole folder"
-        )
-
-
-def jobs(checkpoint_dir: Path) -> list[str]:
-    """The names of the jobs that have a ledger here."""
-    if not checkpoint_dir.is_dir():
-        return []
-    return sorted(folder.name for folder in checkpoint_dir.iterdir() if (folder / LEDGER).is_dir())
-
-
 def read_job(checkpoint_dir: Path, job: str) -> JobCheckpoints:
     """Read the ledger and every kept checkpoint of a job; raise ConfigurationError if there is no such job here.
 
@@ -142,7 +89,7 @@ def read_job(checkpoint_dir: Path, job: str) -> JobCheckpoints:
     """
     folder = checkpoint_dir / checked_name("job", job)
     if not (folder / LEDGER).is_dir():
-        known = ", ".join(jobs(checkpoint_dir)) or "none"
+        known = ", ".join(jobs_in(checkpoint_dir)) or "none"
         raise ConfigurationError(f"no job {job!r} in the checkpoint folder {checkpoint_dir}; jobs there: {known}")
     return read_beside(folder, lambda: _read(folder, job), _is_undamaged)
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import assert_never
 
-from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints, check_metadata, read_job
+from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints, read_job
 from twopc.checkpoints.findings import Examined, Finding, Problem, WrongFile, refused_fact, refused_ledger, stranger
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
@@ -38,6 +38,7 @@ from twopc.protocol.layout import (
     metadata_path,
     subtask_folder,
 )
+from twopc.protocol.ledger_checks import check_metadata
 from twopc.protocol.ledger_facts import METADATA_KIND
 from twopc.protocol.ledger_state import LedgerState, decode_entry
 from twopc.state.changes import Changes

@@ -15,13 +15,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints, find_checkpoint, jobs, read_job, restorable
+from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints, find_checkpoint, read_job, restorable
 from twopc.checkpoints.damage import read_whole_ledger, refusal
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import LEDGER, checkpoint_of_folder
+from twopc.storage.local import jobs_in
 
 ARCHIVE_SUFFIX = ".tar"
 
@@ -100,7 +101,7 @@ def _is_path(reference: str, checkpoint_dir: Path, job: str | None) -> bool:
         return True
     if not reference or not Path(reference).exists():
         return False
-    known = jobs(checkpoint_dir)
+    known = jobs_in(checkpoint_dir)
     named = [job] if job is not None else known
     return not any(
         entry.label == reference
@@ -149,7 +150,7 @@ def _job_at(home: Path, job: str | None, path: Path) -> JobCheckpoints:
 def _only_job(checkpoint_dir: Path) -> str:
     if not checkpoint_dir.is_dir():
         raise ConfigurationError(f"there is no checkpoint folder {checkpoint_dir}: name it with --checkpoint-dir")
-    found = jobs(checkpoint_dir)
+    found = jobs_in(checkpoint_dir)
     if len(found) != 1:
         which = f"there are {len(found)} jobs ({', '.join(found)}): name one with --job" if found else "there is no job"
         raise ConfigurationError(f"in the checkpoint folder {checkpoint_dir} {which}")

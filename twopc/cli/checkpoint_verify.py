@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from twopc.checkpoints.archive import opened
-from twopc.checkpoints.catalog import jobs
 from twopc.checkpoints.damage import verdict
 from twopc.checkpoints.files import examine
 from twopc.checkpoints.findings import Examined
@@ -19,6 +18,7 @@ from twopc.cli.completion import checkpoint_names
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables, size_text, table
 from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.storage.local import jobs_in
 
 
 def verify(
@@ -43,7 +43,7 @@ def verify(
               twopc checkpoints verify backup.tar
     """
     if checkpoint is None:
-        names = [job] if job is not None else jobs(checkpoint_dir)
+        names = [job] if job is not None else jobs_in(checkpoint_dir)
         if not names:
             raise ConfigurationError(f"in the checkpoint folder {checkpoint_dir} there is no job: see --checkpoint-dir")
         examined, where, number = [examine(checkpoint_dir, name) for name in names], checkpoint_dir, None

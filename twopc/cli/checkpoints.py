@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from twopc.checkpoints.archive import opened
-from twopc.checkpoints.catalog import jobs
 from twopc.checkpoints.damage import read_whole_ledger, refusal
 from twopc.cli.checkpoint_copy import copy
 from twopc.cli.checkpoint_dispose import dispose
@@ -33,6 +32,7 @@ from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.config_file import read_kafka_config
+from twopc.storage.local import jobs_in
 
 app = typer.Typer(
     help="List, show, verify, copy and dispose of completed checkpoints.", no_args_is_help=True, add_completion=False
@@ -53,7 +53,7 @@ def list_checkpoints(
     Example: twopc checkpoints list --checkpoint-dir checkpoints -o json
     """
     root = _existing(checkpoint_dir)
-    names = [job] if job is not None else jobs(root)
+    names = [job] if job is not None else jobs_in(root)
     found = [read_whole_ledger(root, name) for name in names]
     summaries = [summarise(each.job, entry) for each in found for entry in each.completed]
     if output is Output.JSON:

@@ -63,21 +63,22 @@ def _folder(ctx: typer.Context) -> Path:
 
 
 def _jobs(folder: Path) -> Iterator[Offer]:
-    from twopc.checkpoints.catalog import jobs
     from twopc.driver.announcement import find_all
+    from twopc.storage.local import jobs_in
 
     running = {each.job for each in find_all(folder)}
-    kept = set(jobs(folder)) if folder.is_dir() else set()
+    kept = set(jobs_in(folder)) if folder.is_dir() else set()
     for name in sorted(running | kept):
         yield name, "runs" if name in running else ""
 
 
 def _checkpoints(ctx: typer.Context) -> list[Offer]:
-    from twopc.checkpoints.catalog import jobs, read_job
+    from twopc.checkpoints.catalog import read_job
+    from twopc.storage.local import jobs_in
 
     folder, job = _folder(ctx), ctx.params.get("job")
     offers = [("latest", "the newest that has completed")]
-    for name in [job] if job else jobs(folder) if folder.is_dir() else []:
+    for name in [job] if job else jobs_in(folder) if folder.is_dir() else []:
         for entry in reversed(read_job(folder, name).completed):
             names = filter(None, (str(entry.checkpoint_id), entry.label))
             offers += [(each, f"{name}, checkpoint {entry.checkpoint_id}") for each in names]

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from twopc.checkpoints.catalog import jobs
 from twopc.checkpoints.damage import read_whole_ledger
 from twopc.cli.coordinator_options import CoordinatorOptions, Job, Timeout, coordinator_options, wait_seconds
 from twopc.cli.output import Output, OutputOption
@@ -17,6 +16,7 @@ from twopc.cli.shared_options import shared_options
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.rpc.admin_client import StopOutcome
+from twopc.storage.local import jobs_in
 
 
 @shared_options(options=coordinator_options)
@@ -65,7 +65,7 @@ def stop(
 
 def _ended_before(checkpoint_dir: Path, job: str, unreached: ConfigurationError | Unavailable) -> StopOutcome:
     """Return how a job ended whose coordinator is gone with it, as its ledger has it; raise an error if it has not."""
-    if job not in jobs(checkpoint_dir):
+    if job not in jobs_in(checkpoint_dir):
         raise unreached
     state = read_whole_ledger(checkpoint_dir, job).state
     newest = NO_CHECKPOINT if state.newest is None else state.newest.checkpoint_id

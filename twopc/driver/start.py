@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from twopc.checkpoints.archive import opened
-from twopc.checkpoints.catalog import JobCheckpoints, jobs, read_job
+from twopc.checkpoints.catalog import JobCheckpoints, read_job
 from twopc.checkpoints.copy import guarded, publish, stage
 from twopc.checkpoints.reference import Located
 from twopc.config import RunSettings
@@ -16,6 +16,7 @@ from twopc.errors import ConfigurationError
 from twopc.logs import NEVER_HIDDEN
 from twopc.protocol.checkpoints import LATEST, NONE
 from twopc.storage import files
+from twopc.storage.local import jobs_in
 
 log = logging.getLogger(NEVER_HIDDEN)
 
@@ -38,7 +39,7 @@ def checkpoint_to_restore(settings: RunSettings, job: str) -> str:
 
 def _bring(located: Located, root: Path) -> None:
     """Make the checkpoint that is elsewhere one of this folder, unless it was made so before."""
-    if located.job in jobs(root):
+    if located.job in jobs_in(root):
         _refuse_another_past(located, read_job(root, located.job), root)
         return
     files.make_folder(root)

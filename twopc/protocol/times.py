@@ -1,9 +1,19 @@
-"""How long the phases of a checkpoint took, as frozen values. Pure; for people, never for a decision."""
+"""A moment, as the decisions see it; and how long the phases of a checkpoint took, for people only. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Instant(NamedTuple):
+    """One reading of both clocks, in milliseconds.
+
+    Deadlines use `monotonic_ms`, which never jumps and means nothing on another machine; `unix_ms` is for people.
+    """
+
+    monotonic_ms: int
+    unix_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,3 +223,10 @@ class LocalStore(CheckpointStore):
         for name in twins - names:
             if name < newest:
                 files.delete(self.root / TWINS / name)
+
+
+def jobs_in(checkpoint_dir: Path) -> list[str]:
+    """The names of the jobs that have a ledger in this folder of checkpoints."""
+    if not checkpoint_dir.is_dir():
+        return []
+    return sorted(folder.name for folder in checkpoint_dir.iterdir() if (folder / LEDGER).is_dir())
