@@ -6,12 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from peers.case import Case
 from peers.workloads import WORKLOADS, Judge, key_of
 from twopc.errors import Unavailable
+from twopc.kafka.cluster import Cluster
+from twopc.kafka.topic_writer import TopicWriter
 from twopc.testing.topics import create_topic
 
 STALL_SECONDS = 60.0
@@ -37,29 +39,11 @@ class Inputs:
         return topic
 
     def _fill(self, topic: str, case: Case) -> None:
-        failures: list[str] = []
-        producer = Producer(
-            {
-                "bootstrap.servers": self._servers,
-                "enable.idempotence": True,
-                "linger.ms": 20,
-                "batch.size": 1_000_000,
-                "queue.buffering.max.messages": 100_000,
-                "message.max.bytes": LARGEST_MESSAGE,
-                "partitioner": "murmur2_random",
-                "delivery.report.only.error": True,
-                "on_delivery": lambda error, _: failures.append(str(error)) if error else None,
-            }
-        )
+        tuning = {"linger.ms": 20, "queue.buffering.max.messages": 100_000, "message.max.bytes": LARGEST_MESSAGE}
+        writer = TopicWriter(Cluster(self._servers, tuning))
         for key, value in _records(case):
-            while True:
-                try:
-                    producer.produce(topic, value, key)
-                    break
-                except BufferError:
-                    producer.poll(0.05)
-        if producer.flush(STALL_SECONDS) or failures:
-            raise Unavailable(f"{topic} could not be filled: {failures[:1]}")
+            writer.write(topic, value, key)
+        writer.finish()
 
 
 def _records(case: Case) -> Iterator[tuple[bytes, bytes]]:
