@@ -18,7 +18,7 @@ from twopc.protocol.facts import Committable, SplitPosition
 from twopc.record import Batch, Record
 from twopc.serde import Json, String
 from twopc.sink import PreCommit, Settled
-from twopc.source import Source, SourceReader, Split
+from twopc.source import Source, SourcePlanner, SourceReader, Split
 from twopc.two_phase import TwoPhaseCommitSink
 
 
@@ -39,11 +39,14 @@ class Nowhere(TwoPhaseCommitSink[None]):
         return {"type": "Nowhere", "topic": "out"}
 
 
-class Nothing(Source):
-    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+class Nothing(Source, SourcePlanner):
+    def open_planner(self, context: JobContext) -> SourcePlanner:
+        return self
+
+    def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
         raise NotImplementedError
 
-    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+    def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         raise NotImplementedError
 
 

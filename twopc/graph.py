@@ -238,7 +238,7 @@ def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
             continue
         before = list(upstream(operators, keyed.id))
         refused = f"job {job!r}: {keyed} keeps a state for each key of each input partition, and"
-        topics = [topic for each in before if isinstance(each.what, Source) for topic in each.what.topics]
+        topics = [name for each in before if isinstance(each.what, Source) for name in each.what.inputs]
         if len(topics) > 1:
             raise ConfigurationError(
                 f"{refused} it gets the records of {len(topics)} topics ({listed(topics)}): a key would have a state "

@@ -1,4 +1,13 @@
-"""Where records come from: planned on the driver, read by the subtasks."""
+"""The contract of a source: where the records of a job come from.
+
+Three roles, each opened where it is needed:
+
+- `Source`, the description in the job: data, copied to the driver and to every subtask, with nothing open;
+- `SourcePlanner`, on the driver: divides the input into splits, and says where each begins;
+- `SourceReader`, on a subtask: reads its splits, and says how far it is.
+
+What a position looks like is the source's own affair: a JSON value, stored with every checkpoint and given back.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.protocol.facts import SplitPosition
@@ -93,8 +102,8 @@ class SourceReader(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupStanding:
-    """How far the source's consumer group is, by what it holds.
+class FollowerStanding:
+    """How far a follower is, by what it was told.
 
     `ahead` are positions, at which reading would begin with no checkpoint, that are behind the first record there is.
     """
@@ -103,16 +112,73 @@ class GroupStanding:
     ahead: tuple[SplitPosition, ...] = ()
 
 
-class Source(ABC):
-    """A description of the input; copied to every subtask.
+class Follower(ABC):
+    """Who is told of the positions of completed checkpoints, outside them: for Kafka a consumer group.
 
-    `topics` names what is read, where that is known before it is planned.
+    A reader tells it (`commit_positions`), or a sink does together with its output, where both are of one place.
     """
 
-    topics: tuple[str, ...] = ()
+    name: str
+
+    @abstractmethod
+    def place(self) -> str:
+        """Where it is kept, by an id: for Kafka the cluster."""
+
+    @abstractmethod
+    def standing(self) -> FollowerStanding:
+        """How far it is; asked before and after what was left open has been aborted."""
+
+
+class SourcePlanner(ABC):
+    """Plans a source on the driver, for one attempt; raises Unavailable where the input can't be asked about."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+        """List the splits: each starts from its position in `restored`, or else where the source says.
+
+        With `bounded`, each split stops at the end that it has now. Raises ConfigurationError for input that is
+        missing or another one now, and for positions that can't be read from any more.
+        """
+
+    def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
+        """Return those of the positions that can't be read from any more, each with what is gone, in words.
+
+        Asked before lost output is written again.
+        """
+        return {}
+
+    def follower(self) -> Follower | None:
+        """Return who follows the positions outside the checkpoints, if somebody does."""
+        return None
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class Source(ABC):
+    """The description of an input in a job. It is copied to every subtask, and opens nothing by itself.
+
+    `inputs` names what is read, such as topics, where that is known before it is planned.
+    """
+
+    inputs: tuple[str, ...] = ()
+
+    @abstractmethod
+    def open_planner(self, context: JobContext) -> SourcePlanner:
+        """On the driver: prepare to plan, for this attempt."""
+
+    @abstractmethod
+    def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        """On a subtask: start reading these splits at their starts."""
 
     def input_of(self, split: str) -> str:
-        """Which input a split is a piece of, such as a topic: what `topics` names, and a person gives up."""
+        """Which input a split is a piece of: what `inputs` names, and a person gives up."""
         return split
 
     def precedes(self, position: SplitPosition, later: SplitPosition) -> bool:
@@ -123,44 +189,13 @@ class Source(ABC):
         """Whether the split's start leaves out input that may have come before."""
         return False
 
-    @abstractmethod
-    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
-        """On the driver: list the splits, start from `restored`, by split, where present, else from the startup mode.
-
-        With `bounded`, each split stops at the end that it has now. Raises ConfigurationError or Unavailable for
-        missing topics, positions that retention has deleted, recreated topics, brokers that don't answer.
-        """
-
-    def unreadable(self, context: JobContext, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
-        """On the driver: those of the positions that can't be read from any more, each with what is gone, in words.
-
-        Asked before lost output is written again. Raises Unavailable if the brokers don't answer.
-        """
-        return {}
-
-    @abstractmethod
-    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
-        """On a subtask: start reading these splits at their starts."""
-
-    def group(self, context: JobContext) -> str | None:
-        """The consumer group whose offsets follow this source; None if it has none."""
-        return None
-
-    def cluster(self, context: JobContext) -> str | None:
-        """On the driver: which Kafka cluster keeps the offsets of `group`, by an id; None where no cluster does."""
-        return None
-
     def with_access(self, properties: Mapping[str, Any]) -> Source:
-        """Return this source with Kafka properties that the whole job has, where it sets none of its own."""
+        """Return this source with properties that the whole job has for getting at its input, over which its own go."""
         return self
 
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         """On the driver, while a run lasts: say once when the input can't be reached, and once when it can again."""
         return nullcontext()
-
-    def standing(self, context: JobContext) -> GroupStanding:
-        """On the driver, before and after what was left open has been aborted: how far the group is."""
-        return GroupStanding()
 
     def describe(self) -> Mapping[str, Any]:
         """What the job's description and logs show of this source. Holds nothing secret."""

@@ -26,7 +26,7 @@ from twopc.errors import CheckpointCorrupted
 from twopc.graph import JobDefinition
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.layout import TWINS
-from twopc.source import Source, SourceReader, Split
+from twopc.source import Source, SourcePlanner, SourceReader, Split
 
 Command = Callable[[Path], str]
 Damage = Callable[[Path], None]
@@ -51,13 +51,16 @@ def root(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "checkpoints", ignore=shutil.ignore_patterns(Path(TWINS).name)))
 
 
-class Restoring(Source):
+class Restoring(Source, SourcePlanner):
     """Reads on where a checkpoint stands."""
 
-    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+    def open_planner(self, context: JobContext) -> SourcePlanner:
+        return self
+
+    def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
         return [Split(held.split, held.partition, held.position, None) for held in restored.values()]
 
-    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+    def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         raise NotImplementedError
 
 

@@ -12,7 +12,7 @@ from twopc.errors import ConfigurationError
 from twopc.kafka import KafkaSource
 from twopc.kafka.positions import input_of
 from twopc.protocol.facts import SplitPosition
-from twopc.source import GroupStanding, Split
+from twopc.source import FollowerStanding, Split
 
 
 def splits(*starts: int) -> list[Split]:
@@ -32,8 +32,8 @@ def test_nothing_is_said_where_no_state_lacks_anything(states: tuple[str, ...], 
     assert emptied(states, splits(*starts), KafkaSource("in").skips, "checkpoints") is None
 
 
-def standing(topic: str) -> GroupStanding:
-    return GroupStanding(ahead=(SplitPosition(f"{topic}[0]", 0, [206, "id"]),))
+def standing(topic: str) -> FollowerStanding:
+    return FollowerStanding(ahead=(SplitPosition(f"{topic}[0]", 0, [206, "id"]),))
 
 
 def test_states_do_not_begin_empty_in_the_middle_of_a_topic_that_the_checkpoint_does_not_know() -> None:
@@ -43,10 +43,10 @@ def test_states_do_not_begin_empty_in_the_middle_of_a_topic_that_the_checkpoint_
 
 @pytest.mark.parametrize(
     ("states", "group"),
-    [({"seen"}, standing("in")), ({"seen"}, GroupStanding()), ((), standing("other"))],
+    [({"seen"}, standing("in")), ({"seen"}, FollowerStanding()), ((), standing("other"))],
     ids=["known to the checkpoint", "at the beginning", "no state"],
 )
 def test_a_restored_checkpoint_is_gone_on_from_where_no_state_lacks_anything(
-    states: Collection[str], group: GroupStanding
+    states: Collection[str], group: FollowerStanding
 ) -> None:
     refuse_unknown_middle(states, group, metadata(7), input_of)

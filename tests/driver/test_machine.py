@@ -50,7 +50,7 @@ from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.serde import Json
 from twopc.sink import Committer, Settled, Sink, SinkWriter
-from twopc.source import Source, SourceReader, Split
+from twopc.source import Source, SourcePlanner, SourceReader, Split
 
 NEWEST = CheckpointMetadata("flights", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, ())
 FIRST = StartedAttempt(AttemptId(1), None, None, frozenset(), earlier_attempts=False)
@@ -82,7 +82,7 @@ class Coordinator:
         pass
 
 
-class QuietSource(Source):
+class QuietSource(Source, SourcePlanner):
     """One split, read from `start`, which is in the middle where it isn't 0; or what planning it meets."""
 
     def __init__(self, start: int = 0, meets: TwoPhaseCommitError | None = None) -> None:
@@ -92,12 +92,15 @@ class QuietSource(Source):
     def skips(self, split: Split) -> bool:
         return bool(split.start > 0)
 
+    def open_planner(self, *_: object) -> SourcePlanner:
+        return self
+
     def plan(self, *_: object) -> list[Split]:
         if self._meets is not None:
             raise self._meets
         return self._splits
 
-    def open(self, *_: object) -> SourceReader:
+    def open_reader(self, *_: object) -> SourceReader:
         raise NotImplementedError
 
 

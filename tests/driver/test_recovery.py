@@ -17,7 +17,7 @@ from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition,
 from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.sink import Committer, Outcome, Settled, Sink, SinkWriter
-from twopc.source import Source, SourceReader, Split
+from twopc.source import Source, SourcePlanner, SourceReader, Split
 
 CONTEXT = JobContext("job", AttemptId(2), 1, RunSettings())
 PARTITION = TopicPartition("in", 0)
@@ -115,14 +115,17 @@ def test_a_lost_transaction_stops_the_job_before_any_id_is_initialised_and_names
 
 
 @dataclass
-class FakeSource(Source):
+class FakeSource(Source, SourcePlanner):
     """One partition that grows by ten between two plans."""
 
     end: int = 100
     gone: Mapping[SplitPosition, str] = field(default_factory=dict)
     asked: list[Mapping[str, SplitPosition]] = field(default_factory=list)
 
-    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+    def open_planner(self, context: JobContext) -> SourcePlanner:
+        return self
+
+    def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
         self.asked.append(dict(restored))
         known = restored.get(str(PARTITION))
         start = Position(self.end if known is None else known.position[0])
@@ -130,10 +133,10 @@ class FakeSource(Source):
         self.end += 10
         return [PartitionSplit(PARTITION, "id", start, stop).to_split()]
 
-    def unreadable(self, context: JobContext, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
+    def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         return {held: self.gone[held] for held in positions if held in self.gone}
 
-    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+    def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         raise NotImplementedError
 
 

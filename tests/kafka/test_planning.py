@@ -55,19 +55,19 @@ class ComingBack:
 
 
 def test_a_group_whose_coordinator_is_not_known_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.kafka.source.ControlClient", ComingBack(busy=2))
-    [split] = KafkaSource("in").plan(CONTEXT, {}, bounded=True)
+    monkeypatch.setattr("twopc.kafka.planner.ControlClient", ComingBack(busy=2))
+    [split] = KafkaSource("in").open_planner(CONTEXT).plan({}, bounded=True)
     assert (split.begin, split.stop[0]) == (SplitPosition("in[0]", 0, [5, "id-of-in"]), 9)
 
 
 def test_brokers_that_go_on_not_answering_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.kafka.source.PLAN_BUDGET_SECONDS", 0.01)
-    monkeypatch.setattr("twopc.kafka.source.ControlClient", ComingBack(busy=1_000))
+    monkeypatch.setattr("twopc.kafka.planner.PLAN_BUDGET_SECONDS", 0.01)
+    monkeypatch.setattr("twopc.kafka.planner.ControlClient", ComingBack(busy=1_000))
     with pytest.raises(Unavailable, match="NotCoordinatorError"):
-        KafkaSource("in").plan(CONTEXT, {}, bounded=True)
+        KafkaSource("in").open_planner(CONTEXT).plan({}, bounded=True)
 
 
 def test_a_topic_that_is_not_there_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.kafka.source.ControlClient", ComingBack(busy=0))
+    monkeypatch.setattr("twopc.kafka.planner.ControlClient", ComingBack(busy=0))
     with pytest.raises(ConfigurationError, match="input topic 'another' isn't there"):
-        KafkaSource("another").plan(CONTEXT, {}, bounded=True)
+        KafkaSource("another").open_planner(CONTEXT).plan({}, bounded=True)

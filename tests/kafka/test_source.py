@@ -39,12 +39,12 @@ class Reading:
         self._readers: list[SourceReader] = []
 
     def plan(self, source: KafkaSource, restored: Restored | None = None, bounded: bool = True) -> list[Split]:
-        return source.plan(self.context, restored or {}, bounded)
+        return source.open_planner(self.context).plan(restored or {}, bounded)
 
     def open(self, source: KafkaSource, splits: list[Split]) -> SourceReader:
         context = self.context
         subtask = SubtaskContext(context.job, context.attempt, context.parallelism, context.settings, SubtaskIndex(0))
-        reader = source.open(subtask, splits)
+        reader = source.open_reader(subtask, splits)
         self._readers.append(reader)
         return reader
 

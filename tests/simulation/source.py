@@ -22,7 +22,7 @@ from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, Position, TopicPartition
 from twopc.record import Batch, Row
 from twopc.serde import Json
-from twopc.source import Source, SourceReader, Split
+from twopc.source import Source, SourcePlanner, SourceReader, Split
 
 GROUP = "group"
 STATE = "count"
@@ -144,14 +144,17 @@ def _stop(split: PartitionSplit) -> int:
     return int(split.stop)
 
 
-class SimSource(Source):
+class SimSource(Source, SourcePlanner):
     """So many partitions with so many records, read from the latest: which is another place once reading has begun."""
 
     def __init__(self, broker: SimBroker, sizes: Sequence[int]) -> None:
         self._broker = broker
         self.sizes = tuple(sizes)
 
-    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+    def open_planner(self, context: JobContext) -> SourcePlanner:
+        return self
+
+    def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
         splits = []
         now = self._broker.input_id
         known = {held.partition: held for held in partition_positions(restored.values())}
@@ -167,14 +170,11 @@ class SimSource(Source):
             splits.append(PartitionSplit(partition, now, start, Position(size)).to_split())
         return splits
 
-    def unreadable(self, context: JobContext, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
+    def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         begins_at = self._broker.input_begins_at
         gone = [held for held in partition_positions(positions) if held.position < begins_at[held.partition.partition]]
         return {held.to_split_position(): f"{held.partition}: {DELETED}" for held in gone}
 
-    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SimReader:
+    def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SimReader:
         self._broker.input_is_read = True
         return SimReader(self._broker, identity_of(context, self._broker), list(map(PartitionSplit.from_split, splits)))
-
-    def group(self, context: JobContext) -> str | None:
-        return GROUP

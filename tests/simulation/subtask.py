@@ -153,7 +153,7 @@ class SimSubtask:
         context = spec.context
         writer = self._writer = self._sink.open_writer(context)
         reached(CrashPoint.BEFORE_SEEK, subtask=spec.subtask)
-        self._reader = self._source.open(context, spec.splits)
+        self._reader = self._source.open_reader(context, spec.splits)
         parts = Parts(
             reader=self._reader,
             source="in",

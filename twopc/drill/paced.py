@@ -19,7 +19,7 @@ from twopc.kafka.source import KafkaSource
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.record import Batch, Row
-from twopc.source import Source, SourceReader, Split
+from twopc.source import Source, SourcePlanner, SourceReader, Split
 
 POLL_RECORDS = 10
 READS = "reads.log"
@@ -86,7 +86,7 @@ class PacedSource(Source):
 
     def __init__(self, source: KafkaSource, rate: float, finish: str) -> None:
         self.source = source
-        self.topics = source.topics
+        self.inputs = source.inputs
         self.rate = rate
         self.finish = finish
 
@@ -99,23 +99,14 @@ class PacedSource(Source):
     def skips(self, split: Split) -> bool:
         return self.source.skips(split)
 
-    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
-        return self.source.plan(context, restored, bounded)
+    def open_planner(self, context: JobContext) -> SourcePlanner:
+        return self.source.open_planner(context)
 
-    def unreadable(self, context: JobContext, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
-        return self.source.unreadable(context, positions)
-
-    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
-        return PacedReader(self.source.open(context, splits), self.rate, Path(self.finish))
+    def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        return PacedReader(self.source.open_reader(context, splits), self.rate, Path(self.finish))
 
     def with_access(self, properties: Mapping[str, Any]) -> PacedSource:
         return PacedSource(self.source.with_access(properties), self.rate, self.finish)
-
-    def group(self, context: JobContext) -> str | None:
-        return self.source.group(context)
-
-    def cluster(self, context: JobContext) -> str | None:
-        return self.source.cluster(context)
 
     def describe(self) -> Mapping[str, object]:
         return self.source.describe()

@@ -10,7 +10,7 @@ job's: they are taken for committed here, whatever became of them, and no reques
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -28,7 +28,7 @@ from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import Position, TopicPartition
 from twopc.sink import Outcome, Settled
-from twopc.source import Source, SourceReader, Split
+from twopc.source import Follower, Source, SourcePlanner, SourceReader, Split
 
 PREFIX = "twopc-drill-"
 
@@ -66,6 +66,27 @@ class Names:
         return f"{self.name}-out"
 
 
+@dataclass(frozen=True, slots=True)
+class ScratchPlanner(SourcePlanner):
+    """The plan of the job's source, each partition to an end that is given."""
+
+    planner: SourcePlanner
+    ends: Mapping[TopicPartition, Position]
+
+    def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+        splits = map(PartitionSplit.from_split, self.planner.plan(restored, bounded))
+        # A partition that was added since the end was fixed has none, and is not read.
+        return [
+            replace(each, stop=max(each.start, self.ends.get(each.partition, each.start))).to_split() for each in splits
+        ]
+
+    def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
+        return self.planner.unreadable(positions)
+
+    def follower(self) -> Follower | None:
+        return self.planner.follower()
+
+
 class ScratchSource(KafkaSource):
     """The job's source, read as another group, each partition to an end that is given."""
 
@@ -74,15 +95,11 @@ class ScratchSource(KafkaSource):
     """Where each partition is in its middle, if the run is to be interrupted there."""
     folder: str
 
-    def plan(self, context: JobContext, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
-        splits = map(PartitionSplit.from_split, super().plan(context, restored, bounded))
-        # A partition that was added since the end was fixed has none, and is not read.
-        return [
-            replace(each, stop=max(each.start, self.ends.get(each.partition, each.start))).to_split() for each in splits
-        ]
+    def open_planner(self, context: JobContext) -> SourcePlanner:
+        return ScratchPlanner(super().open_planner(context), self.ends)
 
-    def open(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
-        reader = super().open(context, splits)
+    def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        reader = super().open_reader(context, splits)
         return MidwayReader(reader, self.stops, Path(self.folder), context.subtask) if self.stops else reader
 
 

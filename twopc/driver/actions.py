@@ -16,7 +16,7 @@ from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import Committer, Settled
-from twopc.source import GroupStanding, Split
+from twopc.source import FollowerStanding, Split
 
 # The start of an attempt.
 
@@ -53,15 +53,15 @@ class StartAttempt(Action[StartedAttempt]):
 
 
 @dataclass(frozen=True, slots=True)
-class FindStanding(Action[tuple[str, GroupStanding]]):
-    """The source's consumer group, and how far it is."""
+class FindStanding(Action[tuple[str, FollowerStanding]]):
+    """Who follows the source's positions, by name, and how far it is; nobody is called nothing."""
 
     context: JobContext
 
-    def carry_out(self, edge: Edge) -> tuple[str, GroupStanding]:
-        source = edge.source
-        standing = source.standing(self.context)
-        return source.group(self.context) or "", standing
+    def carry_out(self, edge: Edge) -> tuple[str, FollowerStanding]:
+        with edge.source.open_planner(self.context) as planner:
+            follower = planner.follower()
+            return ("", FollowerStanding()) if follower is None else (follower.name, follower.standing())
 
 
 # Recovery.
@@ -173,7 +173,8 @@ class FindUnreadable(Action[dict[SplitPosition, str]]):
     positions: tuple[SplitPosition, ...]
 
     def carry_out(self, edge: Edge) -> dict[SplitPosition, str]:
-        return edge.source.unreadable(self.context, self.positions)
+        with edge.source.open_planner(self.context) as planner:
+            return planner.unreadable(self.positions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,8 @@ class PlanSplits(Action[list[Split]]):
     bounded: bool
 
     def carry_out(self, edge: Edge) -> list[Split]:
-        return edge.source.plan(self.context, self.known, self.bounded)
+        with edge.source.open_planner(self.context) as planner:
+            return planner.plan(self.known, self.bounded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +228,13 @@ class FindClusters(Action[Clusters]):
     context: JobContext
 
     def carry_out(self, edge: Edge) -> Clusters:
-        source, sink = edge.source, edge.sink
-        group, shared = source.group(self.context), sink.shared_transaction(self.context)
+        shared = edge.sink.shared_transaction(self.context)
         into = None if shared is None else shared.cluster
-        needs_both = group is not None and into is not None
-        return Clusters(group, source.cluster(self.context) if needs_both else None, into)
+        with edge.source.open_planner(self.context) as planner:
+            follower = planner.follower()
+            if follower is None:
+                return Clusters(None, None, into)
+            return Clusters(follower.name, None if into is None else follower.place(), into)
 
 
 # The subtasks.

@@ -49,7 +49,7 @@ from twopc.protocol.layout import checkpoint_of_folder
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.runtime.spec import SubtaskSpec, concerning
 from twopc.sink import Outcome
-from twopc.source import GroupStanding, Split
+from twopc.source import FollowerStanding, Split
 
 DRAIN_SECONDS = 10.0
 """How long subtasks may take to end by themselves after the job has finished."""
@@ -171,9 +171,9 @@ class Attempt:
         yield OpenCommitter(context)
         source, dropped = self.job.pipeline.source, self.settings.dropped_inputs()
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
-        if topics := source.topics:
+        if inputs := source.inputs:
             refuse_left_behind(
-                started.restored, lambda split: source.input_of(split) in topics, source.input_of, topics, dropped
+                started.restored, lambda split: source.input_of(split) in inputs, source.input_of, inputs, dropped
             )
         # Before anything is taken over from whoever knows more, and when nothing can change any more.
         yield from self._checked_standing(context, started)
@@ -233,7 +233,7 @@ class Attempt:
             if empty is not None:
                 yield Log(logging.WARNING, empty)
 
-    def _checked_standing(self, context: JobContext, started: StartedAttempt) -> Script[GroupStanding]:
+    def _checked_standing(self, context: JobContext, started: StartedAttempt) -> Script[FollowerStanding]:
         """Refuse to start where the brokers know more than the ledger; who names a start, or goes on, knows it."""
         group, standing = yield from do(FindStanding(context))
         if self.restore_from != LATEST or self.failed is not None:

@@ -8,7 +8,7 @@ from twopc.errors import ConfigurationError
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
-from twopc.source import GroupStanding, Split
+from twopc.source import FollowerStanding, Split
 
 _WAYS_ON = "name the --checkpoint-dir that the job had, or start anew (--from none): readers then see some output again"
 
@@ -39,7 +39,7 @@ def refuse_moved_on(
     )
 
 
-def refuse_emptied(states: Collection[str], standing: GroupStanding, checkpoint_dir: str) -> None:
+def refuse_emptied(states: Collection[str], standing: FollowerStanding, checkpoint_dir: str) -> None:
     """Raise ConfigurationError if states would begin empty where the group is in the middle of the input."""
     if not states or not standing.ahead:
         return
@@ -53,7 +53,7 @@ def refuse_emptied(states: Collection[str], standing: GroupStanding, checkpoint_
 
 def refuse_unknown_middle(
     states: Collection[str],
-    standing: GroupStanding,
+    standing: FollowerStanding,
     restored: CheckpointMetadata,
     input_of: Callable[[str], str],
 ) -> None:

@@ -88,7 +88,7 @@ def run(
         context = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
         for end in (pipeline.source, pipeline.sink):
             closing.enter_context(end.watched(context))
-        for doubt in doubts(pipeline.source.topics, pipeline.sink.topics, partial(_is_one_cluster, pipeline, context)):
+        for doubt in doubts(pipeline.source.inputs, pipeline.sink.topics, partial(_is_one_cluster, pipeline, context)):
             log.warning(doubt)
         job = RunningJob(definition, pipeline, coordinator.address, coordinator.token)
         driver = Driver(job, settings, restore_from)
@@ -111,7 +111,9 @@ def _is_one_cluster(pipeline: Pipeline, context: JobContext) -> bool:
     """Whether source and sink are on one cluster, as far as can be told: a sink without transactions names none."""
     try:
         shared = pipeline.sink.shared_transaction(context)
-        return shared is None or shared.cluster in (None, pipeline.source.cluster(context))
+        with pipeline.source.open_planner(context) as planner:
+            follower = planner.follower()
+            return shared is None or shared.cluster in (None, None if follower is None else follower.place())
     except TwoPhaseCommitError:
         return True
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -11,14 +13,39 @@ from twopc.errors import Unavailable
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.committable import WitnessMetadata
 from twopc.kafka.failures import error_of
+from twopc.kafka.grants import require_group_grant
+from twopc.kafka.patience import patiently
 from twopc.kafka.positions import PartitionPosition, split_positions
 from twopc.kafka.start import GroupOffsets, StartupMode
 from twopc.kafka.wire import EARLIEST, ControlClient
 from twopc.protocol.ids import TopicPartition
 from twopc.protocol.planned_starts import Witnessed
-from twopc.source import GroupStanding
+from twopc.source import Follower, FollowerStanding
 
 ANSWER_SECONDS = 30.0
+STANDING_BUDGET_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup(Follower):
+    """The group that follows a source's positions in these topics; `start` says whether reading may begin there."""
+
+    name: str
+    topics: tuple[str, ...]
+    start: StartupMode
+    servers: str
+    properties: Mapping[str, Any]
+
+    def place(self) -> str:
+        with ControlClient(self.servers, self.properties) as client:
+            return client.cluster_id()
+
+    def standing(self) -> FollowerStanding:
+        with ControlClient(self.servers, self.properties) as client:
+            require_group_grant(client, self.name)
+            return patiently(
+                lambda: group_standing(client, self.name, self.topics, self.start), STANDING_BUDGET_SECONDS
+            )
 
 
 def delete_group(cluster: Cluster, group: str) -> None:
@@ -33,7 +60,7 @@ def delete_group(cluster: Cluster, group: str) -> None:
         raise Unavailable(f"group {group!r} could not be deleted: no answer from the brokers") from error
 
 
-def group_standing(client: ControlClient, group: str, topics: Iterable[str], mode: StartupMode) -> GroupStanding:
+def group_standing(client: ControlClient, group: str, topics: Iterable[str], mode: StartupMode) -> FollowerStanding:
     """Ask for the group's positions in all partitions of these topics that are there."""
     found = client.topics(topics)
     partitions = [TopicPartition(name, number) for name, topic in found.items() for number in range(topic.partitions)]
@@ -46,11 +73,11 @@ def group_standing(client: ControlClient, group: str, topics: Iterable[str], mod
         max((witness.attempt for witness in ours), default=0),
     )
     if not isinstance(mode, GroupOffsets) or not held:
-        return GroupStanding(witnessed)
+        return FollowerStanding(witnessed)
     firsts = client.offsets(dict.fromkeys(held, EARLIEST))
     ahead = [
         PartitionPosition(each, found[each.topic].topic_id, at.position)
         for each, at in sorted(held.items())
         if each not in void and at.position > firsts[each]
     ]
-    return GroupStanding(witnessed, split_positions(ahead))
+    return FollowerStanding(witnessed, split_positions(ahead))

@@ -106,7 +106,7 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     writer = pipeline.sink.open_writer(context)
     closing.callback(writer.close)
     reached(CrashPoint.BEFORE_SEEK, checkpoint=_restored(spec), subtask=spec.subtask)
-    reader = pipeline.source.open(context, spec.splits)
+    reader = pipeline.source.open_reader(context, spec.splits)
     closing.callback(reader.close)
     snapshot_executor = ThreadPoolExecutor(1, "twopc-snapshot")
     store_executor = ThreadPoolExecutor(1, "twopc-store")
