@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     from twopc.job import Job, Stream
     from twopc.kafka import DeliveryGuarantee, KafkaSink, KafkaSource, StartingOffsets
     from twopc.protocol.attempts import Traces
-    from twopc.protocol.facts import Committable
+    from twopc.protocol.facts import Committable, SplitPosition
+    from twopc.protocol.ids import CheckpointId
     from twopc.protocol.messages import Complete
-    from twopc.record import Batch, Record
+    from twopc.protocol.planned_starts import Witnessed
+    from twopc.record import Batch, Record, Row
     from twopc.serde import Avro, Bytes, Json, Serde, String
     from twopc.sink import Committer, Outcome, PreCommit, Settled, SharedTransaction, Sink, SinkWriter
-    from twopc.source import Source
+    from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
     from twopc.two_phase import TwoPhaseCommitSink
 
 __all__ = [
@@ -52,12 +54,15 @@ __all__ = [
     "Bytes",
     "CheckpointCorrupted",
     "CheckpointDeclined",
+    "CheckpointId",
     "Committable",
     "Committer",
     "Complete",
     "ConfigurationError",
     "DeliveryGuarantee",
     "Fenced",
+    "Follower",
+    "FollowerStanding",
     "Job",
     "JobContext",
     "JobDefinition",
@@ -68,6 +73,7 @@ __all__ = [
     "PreCommit",
     "ProtocolViolation",
     "Record",
+    "Row",
     "RunSettings",
     "Serde",
     "Settled",
@@ -75,6 +81,10 @@ __all__ = [
     "Sink",
     "SinkWriter",
     "Source",
+    "SourcePlanner",
+    "SourceReader",
+    "Split",
+    "SplitPosition",
     "StartingOffsets",
     "Stream",
     "String",
@@ -85,15 +95,12 @@ __all__ = [
     "TwoPhaseCommitSink",
     "Unavailable",
     "UserCodeError",
+    "Witnessed",
 ]
 
 _HOMES = {
-    "twopc.context": ("JobContext", "SubtaskContext"),
-    "twopc.protocol.attempts": ("Traces",),
-    "twopc.protocol.facts": ("Committable",),
-    "twopc.protocol.messages": ("Complete",),
-    "twopc.sink": ("Committer", "Outcome", "PreCommit", "Settled", "SharedTransaction", "Sink", "SinkWriter"),
     "twopc.config": ("RunSettings",),
+    "twopc.context": ("JobContext", "SubtaskContext"),
     "twopc.errors": (
         "CheckpointCorrupted",
         "CheckpointDeclined",
@@ -108,10 +115,16 @@ _HOMES = {
     "twopc.graph": ("JobDefinition",),
     "twopc.job": ("Job", "Stream"),
     "twopc.kafka": ("DeliveryGuarantee", "KafkaSink", "KafkaSource", "StartingOffsets"),
-    "twopc.record": ("Batch", "Record"),
+    "twopc.protocol.attempts": ("Traces",),
+    "twopc.protocol.facts": ("Committable", "SplitPosition"),
+    "twopc.protocol.ids": ("CheckpointId",),
+    "twopc.protocol.messages": ("Complete",),
+    "twopc.protocol.planned_starts": ("Witnessed",),
+    "twopc.record": ("Batch", "Record", "Row"),
     "twopc.serde": ("Avro", "Bytes", "Json", "Serde", "String"),
+    "twopc.sink": ("Committer", "Outcome", "PreCommit", "Settled", "SharedTransaction", "Sink", "SinkWriter"),
+    "twopc.source": ("Follower", "FollowerStanding", "Source", "SourcePlanner", "SourceReader", "Split"),
     "twopc.two_phase": ("TwoPhaseCommitSink",),
-    "twopc.source": ("Source",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

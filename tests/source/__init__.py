@@ -1,0 +1,1 @@
+"""The contract of a source, and every source that keeps it."""
