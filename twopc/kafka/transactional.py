@@ -244,5 +244,5 @@ class TransactionalWriter(SinkWriter):
             partitions=tuple(sorted(found.partitions)),
             topic_ids={topic: self._output.topics.ids[topic] for topic in topics},
             group=request.group,
-            positions=partition_positions(request.positions),
+            positions=() if request.group is None else partition_positions(request.positions),
         )
