@@ -1,4 +1,4 @@
-"""The public testing kit: a real broker on this machine, helpers for topics, and later a simulated one.
+"""The public testing kit: a real broker on this machine or in a container, and helpers for topics and rows.
 
-It is for tests, demos and `twopc broker`; nothing else in the package imports it.
+It is for users' tests and demos, for `twopc broker`, and for drills and benchmarks that start a broker of their own.
 """
