@@ -24,7 +24,8 @@ from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.runtime.state import SubtaskStore, Taken
 from twopc.state.backend import Family
 from twopc.state.rocksdb import RocksDBBackend
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.storage.local import LocalStore
 
 VALUE_BYTES = 100
 CHUNK = 10_000
@@ -65,7 +66,7 @@ def measure(megabytes: int, changed: int, snapshots: int, folder: Path) -> Cost:
     keys = megabytes * 1_000_000 // (VALUE_BYTES + len(key(0)))
     backend = RocksDBBackend.open_fresh(folder / "work")
     (folder / "checkpoints").mkdir()
-    store = SubtaskStore(SUBTASK, backend, CheckpointStorage(folder / "checkpoints"), folder, inline_bytes=0)
+    store = SubtaskStore(SUBTASK, backend, SnapshotStore(LocalStore(folder / "checkpoints")), folder, inline_bytes=0)
     fill(backend, keys)
     whole = store.take(CheckpointId(1), ())
     assert isinstance(whole, Taken)

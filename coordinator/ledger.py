@@ -17,14 +17,19 @@ import logging
 from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.attempt_facts import AttemptStarted
-from twopc.protocol.facts import CheckpointMetadata, InlineState, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import (
+    CHECKPOINT_PREFIX,
+    FILES,
     LEDGER,
     checkpoint_folder,
+    checkpoint_of_file,
     checkpoint_of_folder,
     entry_path,
     entry_sequences,
+    is_manifest,
+    manifest_of,
     manifest_path,
     metadata_path,
     subtask_folder,
@@ -33,6 +38,7 @@ from twopc.protocol.ledger_checks import check_metadata, refuse_lost_entries, re
 from twopc.protocol.ledger_facts import Entry, Fact
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place, digest_of_entry
 from twopc.protocol.ledger_state import LedgerState, encode_entry, replay
+from twopc.protocol.manifest import Manifest
 from twopc.storage.store import CheckpointStore
 
 SUMMARY_EVERY = 100
@@ -74,6 +80,7 @@ class Ledger:
         self._unsummarised = len(numbers)
         self._doubtful: bytes | None = None
         self._is_established = False
+        self._named: dict[CheckpointId, frozenset[str]] = {}
 
     def store(self, fact: Fact) -> None:
         """Store one fact durably.
@@ -128,6 +135,50 @@ class Ledger:
                 reached(CrashPoint.COORDINATOR_IN_PRUNE)
                 # The metadata first: nobody takes for a checkpoint what has none.
                 self._store.delete([metadata_path(checkpoint_id), *self._store.names(prefix)])
+        self._prune_files(newest.checkpoint_id)
+
+    def _prune_files(self, newest: CheckpointId) -> None:
+        """Delete the files that no manifest names, and none will.
+
+        A manifest that is still to come is of a checkpoint after the newest completed one. It names what was stored for
+        that one or a later one, and what its subtask's snapshot before names: that of the newest, or of a later one,
+        whose manifest is there.
+        """
+        # Before the manifests: what is stored meanwhile isn't looked at.
+        older = [name for name in self._store.names(f"{FILES}/") if (checkpoint_of_file(name) or newest + 1) <= newest]
+        if not older:
+            return
+        try:
+            named = self._files_named(newest)
+        except (CheckpointCorrupted, FileNotFoundError) as error:
+            log.warning(
+                "job %s: no stored file is deleted, because it is unknown which are needed: %s", self._job, error
+            )
+            return
+        self._store.delete(name for name in older if name not in named)
+
+    def _files_named(self, newest: CheckpointId) -> frozenset[str]:
+        """The files that kept checkpoints name, and manifests after the newest; raise CheckpointCorrupted."""
+        kept = {each.checkpoint_id for each in self.state.completed}
+        self._named = {each: self._named[each] if each in self._named else self._named_by(each) for each in kept}
+        coming = [
+            Manifest.decode(self._store.get(name), f"{self._job}/{name}")
+            for name in self._store.names(CHECKPOINT_PREFIX)
+            if is_manifest(name) and (checkpoint_of_folder(name.partition("/")[0]) or 0) > newest
+        ]
+        later = (file.stored for contents in coming for file in contents.files)
+        return frozenset(later).union(*self._named.values())
+
+    def _named_by(self, checkpoint_id: CheckpointId) -> frozenset[str]:
+        named: set[str] = set()
+        for snapshot in self.metadata(checkpoint_id).snapshots:
+            if isinstance(snapshot.state, StateHandle):
+                path = manifest_of(snapshot.state.path)
+                data = self._store.get(path)
+                if hashlib.sha256(data).hexdigest() != snapshot.state.manifest_sha256:
+                    raise CheckpointCorrupted(f"{self._job}/{path} is another than was acknowledged")
+                named.update(file.stored for file in Manifest.decode(data, f"{self._job}/{path}").files)
+        return frozenset(named)
 
     def _store_metadata(self, metadata: CheckpointMetadata) -> None:
         for snapshot in metadata.snapshots:

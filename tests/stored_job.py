@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatch
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,10 +16,11 @@ from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, InlineState, SplitPosition, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.layout import LEDGER, entry_name, subtask_folder
+from twopc.protocol.layout import LEDGER, entry_name, manifest_of, subtask_folder
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import encode_entry
+from twopc.protocol.manifest import Manifest
 from twopc.protocol.times import SubtaskTimes
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
@@ -26,7 +28,7 @@ from twopc.state.layout import keyed_partition, state_prefix
 from twopc.state.memory import MemoryBackend
 from twopc.state.positions import write_positions
 from twopc.state.rocksdb import RocksDBBackend
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
 from twopc.storage.local import LocalStore
 
 JOB = "flights"
@@ -52,7 +54,7 @@ class StoredJob:
         self.job = job
         self.folder = root / job
         self.ledger = Ledger(job, LocalStore(self.folder))
-        self._storage = CheckpointStorage(self.folder)
+        self._storage = SnapshotStore(LocalStore(self.folder))
         self._local = root.parent / f"local-of-{job}"
         self.attempt = self.ledger.state.current
         if not self.attempt:
@@ -180,3 +182,24 @@ class SmallJob(StoredJob):
             state=InlineState(subtask_folder(number, index), whole.to_json(), whole.size_bytes, 1),
             committables=(Committable(name_of(subtask, number), number, index, {"producer_id": 7}),),
         )
+
+
+def stored_path(job_folder: Path, place: str) -> Path:
+    """Where a file of a snapshot is: `chk-3/subtask-1/000012.sst`, as a pattern too; `manifest.json` lists them all.
+
+    Of several that match, one that was first stored for this checkpoint.
+    """
+    snapshot, _, name = place.rpartition("/")
+    manifest = job_folder / manifest_of(snapshot)
+    if name == "manifest.json":
+        return manifest
+    contents = Manifest.decode(manifest.read_bytes(), place)
+    own = f"files/{snapshot.partition('/')[0].removeprefix('chk-')}-"
+    matching = [file.stored for file in contents.files if fnmatch(file.name, name)]
+    return job_folder / min(matching, key=lambda stored: (not stored.startswith(own), stored))
+
+
+def stored_files(job_folder: Path, snapshot: str) -> dict[str, Path]:
+    """Where the files of a snapshot are, by the names that the state gives them."""
+    contents = Manifest.decode((job_folder / manifest_of(snapshot)).read_bytes(), snapshot)
+    return {file.name: job_folder / file.stored for file in contents.files}

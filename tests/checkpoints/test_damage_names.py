@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tests.checkpoints.damages import cut_half, delete, flip_bit
 from tests.driver.test_recovery import FakeSink
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
-from tests.stored_job import JOB
+from tests.stored_job import JOB, stored_path
 from twopc.checkpoints.archive import opened
 from twopc.cli.checkpoints import app as checkpoints
 from twopc.cli.state import app as state
@@ -99,6 +99,10 @@ COMMANDS: dict[str, Command] = {
 }
 
 
+def placed(root: Path, name: str) -> Path:
+    return stored_path(root / JOB, name) if "subtask" in name else root / JOB / name
+
+
 def exchange(path: Path) -> None:
     """Put what checkpoint 2 has by this name in its place."""
     other = Path(str(path).replace("chk-3", "chk-2")).read_bytes()
@@ -135,7 +139,7 @@ KINDS: list[tuple[str, Damage, str]] = [
 
 @pytest.mark.parametrize(("pattern", "damage", "problem"), KINDS)
 def test_one_damage_has_one_name_in_every_command(root: Path, pattern: str, damage: Damage, problem: str) -> None:
-    path = next((root / JOB).glob(pattern))
+    path = placed(root, pattern)
     damage(path)
     name = f"{path.relative_to(root)} is {problem}"
     said = {called: reader(root) for called, reader in COMMANDS.items()}
@@ -144,7 +148,7 @@ def test_one_damage_has_one_name_in_every_command(root: Path, pattern: str, dama
 
 @pytest.mark.parametrize("called", [called for called in COMMANDS if called != "drill"])
 def test_damage_names_job_folder_checkpoint_and_what_readers_see_if_one_goes_back(root: Path, called: str) -> None:
-    delete(next((root / JOB).glob(SST)))
+    delete(placed(root, SST))
     said = COMMANDS[called](root)
     assert f"job {JOB!r} in {root} is not as it was stored" in said
     assert "copy what is wrong back from a backup" in said
@@ -155,7 +159,7 @@ def test_damage_names_job_folder_checkpoint_and_what_readers_see_if_one_goes_bac
 
 
 def test_where_no_older_checkpoint_is_kept_only_a_start_anew_is_left(root: Path) -> None:
-    delete(next((root / JOB).glob("chk-1/subtask-0/*.sst")))
+    delete(placed(root, "chk-1/subtask-0/*.sst"))
     said = command(state, "list", "1")(root)
     assert "--from none" in said
     assert "no older checkpoint" in said

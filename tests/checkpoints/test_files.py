@@ -10,7 +10,7 @@ import pytest
 
 from tests.checkpoints import damages
 from tests.checkpoints.damages import DAMAGES, Damage
-from tests.stored_job import JOB, SmallJob, StoredJob, tree
+from tests.stored_job import JOB, SmallJob, StoredJob, stored_path, tree
 from twopc.checkpoints.catalog import read_job
 from twopc.checkpoints.files import examine, needed_by
 from twopc.checkpoints.findings import Problem
@@ -20,7 +20,7 @@ from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.ledger_facts import METADATA_KIND
 
-FILES = ["chk-2/metadata.json", "chk-2/subtask-1/manifest.json", "chk-2/subtask-1/000001.sst"]
+FILES = ["chk-2/metadata.json", "chk-2/subtask-1/manifest.json", "chk-2/subtask-1/000002.sst"]
 PROBLEMS: dict[Damage, Problem] = {
     damages.cut_tail: Problem.TRUNCATED,
     damages.cut_long_tail: Problem.TRUNCATED,
@@ -44,6 +44,10 @@ def job(stored: StoredJob, tmp_path: Path) -> StoredJob:
     return stored.copied_to(tmp_path / "checkpoints")
 
 
+def placed(job: StoredJob, name: str) -> Path:
+    return stored_path(job.folder, name) if "subtask" in name else job.folder / name
+
+
 def found(job: StoredJob, only: int | None = None) -> dict[str, Problem]:
     examined = examine(job.root, JOB, None if only is None else CheckpointId(only))
     return {finding.file: finding.problem for finding in examined.findings}
@@ -59,10 +63,11 @@ def test_nothing_is_wrong_with_what_was_stored_and_all_of_it_was_read(job: Store
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("name", FILES)
 def test_a_damaged_file_is_named_with_what_is_wrong_and_no_other_is(job: StoredJob, name: str, damage: Damage) -> None:
-    damage(job.folder / name)
-    wrong = found(job)
-    assert set(wrong) == {f"{JOB}/{name}"}
-    assert wrong[f"{JOB}/{name}"] is PROBLEMS.get(damage, wrong[f"{JOB}/{name}"])
+    path = placed(job, name)
+    damage(path)
+    wrong, file = found(job), str(path.relative_to(job.root))
+    assert set(wrong) == {file}
+    assert wrong[file] is PROBLEMS.get(damage, wrong[file])
     assert found(job, 2) == wrong
     assert found(job, 1) == {}
 
@@ -72,16 +77,18 @@ def test_a_damaged_ledger_is_named_and_the_checkpoints_are_checked_by_their_own_
     job: StoredJob, damage: Damage
 ) -> None:
     damage(max((job.folder / "ledger").glob("*.json")))
-    (job.folder / "chk-1/subtask-0/000002.sst").unlink()
+    lost = placed(job, "chk-1/subtask-0/000002.sst")
+    lost.unlink()
     wrong = found(job)
-    assert wrong.pop(f"{JOB}/chk-1/subtask-0/000002.sst") is Problem.MISSING
+    assert wrong.pop(str(lost.relative_to(job.root))) is Problem.MISSING
     assert [Path(file).parts[:2] for file in wrong] == [(JOB, "ledger")]
     assert examine(job.root, JOB).checkpoints == [1, 2, 3]
 
 
 @pytest.mark.parametrize("name", [*FILES[:2], "ledger/000000000003.json"])
 def test_a_newer_format_is_called_so(job: StoredJob, name: str) -> None:
-    path = next((job.folder).glob(name), None) or max((job.folder / "ledger").glob("*.json"))
+    path = placed(job, name)
+    path = path if path.exists() else max((job.folder / "ledger").glob("*.json"))
     data = path.read_bytes().replace(b'"format":1', b'"format":2')
     path.unlink()
     path.write_bytes(data)
@@ -94,24 +101,22 @@ def test_what_belongs_to_another_checkpoint_or_job_is_called_foreign(job: Stored
     for name, source in {
         "chk-1/metadata.json": other.folder / "chk-1/metadata.json",
         "chk-2/metadata.json": job.folder / "chk-3/metadata.json",
-        "chk-3/subtask-0/manifest.json": job.folder / "chk-2/subtask-0/manifest.json",
+        "chk-3/subtask-0.json": job.folder / "chk-2/subtask-0.json",
     }.items():
         data = source.read_bytes()
         (job.folder / name).unlink()
         (job.folder / name).write_bytes(data)
     assert found(job) == dict.fromkeys(
         [f"{JOB}/chk-{number}/{name}" for number, name in enumerate(("metadata.json",) * 2, start=1)]
-        + [f"{JOB}/chk-3/subtask-0/manifest.json"],
+        + [f"{JOB}/chk-3/subtask-0.json"],
         Problem.FOREIGN,
     )
 
 
 def test_what_nobody_stored_is_called_foreign(job: StoredJob) -> None:
-    for name in ("chk-1/extra", "chk-1/subtask-0/extra.sst", "ledger/extra.json"):
+    for name in ("chk-1/extra", "files/extra.sst", "ledger/extra.json"):
         (job.folder / name).write_bytes(b"planted")
-    assert set(found(job)) == {
-        f"{JOB}/{name}" for name in ("chk-1/extra", "chk-1/subtask-0/extra.sst", "ledger/extra.json")
-    }
+    assert set(found(job)) == {f"{JOB}/{name}" for name in ("chk-1/extra", "files/extra.sst", "ledger/extra.json")}
     assert set(found(job).values()) == {Problem.FOREIGN}
 
 
@@ -129,7 +134,7 @@ def test_metadata_that_leads_elsewhere_is_refused_and_nothing_there_is_read(
     assert repr(place) in finding.message
 
 
-@pytest.mark.parametrize("name", ["chk-2", "chk-2/subtask-1"])
+@pytest.mark.parametrize("name", ["chk-2", "files"])
 def test_a_folder_that_is_a_link_is_not_followed(job: StoredJob, tmp_path: Path, name: str) -> None:
     (job.folder / name).rename(tmp_path / "moved")
     (job.folder / name).symlink_to(tmp_path / "moved")

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from coordinator.ledger import Ledger
-from tests.stored_job import JOB, SmallJob, StoredJob
+from tests.stored_job import JOB, SmallJob, StoredJob, stored_path
 from twopc.cli.checkpoints import app
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka import offset_status
@@ -55,7 +55,7 @@ def store(root: Path, job: str, checkpoints: range) -> None:
         ledger.store(CheckpointReserved(number, attempt, CheckpointKind.PERIODIC))
         for each in snapshots:
             manifest = root / job / manifest_path(number, each.subtask)
-            manifest.parent.mkdir(parents=True)
+            manifest.parent.mkdir(parents=True, exist_ok=True)
             manifest.write_bytes(MANIFEST)
         ledger.store(metadata)
         ledger.store(CheckpointCompleted(number, attempt, CheckpointKind.PERIODIC, digest, names))
@@ -266,15 +266,16 @@ def test_verify_counts_what_it_has_read_and_finds_nothing(whole: StoredJob) -> N
 
 
 def test_verify_names_each_wrong_file_and_fails(whole: StoredJob) -> None:
-    (whole.folder / "chk-1/subtask-0/000002.sst").write_bytes(b"short")
-    (whole.folder / "chk-2/subtask-1/manifest.json").unlink()
+    short = stored_path(whole.folder, "chk-1/subtask-0/000002.sst")
+    short.write_bytes(b"short")
+    (whole.folder / "chk-2/subtask-1.json").unlink()
     result = run("verify", "--checkpoint-dir", whole.root, "-o", "json")
     assert isinstance(result.exception, CheckpointCorrupted)
     assert result.exception.exit_code == 5
     (examined,) = json.loads(result.stdout)
     assert [(each["file"], each["problem"]) for each in examined["findings"]] == [
-        (f"{JOB}/chk-1/subtask-0/000002.sst", "truncated"),
-        (f"{JOB}/chk-2/subtask-1/manifest.json", "missing"),
+        (str(short.relative_to(whole.root)), "truncated"),
+        (f"{JOB}/chk-2/subtask-1.json", "missing"),
     ]
     table = run("verify", "--checkpoint-dir", whole.root).stdout
     assert "truncated" in table

@@ -11,6 +11,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
+from tests.stored_job import stored_path
 from twopc import cli
 from twopc.cli.state import app
 from twopc.cli.state_report import change_line
@@ -237,5 +238,6 @@ def test_what_can_not_be_answered_is_one_error_that_says_what_there_is(
 def test_a_damaged_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
     job = JobWithState(tmp_path / "checkpoints")
     job.checkpoint()
-    (job.folder / "chk-1" / "subtask-0" / "CURRENT").write_bytes(b"MANIFEST-000099\n")
-    assert "subtask-0/CURRENT" in error(CheckpointCorrupted, job.root, "list", "1")
+    path = stored_path(job.folder, "chk-1/subtask-0/CURRENT")
+    path.write_bytes(b"MANIFEST-000099\n")
+    assert path.name in error(CheckpointCorrupted, job.root, "list", "1")

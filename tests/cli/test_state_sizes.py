@@ -47,11 +47,11 @@ def test_show_counts_much_state_when_asked_and_says_else_that_it_did_not(
 
 
 def test_show_tells_a_damaged_snapshot_and_shows_what_is_known(keyed: StoredJob) -> None:
-    manifest = keyed.folder / "chk-1" / "subtask-1" / "manifest.json"
+    manifest = keyed.folder / "chk-1" / "subtask-1.json"
     manifest.write_bytes(manifest.read_bytes()[:-20])
     result = run("show", "latest", "--checkpoint-dir", keyed.root)
     assert isinstance(result.exception, CheckpointCorrupted)
-    assert "chk-1/subtask-1/manifest.json is truncated" in str(result.exception)
+    assert "chk-1/subtask-1.json is truncated" in str(result.exception)
     assert "can't be counted" in result.stdout
     assert "Positions" in result.stdout
 

@@ -28,7 +28,7 @@ from twopc.state.layout import state_prefix
 from twopc.state.positions import write_positions
 from twopc.state.restore import restore_state
 from twopc.state.rocksdb import RocksDBBackend
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
 from twopc.storage.local import LocalStore
 
 pytestmark = pytest.mark.simulation
@@ -43,7 +43,7 @@ def play(root: Path, job: str, work: Path) -> None:
     """Run a job with two subtasks until two checkpoints are completed, and an attempt more."""
     scene = Scene(LocalStore(root / job), job=job)
     scene.run(SUBTASKS)
-    storage = CheckpointStorage(root / job)
+    storage = SnapshotStore(LocalStore(root / job))
     backends = [RocksDBBackend.open_fresh(work / f"{job}-{subtask}") for subtask in range(SUBTASKS)]
     for number in range(1, CHECKPOINTS + 1):
         scene.wait(SETTINGS.interval_ms)
@@ -58,7 +58,7 @@ def play(root: Path, job: str, work: Path) -> None:
 
 
 def take(
-    storage: CheckpointStorage, backend: RocksDBBackend, job: str, index: int, number: int, work: Path
+    storage: SnapshotStore, backend: RocksDBBackend, job: str, index: int, number: int, work: Path
 ) -> SubtaskSnapshot:
     partition = TopicPartition(f"{job}-in", index)
     positions = (PartitionPosition(partition, "id", Position(number * 100)).to_split_position(),)
@@ -103,7 +103,7 @@ def restore(root: Path, work: Path, job: str = JOB, restore_from: str = "latest"
         for index in range(SUBTASKS):
             splits = [f"{job}-in[{index}]"]
             backend = restore_state(
-                CheckpointStorage(root / job), started.restored.snapshots, splits, SubtaskIndex(index), work
+                SnapshotStore(LocalStore(root / job)), started.restored.snapshots, splits, SubtaskIndex(index), work
             )
             known[index] = list(backend.scan(Family.KEYED))
             backend.close()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 
 import pytest
 
 from coordinator.ledger import Ledger
 from tests.storage.disks import PowerCut, SteppedDisk, StoppingDisk, count_steps, under_files
-from tests.stored_job import JOB, StoredJob
+from tests.stored_job import JOB, StoredJob, stored_files, stored_path
 from twopc.checkpoints.catalog import read_job
 from twopc.checkpoints.files import examine
 from twopc.protocol.checkpoints import CheckpointKind
@@ -42,8 +42,8 @@ def test_wherever_it_stops_every_checkpoint_that_is_kept_is_whole_and_the_rest_g
     jobs: Iterator[StoredJob], tmp_path: Path, lost: str
 ) -> None:
     counted = next(jobs)
-    shared = [counted.folder / f"chk-{number}" / "subtask-0" / "000001.sst" for number in (1, 2, 5)]
-    assert len({path.stat().st_ino for path in shared}) == 1
+    shared = {stored_path(counted.folder, f"chk-{number}/subtask-0/000001.sst") for number in (1, 2, 5)}
+    assert len(shared) == 1
     for at in range(1, count_steps(lambda: counted.forget(*OLD)) + 2):
         job, trash = next(jobs), tmp_path / f"trash-{at}"
         trash.mkdir()
@@ -58,5 +58,10 @@ def test_wherever_it_stops_every_checkpoint_that_is_kept_is_whole_and_the_rest_g
             job.ledger = Ledger(JOB, LocalStore(job.folder))
             job.forget(*OLD)
         names = sorted(path.name for path in job.folder.iterdir())
-        assert names == ["chk-1", "chk-4", "chk-5", "ledger"], at
+        assert names == ["chk-1", "chk-4", "chk-5", "files", "ledger"], at
+        assert set((job.folder / "files").iterdir()) == {
+            path
+            for number, subtask in product((1, 4, 5), (0, 1))
+            for path in stored_files(job.folder, f"chk-{number}/subtask-{subtask}").values()
+        }, at
         assert examine(job.root, JOB).findings == [], at

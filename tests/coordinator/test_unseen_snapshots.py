@@ -31,7 +31,7 @@ def acknowledged(number: int = 1, path: str = "chk-1/subtask-1", *stored: tuple[
 
 
 def test_a_checkpoint_completes_when_what_was_acknowledged_is_there() -> None:
-    scene = acknowledged(1, "chk-1/subtask-1", ("chk-1/subtask-1/manifest.json", MANIFEST))
+    scene = acknowledged(1, "chk-1/subtask-1", ("chk-1/subtask-1.json", MANIFEST))
     assert Complete(CheckpointId(1)) in scene.heard(0)
 
 
@@ -39,9 +39,9 @@ def test_a_checkpoint_completes_when_what_was_acknowledged_is_there() -> None:
     ("path", "stored"),
     [
         ("chk-1/subtask-1", []),
-        ("chk-1/subtask-1", [("chk-1/subtask-1/manifest.json", b"of another disk")]),
-        ("chk-1/subtask-0", [("chk-1/subtask-0/manifest.json", MANIFEST)]),
-        ("../other/chk-1/subtask-1", [("../other/chk-1/subtask-1/manifest.json", MANIFEST)]),
+        ("chk-1/subtask-1", [("chk-1/subtask-1.json", b"of another disk")]),
+        ("chk-1/subtask-0", [("chk-1/subtask-0.json", MANIFEST)]),
+        ("../other/chk-1/subtask-1", [("../other/chk-1/subtask-1.json", MANIFEST)]),
     ],
     ids=["nothing is there", "another is there", "of another subtask", "elsewhere"],
 )

@@ -24,7 +24,8 @@ from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import TopicPartition as Partition
 from twopc.state.keyed import KeyedState
 from twopc.state.restore import restore_state
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.storage.local import LocalStore
 from twopc.testing.topics import Read, read_topic
 
 READ_SECONDS = 120.0
@@ -65,7 +66,7 @@ class FinishedJob:
     def judge_state(self) -> Iterator[str]:
         """The state that every subtask would restore is what the input makes."""
         metadata = self._kept()[-1]
-        storage = CheckpointStorage(self.checkpoint_dir / self.job)
+        storage = SnapshotStore(LocalStore(self.checkpoint_dir / self.job))
         source = self.source
         partitions = [Partition(self.input, number) for number in range(source.partitions)]
         wanted = [b"%d" % source.size(lane) for lane in source.lanes]

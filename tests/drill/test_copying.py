@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkpoints.damages import Damage, delete, flip_bit, grow_beyond_memory
-from tests.stored_job import JOB, SmallJob, StoredJob, tree
+from tests.stored_job import JOB, SmallJob, StoredJob, stored_files, stored_path, tree
 from twopc.checkpoints.catalog import find_checkpoint, read_job, restorable
 from twopc.drill.copying import copy_ledger, copy_state
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
@@ -32,7 +32,13 @@ def test_the_copy_holds_the_ledger_and_the_state_of_the_chosen_checkpoint(stored
     copy_ledger(stored.root, JOB, copies)
     assert copy_state(stored.root, metadata_of(stored.root, 2), CheckpointId(2), copies) == []
     copied, original = tree(copies / JOB), tree(stored.folder)
+    needed = {
+        str(path.relative_to(stored.folder))
+        for subtask in (0, 1)
+        for path in stored_files(stored.folder, f"chk-2/subtask-{subtask}").values()
+    }
     left_out = {name for name in original if name.startswith(("chk-1/subtask", "chk-3/subtask"))}
+    left_out |= {name for name in original if name.startswith("files/") and name not in needed}
     assert copied == {name: digest for name, digest in original.items() if name not in left_out}
 
 
@@ -42,7 +48,7 @@ def test_a_healed_checkpoint_brings_what_it_is_restored_from(stored: StoredJob, 
     copies = tmp_path / "copies"
     copy_ledger(stored.root, JOB, copies)
     assert copy_state(stored.root, metadata_of(stored.root, number), number, copies) == []
-    assert (copies / JOB / "chk-2" / "subtask-1").is_dir()
+    assert stored_path(copies / JOB, "chk-2/subtask-1/MANIFEST-*").is_file()
 
 
 def test_the_original_stays_as_it_is(stored: StoredJob, tmp_path: Path) -> None:
@@ -54,10 +60,11 @@ def test_the_original_stays_as_it_is(stored: StoredJob, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [flip_bit, delete, grow_beyond_memory], ids=lambda damage: str(damage.__name__))
 def test_damaged_state_is_named_by_file(stored: StoredJob, tmp_path: Path, damage: Damage) -> None:
-    damage(stored.folder / "chk-3" / "subtask-1" / "000002.sst")
+    path = stored_path(stored.folder, "chk-3/subtask-1/000002.sst")
+    damage(path)
     copy_ledger(stored.root, JOB, tmp_path / "copies")
     (finding,) = copy_state(stored.root, metadata_of(stored.root, 3), CheckpointId(3), tmp_path / "copies")
-    assert finding.startswith(f"{JOB}/chk-3/subtask-1/000002.sst is ")
+    assert finding.startswith(f"{path.relative_to(stored.root)} is ")
 
 
 def test_a_ledger_that_is_damaged_is_refused(stored: StoredJob, tmp_path: Path) -> None:

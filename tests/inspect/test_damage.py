@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkpoints.damages import DAMAGES, Damage, cut_half, flip_bit, proof_of
+from tests.stored_job import stored_path
 from twopc.errors import CheckpointCorrupted
 from twopc.inspect import open_checkpoint
 from twopc.protocol.envelope import encode_fact
@@ -16,7 +17,7 @@ from twopc.protocol.envelope import encode_fact
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("role", ["*.sst", "manifest.json"])
 def test_damage_to_a_snapshot_is_refused_by_name(job_folder: Path, role: str, damage: Damage) -> None:
-    path = next((job_folder / "chk-1" / "subtask-1").glob(role))
+    path = stored_path(job_folder, f"chk-1/subtask-1/{role}")
     damage(path)
     with open_checkpoint(checkpoint_dir=job_folder.parent) as checkpoint:
         with pytest.raises(CheckpointCorrupted, match=path.name):
@@ -35,19 +36,19 @@ def test_damage_to_the_metadata_is_refused_by_name(job_folder: Path, damage: Dam
 
 
 def test_every_file_that_is_wrong_is_named_with_what_is_wrong_with_it(job_folder: Path) -> None:
-    left, right = (job_folder / "chk-1" / f"subtask-{number}" for number in (0, 1))
-    (left / "CURRENT").unlink()
-    cut_half(next(left.glob("*.sst")))
-    flip_bit(next(right.glob("MANIFEST-*")))
-    (right / "planted").write_bytes(b"")
+    left, right = "chk-1/subtask-0", "chk-1/subtask-1"
+    stored_path(job_folder, f"{left}/CURRENT").unlink()
+    cut_half(stored_path(job_folder, f"{left}/*.sst"))
+    flip_bit(stored_path(job_folder, f"{right}/MANIFEST-*"))
+    (job_folder / "chk-1" / "planted").write_bytes(b"")
     with open_checkpoint(checkpoint_dir=job_folder.parent) as checkpoint, pytest.raises(CheckpointCorrupted) as caught:
         list(checkpoint.entries())
-    named = re.findall(r"flights/chk-1/\S+ is [a-z]+", str(caught.value))
-    assert sorted(re.sub(r"\d{6}", "N", name) for name in named) == [
-        "flights/chk-1/subtask-0/CURRENT is missing",
-        "flights/chk-1/subtask-0/N.sst is truncated",
-        "flights/chk-1/subtask-1/MANIFEST-N is damaged",
-        "flights/chk-1/subtask-1/planted is foreign",
+    named = re.findall(r"flights/\S+ is [a-z]+", str(caught.value))
+    assert sorted(re.sub(r"\d{6}", "N", re.sub("-[0-9a-f]{16}-", "-T-", name)) for name in named) == [
+        "flights/chk-1/planted is foreign",
+        "flights/files/1-0-T-CURRENT is missing",
+        "flights/files/1-0-T-N.sst is truncated",
+        "flights/files/1-1-T-MANIFEST-N is damaged",
     ]
 
 

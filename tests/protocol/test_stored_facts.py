@@ -23,7 +23,7 @@ from twopc.protocol.ledger_checks import check_metadata
 from twopc.protocol.ledger_facts import ENTRY_TYPES, METADATA_KIND, CheckpointCompleted, CommittablesConfirmed
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import SUMMARY_KIND, decode_entry, encode_entry
-from twopc.state.manifest import Manifest
+from twopc.protocol.manifest import Manifest
 
 PLACE = Place("orders", 1, NOTHING_BEFORE, "me")
 ENTRY = encode_entry(AttemptEnded(AttemptId(1), True, "done"), PLACE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -12,10 +13,11 @@ from tests.simulation.process import Crashed
 from tests.simulation.world import World
 from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
-from twopc.protocol.layout import LEDGER, MANIFEST, TWINS, checkpoint_of_folder, metadata_path
+from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_metadata, metadata_path
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointsDisposed, CommittablesConfirmed, LossSettled
 from twopc.protocol.ledger_state import decode_entry
 from twopc.storage.local import LocalStore
+from twopc.storage.store import Content, Stored
 
 _IN_LEDGER = f"{LEDGER}/"
 _BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDINATOR_METADATA_UNNAMED)
@@ -85,7 +87,7 @@ class CheckpointFolder(LocalStore):
 
     def is_blamed(self, message: str) -> bool:
         """Whether this is a refusal of the rotten file, by name."""
-        return bool(self.rotten) and self.rotten.removesuffix(f"/{MANIFEST}") in message
+        return bool(self.rotten) and self.rotten in message
 
     def _refuses(self, what: str, path: str) -> None:
         """Let a write fail, or the process end at it; one that is dead already does nothing any more."""
@@ -158,11 +160,26 @@ class CheckpointFolder(LocalStore):
             return
         if path.parent.node is None:
             path.parent.add(Folder())
-        checkpoint = checkpoint_of_folder(path.parent.name) or NO_CHECKPOINT
+        checkpoint = checkpoint_of_metadata(path.text)
+        if checkpoint is None:
+            path.add(file)
+            return
         for point in _BEFORE_THE_NAME:
             reached(point, checkpoint=checkpoint)
         path.add(file)
         reached(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint=checkpoint)
+
+    def put(self, files: Iterable[tuple[str, Content]]) -> list[Stored]:
+        if not self.world.calm:
+            return super().put(files)
+        for name, content in files:
+            assert isinstance(content, bytes)
+            path = self.top / name
+            self._refuses("name", path.text)
+            if path.parent.node is None:
+                path.parent.add(Folder())
+            path.add(File(content, content))
+        return []
 
     def _delete(self, name: str) -> None:
         if self._stored_last and self.top / name is self._doubtful_at:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_never, cast
 
 from tests.simulation.disk import CheckpointFolder
-from tests.simulation.filesystem import File, Folder, SimPath
 from tests.simulation.world import World
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
 from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.layout import MANIFEST, subtask_folder
+from twopc.protocol.layout import manifest_of, manifest_path, stored_file, subtask_folder
+from twopc.protocol.manifest import Manifest, StoredFile
 from twopc.state.changes import WHOLE_FILE_NAME, Changes
-from twopc.storage import files
 
 STATE_FILE = "state.json"
 """What the state in memory calls its only file."""
+
+SHARED_FILE, SHARED = "000001.sst", b"what never changes"
+"""What a subtask's first snapshot stores, and all of its later ones name."""
 
 _WHILE_STORING = (CrashPoint.IN_STORE, CrashPoint.BEFORE_SEAL)
 
@@ -67,56 +68,50 @@ def local_disk() -> Path:
 
 
 class SimSnapshots:
-    """As `twopc.state.storage.CheckpointStorage`, in its order: manifest and all that it lists are one file here."""
+    """As `twopc.state.snapshot_store.SnapshotStore`, in its order; a state is one file here."""
 
     def __init__(self, world: World, folder: CheckpointFolder) -> None:
         self._world = world
         self._folder = folder
         self.is_blamed = folder.is_blamed
+        self._shared: dict[str, StoredFile] = {}
 
     def put(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
     ) -> StateHandle:
-        path = subtask_folder(checkpoint_id, subtask)
-        target = self._folder.top / path
-        if target.exists():
-            raise ProtocolViolation(f"{path} is there already: a checkpoint id is given out once, and taken once")
+        if self._folder.names(manifest_path(checkpoint_id, subtask)):
+            raise ProtocolViolation("a checkpoint id is given out once, and taken once")
         if self._world.strikes("snapshot refused", self._world.faults.snapshot_refused):
             raise CheckpointDeclined("simulated: the checkpoint folder is full")
         data = (local_folder / STATE_FILE).read_bytes()
-        handle = StateHandle(path, hashlib.sha256(data).hexdigest(), len(data), key_count)
+        stored = stored_file(checkpoint_id, subtask, self._folder.creator(), STATE_FILE)
+        own = StoredFile(stored, len(data), hashlib.sha256(data).hexdigest())
+        process = self._process()
+        shared = self._shared.get(process)
+        new = [(stored, data)]
+        if shared is None:
+            name = stored_file(checkpoint_id, subtask, self._folder.creator(), SHARED_FILE)
+            shared = StoredFile(name, len(SHARED), hashlib.sha256(SHARED).hexdigest())
+            new.append((name, SHARED))
+        manifest = Manifest.of([own, shared], key_count).encode()
+        digest = hashlib.sha256(manifest).hexdigest()
+        handle = StateHandle(subtask_folder(checkpoint_id, subtask), digest, len(data), key_count)
         if self._world.strikes("stored elsewhere", self._world.faults.stored_elsewhere):
             self._world.coverage["stored elsewhere"] += 1
             return handle
-        store = self._store_at_once if self._world.calm else self._store_in_steps
         try:
-            store(target, data, lambda point: reached(point, checkpoint=checkpoint_id, subtask=subtask))
+            self._folder.put(new)
+            for point in _WHILE_STORING:
+                reached(point, checkpoint=checkpoint_id, subtask=subtask)
+            self._folder.create_once(manifest_path(checkpoint_id, subtask), manifest)
         except OSError as error:
             raise CheckpointDeclined(f"simulated: {error}") from error
+        self._shared[process] = shared
         return handle
 
-    def _store_in_steps(self, target: SimPath, data: bytes, come_to: Callable[[CrashPoint], None]) -> None:
-        unfinished = target.with_name(f".unfinished-{target.name}")
-        try:
-            files.make_folder(_real(target.parent))
-            files.disk.make_folder(_real(unfinished))
-            files.write_new(_real(unfinished / MANIFEST), data)
-            for point in _WHILE_STORING:
-                come_to(point)
-            files.publish_folder(_real(unfinished), _real(target))
-        except OSError:
-            unfinished.remove_tree()
-            target.remove_tree()
-            raise
-
-    def _store_at_once(self, target: SimPath, data: bytes, come_to: Callable[[CrashPoint], None]) -> None:
-        """In the calm phase no step of it can fail, or be the last, but for the places that faults are aimed at."""
-        if target.parent.node is None:
-            target.parent.add(Folder())
-        for point in _WHILE_STORING:
-            come_to(point)
-        target.add(Folder())
-        (target / MANIFEST).add(File(data, data))
+    def _process(self) -> str:
+        lane = self._world.lane
+        return "" if lane is None or lane.process is None else lane.process.name
 
     def put_changes(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, base: CheckpointId, written: bytes, key_count: int
@@ -135,16 +130,20 @@ class SimSnapshots:
                 assert_never(state)
 
     def _fetch_stored(self, handle: StateHandle, into: Path) -> None:
-        try:
-            data = (self._folder.top / handle.path / MANIFEST).read_bytes()
-        except FileNotFoundError:
-            raise CheckpointCorrupted(f"{handle.path} is missing") from None
-        if hashlib.sha256(data).hexdigest() != handle.manifest_sha256:
-            raise CheckpointCorrupted(f"{handle.path} is damaged")
+        manifest = self._read(manifest_of(handle.path), handle.manifest_sha256)
         reached(CrashPoint.IN_RESTORE_AFTER_MANIFEST)
+        found = {
+            file.name: self._read(file.stored, file.sha256) for file in Manifest.decode(manifest, handle.path).files
+        }
+        data = found[STATE_FILE]
         (into / STATE_FILE).write_bytes(data)
         reached(CrashPoint.IN_RESTORE)
 
-
-def _real(path: SimPath) -> Path:
-    return cast(Path, path)
+    def _read(self, name: str, sha256: str) -> bytes:
+        try:
+            data = self._folder.get(name)
+        except FileNotFoundError:
+            raise CheckpointCorrupted(f"{name} is missing") from None
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise CheckpointCorrupted(f"{name} is damaged")
+        return data

@@ -12,15 +12,16 @@ from tests.simulation.faults import draw
 from tests.simulation.filesystem import File
 from tests.simulation.process import Lane
 from tests.simulation.seams import playing
-from tests.simulation.snapshots import STATE_FILE, SimSnapshots, local_disk
+from tests.simulation.snapshots import SHARED, STATE_FILE, SimSnapshots, local_disk
 from tests.simulation.world import World
 from twopc.faults.points import CrashPoint
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.layout import LEDGER, entry_name, metadata_path
+from twopc.protocol.layout import LEDGER, entry_name, manifest_path, metadata_path
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import encode_entry
+from twopc.protocol.manifest import Manifest
 
 NUMBER = CheckpointId(7)
 POINTS = (
@@ -72,7 +73,9 @@ def written(*, calm: bool) -> tuple[dict[str, bytes], dict[str, int]]:
 def test_the_same_files_are_there_and_the_same_places_were_passed() -> None:
     files, reached = written(calm=True)
     assert (files, reached) == written(calm=False)
-    assert set(files.values()) == {stored(2), b"metadata", b"state"}
+    manifest = files.pop(manifest_path(NUMBER, SubtaskIndex(0)))
+    assert [file.size_bytes for file in Manifest.decode(manifest, "").files] == [len(SHARED), len(b"state")]
+    assert set(files.values()) == {stored(2), b"metadata", b"state", SHARED}
     assert set(reached.values()) == {1}
 
 

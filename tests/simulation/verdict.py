@@ -11,11 +11,13 @@ from tests.simulation.coordinator import JOB
 from tests.simulation.disk import positions_of
 from tests.simulation.driver import HEALED
 from tests.simulation.run import Simulation
+from tests.simulation.snapshots import STATE_FILE
 from tests.simulation.source import KEYS, expected_output
 from tests.simulation.world import EPOCH_MS
 from twopc.config import NO_TIMEOUT_MS
 from twopc.kafka.naming import parse_transactional_id
-from twopc.protocol.layout import MANIFEST, metadata_path
+from twopc.protocol.layout import manifest_of, metadata_path
+from twopc.protocol.manifest import Manifest
 from twopc.state.layout import parse_keyed_key
 
 FALSE_ALARM = "said to be lost while it is committed"
@@ -116,5 +118,7 @@ def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
 
 
 def _stored_items(run: Simulation, path: str) -> dict[str, list[tuple[str, str]]]:
-    items: dict[str, list[tuple[str, str]]] = orjson.loads(run.folder.get(f"{path}/{MANIFEST}"))["body"]
+    files = Manifest.decode(run.folder.get(manifest_of(path)), path).files
+    file = next(file for file in files if file.name == STATE_FILE)
+    items: dict[str, list[tuple[str, str]]] = orjson.loads(run.folder.get(file.stored))["body"]
     return items

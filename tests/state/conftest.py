@@ -10,7 +10,8 @@ import pytest
 from tests.state.stored import Subtask
 from twopc.state.backend import Family
 from twopc.state.rocksdb import RocksDBBackend
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.storage.local import LocalStore
 
 
 @pytest.fixture
@@ -21,5 +22,5 @@ def subtask(tmp_path: Path) -> Iterator[Subtask]:
     backend = RocksDBBackend.open_fresh(local / "db")
     backend.put_many(Family.KEYED, [(b"%06d" % number, b"value %d" % number) for number in range(3_000)])
     backend.put_many(Family.OPERATOR, [(b"a", b"1")])
-    yield Subtask(backend, CheckpointStorage(tmp_path / "store"), tmp_path / "store", local)
+    yield Subtask(backend, SnapshotStore(LocalStore(tmp_path / "store")), tmp_path / "store", local)
     backend.close()

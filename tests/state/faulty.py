@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.stored_job import stored_files
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.storage.local import LocalStore
 
 SUBTASK = SubtaskIndex(0)
 
@@ -21,7 +23,7 @@ class Store:
 
     def __post_init__(self) -> None:
         self.root.mkdir(parents=True)
-        self.storage = CheckpointStorage(self.root)
+        self.storage = SnapshotStore(LocalStore(self.root))
 
     def snapshot(self, number: int) -> Path:
         """Take snapshot `number`: one new SST, those of the snapshots before, and files that are written anew."""
@@ -45,11 +47,18 @@ class Store:
 
     def fetched(self, handle: StateHandle, name: str) -> dict[str, bytes]:
         into = self.local / name
-        CheckpointStorage(self.root).fetch(handle, into)
+        SnapshotStore(LocalStore(self.root)).fetch(handle, into)
         return contents(into)
 
     def names(self) -> list[str]:
+        """The snapshots that are there."""
         return sorted(path.relative_to(self.root).as_posix() for path in self.root.glob("chk-*/*"))
+
+    def stored(self, number: int) -> dict[str, bytes] | None:
+        """What a snapshot holds, None if it is not there."""
+        if not (self.root / f"chk-{number}" / "subtask-0.json").exists():
+            return None
+        return {name: path.read_bytes() for name, path in stored_files(self.root, f"chk-{number}/subtask-0").items()}
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -21,7 +21,8 @@ from twopc.errors import CheckpointDeclined
 from twopc.protocol.ids import CheckpointId
 from twopc.state.backend import Family
 from twopc.state.rocksdb import RocksDBBackend
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.storage.local import LocalStore
 
 
 def main(store: Path, how: str) -> None:
@@ -29,7 +30,7 @@ def main(store: Path, how: str) -> None:
     with tempfile.TemporaryDirectory() as work:
         backend = RocksDBBackend.open_fresh(Path(work) / "db")
         store.mkdir(exist_ok=True)
-        storage = CheckpointStorage(store)
+        storage = SnapshotStore(LocalStore(store))
         for number in (1, 2, 3):
             items = [(os.urandom(16), os.urandom(100)) for _ in range(2_000)]
             backend.put_many(Family.KEYED, [(key, value) for key, value in items])
@@ -46,7 +47,7 @@ def main(store: Path, how: str) -> None:
         backend.close()
 
 
-def decline(storage: CheckpointStorage, local: Path, store: Path, how: str) -> None:
+def decline(storage: SnapshotStore, local: Path, store: Path, how: str) -> None:
     undo = fill(store) if how == "fill" else limit()
     try:
         with pytest.raises(CheckpointDeclined, match="chk-2/subtask-0"):

@@ -9,7 +9,7 @@ from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.state.backend import Family, StateBackend
 from twopc.state.rocksdb import RocksDBBackend
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
 
 SUBTASK = SubtaskIndex(0)
 
@@ -19,7 +19,7 @@ class Subtask:
     """Its snapshots are taken into `local` and stored under `root`."""
 
     backend: RocksDBBackend
-    storage: CheckpointStorage
+    storage: SnapshotStore
     root: Path
     local: Path
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.stored_job import stored_path
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.positions import PartitionPosition
 from twopc.protocol.facts import SplitPosition, SubtaskSnapshot
@@ -19,7 +20,8 @@ from twopc.state.keyed import KeyedState, OperatorState
 from twopc.state.positions import read_positions, write_positions
 from twopc.state.restore import restore_state
 from twopc.state.rocksdb import RocksDBBackend
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.storage.local import LocalStore
 
 PARTITIONS = [TopicPartition("in", number) for number in range(6)] + [TopicPartition("in2", 0)]
 KEYS = [b"k%03d" % number for number in range(200)]
@@ -43,7 +45,7 @@ class Job:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "store").mkdir()
-        self.storage = CheckpointStorage(folder / "store")
+        self.storage = SnapshotStore(LocalStore(folder / "store"))
         self.checkpoint = 0
 
     def restore(self, snapshots: Sequence[SubtaskSnapshot], subtask: int, mine: list[TopicPartition]) -> RocksDBBackend:
@@ -189,7 +191,7 @@ def test_two_snapshots_of_one_partition_are_refused(job: Job) -> None:
 @pytest.mark.parametrize("parallelism", [2, 1])
 def test_a_damaged_snapshot_is_refused_by_name_and_lets_go_of_everything(job: Job, parallelism: int) -> None:
     snapshots = job.run([], 2, write=True)
-    damaged = next((job.folder / "store" / snapshots[0].state.path).glob("MANIFEST-*"))
+    damaged = stored_path(job.folder / "store", f"{snapshots[0].state.path}/MANIFEST-*")
     damaged.write_bytes(damaged.read_bytes()[:-20])
     with pytest.raises(CheckpointCorrupted, match=str(damaged)):
         job.restore(snapshots, 0, share(0, parallelism))

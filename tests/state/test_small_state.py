@@ -19,7 +19,8 @@ from twopc.state.keyed import KeyedState, OperatorState
 from twopc.state.positions import read_positions
 from twopc.state.restore import restore_state
 from twopc.state.rocksdb import RocksDBBackend
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.storage.local import LocalStore
 
 LIMIT = 2_000
 PARTITIONS = [TopicPartition("in", number) for number in range(4)]
@@ -35,7 +36,7 @@ class Job:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "store").mkdir()
-        self.storage = CheckpointStorage(folder / "store")
+        self.storage = SnapshotStore(LocalStore(folder / "store"))
         self.number = 0
 
     def restore(self, snapshots: list[SubtaskSnapshot], subtask: int = 0, parallelism: int = 1) -> RocksDBBackend:

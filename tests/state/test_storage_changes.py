@@ -13,7 +13,7 @@ import pytest
 
 from tests.checkpoints.damages import DAMAGES, Damage
 from tests.state.stored import SUBTASK, Subtask, everything
-from tests.state.test_storage import refuse_links
+from tests.stored_job import stored_files
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.protocol.facts import SplitPosition, StateHandle
 from twopc.protocol.ids import CheckpointId
@@ -21,9 +21,8 @@ from twopc.runtime.state import SubtaskStore, Taken
 from twopc.state.backend import Family
 from twopc.state.positions import read_positions
 from twopc.state.rocksdb import RocksDBBackend
-from twopc.state.storage import CheckpointStorage
-
-OWN = ("changes.json", "manifest.json")
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.storage.local import LocalStore
 
 
 @dataclass
@@ -49,8 +48,8 @@ class Job:
         assert isinstance(taken, Taken)
         return taken
 
-    def folder(self, handle: StateHandle) -> Path:
-        return self.subtask.root / handle.path
+    def files(self, handle: StateHandle) -> dict[str, Path]:
+        return stored_files(self.subtask.root, handle.path)
 
 
 def at(position: int) -> tuple[SplitPosition, ...]:
@@ -63,7 +62,7 @@ def job(subtask: Subtask) -> Job:
 
 
 def restored(job: Job, handle: StateHandle, folder: Path) -> list[list[tuple[bytes, bytes]]]:
-    CheckpointStorage(job.subtask.root).fetch(handle, folder)
+    SnapshotStore(LocalStore(job.subtask.root)).fetch(handle, folder)
     backend = RocksDBBackend.open_restored(folder)
     try:
         return everything(backend)
@@ -72,8 +71,8 @@ def restored(job: Job, handle: StateHandle, folder: Path) -> list[list[tuple[byt
 
 
 def test_where_only_positions_moved_rocksdb_writes_nothing(job: Job) -> None:
-    files = [{path.name: path.stat().st_ino for path in job.folder(job.checkpoint()).iterdir()} for _ in range(3)]
-    shared = [{name: inode for name, inode in each.items() if name not in OWN} for each in files]
+    files = [job.files(job.checkpoint()) for _ in range(3)]
+    shared = [{name: path for name, path in each.items() if name != "changes.json"} for each in files]
     assert shared[0] == shared[1] == shared[2]
     assert "changes.json" in files[2]
 
@@ -103,7 +102,7 @@ def test_what_is_opened_to_look_at_has_the_changes_and_takes_no_more(job: Job, t
 def test_it_is_whole_by_itself_when_those_before_are_deleted(job: Job, tmp_path: Path) -> None:
     handles = [job.checkpoint(written=[(b"a", b"%d" % number)]) for number in range(3)]
     for handle in handles[:-1]:
-        shutil.rmtree(job.folder(handle).parent)
+        shutil.rmtree(job.subtask.root / handle.path.partition("/")[0])
     assert restored(job, handles[-1], tmp_path / "fetched") == everything(job.subtask.backend)
 
 
@@ -111,7 +110,7 @@ def test_a_deleted_range_is_stored_by_rocksdb(job: Job, tmp_path: Path) -> None:
     job.checkpoint()
     job.subtask.backend.delete_prefix(Family.KEYED, b"0000")
     handle = job.checkpoint()
-    assert not (job.folder(handle) / "changes.json").exists()
+    assert "changes.json" not in job.files(handle)
     assert restored(job, handle, tmp_path / "fetched") == everything(job.subtask.backend)
 
 
@@ -121,8 +120,8 @@ def test_after_one_that_was_not_stored_the_next_is_whole(job: Job, monkeypatch: 
         broken.setattr(os, "link", refuse_everything)
         with pytest.raises(CheckpointDeclined):
             job.checkpoint()
-    assert not (job.folder(job.checkpoint()) / "changes.json").exists()
-    assert (job.folder(job.checkpoint()) / "changes.json").exists()
+    assert "changes.json" not in job.files(job.checkpoint())
+    assert "changes.json" in job.files(job.checkpoint())
 
 
 def refuse_everything(*_: object, **__: object) -> None:
@@ -139,28 +138,11 @@ def test_changes_to_a_snapshot_that_was_not_stored_are_declined(job: Job) -> Non
         job.store.put(late)
 
 
-def test_where_nothing_can_be_linked_the_files_are_copied(
-    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job.checkpoint()
-    monkeypatch.setattr(os, "link", refuse_links)
-    handle = job.checkpoint(written=[(b"new", b"1")])
-    assert restored(job, handle, tmp_path / "fetched") == everything(job.subtask.backend)
-
-
-def test_what_changed_in_the_store_is_not_copied_on(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = job.folder(job.checkpoint())
-    (folder / "CURRENT").write_bytes(b"MANIFEST-999999\n")
-    monkeypatch.setattr(os, "link", refuse_links)
-    with pytest.raises(CheckpointDeclined, match="CURRENT is no longer what was stored"):
-        job.checkpoint()
-
-
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_damage_to_the_changes_is_refused_by_name(job: Job, tmp_path: Path, damage: Damage) -> None:
     job.checkpoint()
     handle = job.checkpoint()
-    path = job.folder(handle) / "changes.json"
+    path = job.files(handle)["changes.json"]
     damage(path)
     with pytest.raises(CheckpointCorrupted, match=r"changes\.json"):
         job.subtask.storage.fetch(handle, tmp_path / "fetched")

@@ -55,12 +55,12 @@ def test_wherever_the_disk_fails_the_checkpoint_is_declined_and_the_next_is_stor
         second, disk = store.snapshot(2), FailingDisk(fault, at)
         handle, reason = put_or_reason(store, second, disk)
         if handle is not None:
-            assert disk.failed == 0, f"step {at} failed and nobody said so"
+            assert disk.failed == 0 or disk.steps[at - 1] == "delete", f"step {at} failed and nobody said so"
             assert store.fetched(handle, "second") == contents(second), at
             continue
         assert f"{store.root}/chk-2/subtask-0" in reason, at
         if fault.name != "broken-for-long":
-            assert store.names() == ["chk-1/subtask-0"], f"step {at}, {disk.steps[at - 1]}, left something"
+            assert store.names() == ["chk-1/subtask-0.json"], f"step {at}, {disk.steps[at - 1]}, left something"
         third = store.snapshot(3)
         with under_files(SteppedDisk()):
             assert store.fetched(store.put(3, third), "third") == contents(third), at
@@ -75,9 +75,8 @@ def test_nothing_that_a_failed_put_leaves_has_the_name_of_a_snapshot_without_its
         second = store.snapshot(2)
         with under_files(FailingDisk(fault, at)), suppress(CheckpointDeclined):
             store.put(2, second)
-        left = store.root / "chk-2" / "subtask-0"
-        if left.exists():
-            assert {name: data for name, data in contents(left).items() if name != "manifest.json"} == contents(second)
+        left = store.stored(2)
+        assert left is None or left == contents(second)
 
 
 @pytest.mark.parametrize("lost", ["nothing", "everything", "names", "contents", "one", "all but one"])
@@ -92,14 +91,14 @@ def test_wherever_power_is_lost_there_is_a_whole_snapshot_or_none(
             trash.mkdir()
             disk = StoppingDisk(trash, at)
             for path in second.iterdir():
-                if not (store.root / "chk-1" / "subtask-0" / path.name).exists():
+                if path.name not in (store.stored(1) or {}):
                     disk.unsynced_file(path)
             handle = put_until_power_is_lost(store, disk, second)
             disk.lose(disk.chooser(lost, chosen))
             if handle is not None:
                 assert store.fetched(handle, "second") == contents_of_second(), f"acknowledged, then lost {lost}"
-            elif (store.root / "chk-2" / "subtask-0").exists():
-                assert contents(store.root / "chk-2" / "subtask-0").items() >= contents_of_second().items(), at
+            else:
+                assert store.stored(2) in (None, contents_of_second()), at
             if chosen >= disk.count_unsynced():
                 break
 

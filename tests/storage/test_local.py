@@ -197,7 +197,7 @@ def test_no_symbolic_link_is_followed(store: LocalStore, tmp_path: Path, way: st
         (store.root / "files" / "a").symlink_to(tmp_path / "elsewhere" / "a")
     with pytest.raises(CheckpointCorrupted):
         store.get("files/a")
-    with pytest.raises(OSError, match=r".+"):
+    with pytest.raises(CheckpointCorrupted):
         store.bring("files/a", tmp_path / "brought")
     assert not (tmp_path / "brought").exists()
 

@@ -25,7 +25,6 @@ from twopc.checkpoints.reference import ARCHIVE_SUFFIX, Located, locate
 from twopc.errors import ConfigurationError, ForeignFile, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import checked_name
 from twopc.protocol.layout import CHECKPOINT_FILE, LEDGER, LEDGER_FILE
-from twopc.state.layout import is_file_name
 from twopc.storage import files
 
 MEMBERS_MAX = 10_000_000
@@ -159,10 +158,7 @@ def _is_of_a_copy(name: str) -> bool:
         checked_name("job", job)
     except TwoPhaseCommitError:
         return False
-    stored = re.fullmatch(CHECKPOINT_FILE, rest, re.ASCII)
-    return re.fullmatch(LEDGER_FILE, rest, re.ASCII) is not None or (
-        stored is not None and is_file_name(stored["file"])
-    )
+    return re.fullmatch(f"{LEDGER_FILE}|{CHECKPOINT_FILE}", rest, re.ASCII) is not None
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:

@@ -28,10 +28,10 @@ from twopc.checkpoints.reference import Located
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.ids import NO_ATTEMPT
-from twopc.protocol.layout import LEDGER, MANIFEST, TWINS, entry_name, metadata_path
+from twopc.protocol.layout import FILES, LEDGER, TWINS, entry_name, manifest_of, metadata_path
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import LedgerState, encode_entry
-from twopc.state.manifest import Manifest
+from twopc.protocol.manifest import Manifest
 from twopc.storage import files
 from twopc.storage.local_files import copy_open_file
 
@@ -128,16 +128,19 @@ def _stage_checkpoint(source: Path, entry: CheckpointEntry, home: Path) -> None:
         found = checked_manifest(source, metadata, snapshot)
         if found is not None:
             contents, listed = found
-            _stage_snapshot(source, snapshot.state.path, contents, home)
-            files.write_new(home / snapshot.state.path / MANIFEST, listed)
-            files.disk.sync_folder(home / snapshot.state.path)
+            stage_files(source, contents, home)
+            files.write_new(home / manifest_of(snapshot.state.path), listed)
     files.disk.sync_folder((home / name).parent)
 
 
-def _stage_snapshot(source: Path, place: str, contents: Manifest, home: Path) -> None:
-    files.make_folder(home / place)
+def stage_files(source: Path, contents: Manifest, home: Path) -> None:
+    """Copy the files of a snapshot, verified, but those that another snapshot had already; raise WrongFile."""
+    files.make_folder(home / FILES)
     for file in contents.files:
-        name = f"{place}/{file.name}"
-        with opened_file(source, name, file) as descriptor:
-            _, digest = copy_open_file(os.dup(descriptor), home / name)
-        check_digest(source, name, file, digest)
+        target = home / file.stored
+        if target.exists():
+            continue
+        with opened_file(source, file.stored, file) as descriptor:
+            _, digest = copy_open_file(os.dup(descriptor), target)
+        check_digest(source, file.stored, file, digest)
+    files.disk.sync_folder(home / FILES)

@@ -26,23 +26,25 @@ from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
 from twopc.protocol.facts import CheckpointMetadata, InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
+    FILES,
     LEDGER,
-    MANIFEST,
     TWINS,
     checkpoint_folder,
+    checkpoint_of_file,
     checkpoint_of_folder,
     entry_name,
     entry_sequence,
     entry_sequences,
     lost_entries,
+    manifest_of,
     metadata_path,
     subtask_folder,
 )
 from twopc.protocol.ledger_checks import check_metadata
 from twopc.protocol.ledger_facts import METADATA_KIND
 from twopc.protocol.ledger_state import LedgerState, decode_entry
+from twopc.protocol.manifest import Manifest, StoredFile
 from twopc.state.changes import Changes
-from twopc.state.manifest import Manifest, StoredFile
 from twopc.storage.safe_read import open_below, read_fact
 
 _LOOKS = 3
@@ -81,12 +83,16 @@ def _examine(checkpoint_dir: Path, job: str, only: CheckpointId | None) -> Exami
         _check_ledger(folder, examined)
         entries = found.completed if only is None else needed_by(found, only)
         metadata_of = [(entry.checkpoint_id, partial(checked_metadata, folder, entry)) for entry in entries]
+    for name in sorted(_names(folder / FILES)):
+        if checkpoint_of_file(f"{FILES}/{name}") is None:
+            examined.findings.append(stranger(f"{job}/{FILES}/{name}"))
+    looked_at: set[str] = set()
     for number, read in metadata_of:
         examined.checkpoints.append(number)
         with examined.noting():
             metadata, data = read()
             examined.read(len(data))
-            _check_snapshots(folder, metadata, examined)
+            _check_snapshots(folder, metadata, examined, looked_at)
     return examined
 
 
@@ -168,7 +174,7 @@ def checked_manifest(
         raise WrongFile(Finding(source, Problem.FOREIGN, message))
     match state:
         case StateHandle():
-            return _manifest(folder, f"{place}/{MANIFEST}", state)
+            return read_manifest(folder, state)
         case InlineState():
             _check_items(state, source)
             return None
@@ -182,7 +188,9 @@ def _check_items(state: InlineState, source: str) -> None:
         raise WrongFile(Finding(source, Problem.DAMAGED, str(error))) from error
 
 
-def _manifest(folder: Path, name: str, handle: StateHandle) -> tuple[Manifest, bytes]:
+def read_manifest(folder: Path, handle: StateHandle) -> tuple[Manifest, bytes]:
+    """Return a snapshot's manifest in a job's folder, decoded and as it is stored; raise WrongFile."""
+    name = manifest_of(handle.path)
     data = _fact(folder, name, "with it, the list of the snapshot's files")
     try:
         contents = Manifest.decode(data, f"{folder.name}/{name}")
@@ -220,27 +228,29 @@ def check_digest(folder: Path, name: str, expected: StoredFile, digest: str) -> 
         raise WrongFile(Finding(f"{folder.name}/{name}", Problem.DAMAGED, message))
 
 
-def _check_snapshots(folder: Path, metadata: CheckpointMetadata, examined: Examined) -> None:
+def _check_snapshots(folder: Path, metadata: CheckpointMetadata, examined: Examined, looked_at: set[str]) -> None:
     own = checkpoint_folder(metadata.checkpoint_id)
     expected = {Path(metadata_path(metadata.checkpoint_id)).name}
     for snapshot in metadata.snapshots:
         if isinstance(snapshot.state, StateHandle):
-            expected.add(Path(subtask_folder(metadata.checkpoint_id, snapshot.subtask)).name)
+            expected.add(Path(manifest_of(subtask_folder(metadata.checkpoint_id, snapshot.subtask))).name)
         with examined.noting():
             found = checked_manifest(folder, metadata, snapshot)
             if found is not None:
                 contents, data = found
                 examined.read(len(data))
-                _check_files(folder, snapshot.state.path, contents, examined)
+                _check_files(folder, contents, examined, looked_at)
     for name in sorted(_names(folder / own) - expected):
         examined.findings.append(stranger(f"{folder.name}/{own}/{name}"))
 
 
-def _check_files(folder: Path, place: str, contents: Manifest, examined: Examined) -> None:
-    for name in sorted(_names(folder / place) - {MANIFEST} - contents.names):
-        examined.findings.append(stranger(f"{folder.name}/{place}/{name}"))
+def _check_files(folder: Path, contents: Manifest, examined: Examined, looked_at: set[str]) -> None:
+    """Check the files of a snapshot, but those that another had too."""
     for file in contents.files:
-        name = f"{place}/{file.name}"
+        name = file.stored
+        if name in looked_at:
+            continue
+        looked_at.add(name)
         with examined.noting(), opened_file(folder, name, file) as descriptor:
             with os.fdopen(os.dup(descriptor), "rb", 0) as reading:
                 check_digest(folder, name, file, hashlib.file_digest(reading, "sha256").hexdigest())

@@ -11,14 +11,14 @@ import shutil
 from pathlib import Path
 
 from twopc.checkpoints.catalog import JobCheckpoints, find_checkpoint, is_kept, read_beside, read_job, restorable
-from twopc.checkpoints.files import examine
+from twopc.checkpoints.copy import stage_files
+from twopc.checkpoints.files import examine, read_manifest
 from twopc.checkpoints.findings import WrongFile
 from twopc.checkpoints.reference import Located
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.protocol.facts import CheckpointMetadata, InlineState
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.layout import LEDGER, MANIFEST, metadata_path
-from twopc.state.storage import CheckpointStorage
+from twopc.protocol.layout import LEDGER, manifest_of, metadata_path
 
 
 def copy_restorable(located: Located, into: Path) -> tuple[JobCheckpoints, CheckpointMetadata, list[str]]:
@@ -67,18 +67,19 @@ def copy_state(root: Path, metadata: CheckpointMetadata, chosen: CheckpointId, i
     Raises Unavailable if the checkpoint was deleted by the running job meanwhile.
     """
     source, target = root / metadata.job, into / metadata.job
-    storage, findings = CheckpointStorage(source), []
+    findings: list[str] = []
     for snapshot in metadata.snapshots:
         state = snapshot.state
         if isinstance(state, InlineState):
             # The metadata has it, and that is copied with the ledger.
             continue
-        path = state.path
         try:
-            (target / path).parent.mkdir(mode=0o700, exist_ok=True)
-            storage.fetch(state, target / path)
-            shutil.copyfile(source / path / MANIFEST, target / path / MANIFEST)
-        except (CheckpointCorrupted, FileNotFoundError) as error:
+            contents, listed = read_manifest(source, state)
+            stage_files(source, contents, target)
+            place = target / manifest_of(state.path)
+            place.parent.mkdir(mode=0o700, exist_ok=True)
+            place.write_bytes(listed)
+        except CheckpointCorrupted as error:
             findings.append(f"subtask {snapshot.subtask}: {error}")
     if findings and not is_kept(root, metadata.job, chosen):
         raise Unavailable(

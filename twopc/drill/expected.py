@@ -23,8 +23,9 @@ from twopc.state.keyed import KeyedState
 from twopc.state.layout import keyed_partition
 from twopc.state.restore import restore_state
 from twopc.state.serdes import check_serdes, read_serdes
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
 from twopc.state.undeclared import drop_undeclared
+from twopc.storage.local import LocalStore
 from twopc.verify.history import Expected
 from twopc.verify.replay import Replay
 
@@ -42,7 +43,7 @@ class Reckoner:
         self.records = 0
         snapshots = () if metadata is None else metadata.snapshots
         self._held = () if metadata is None else metadata.positions
-        storage = CheckpointStorage(job_folder)
+        storage = SnapshotStore(LocalStore(job_folder))
         self._backend = restore_state(storage, snapshots, [held.split for held in self._held], SubtaskIndex(0), work)
 
     def __enter__(self) -> Reckoner:

@@ -3,7 +3,7 @@
 Invariants:
 
 - A snapshot is opened in a private folder of this process, where it was linked or copied, and verified, by
-  `twopc.state.storage`: nothing in the checkpoint folder is changed, and nothing outside of it read on its word.
+  `twopc.state.snapshot_store`: nothing in the checkpoint folder is changed, and nothing outside of it read on its word.
 - It is opened when it is first asked for, and read only.
 """
 
@@ -24,7 +24,8 @@ from twopc.serde import Serde
 from twopc.state.restore import refuse_other_positions, refuse_two_owners
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.serdes import read_serdes
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.storage.local import LocalStore
 from twopc.storage.scratch_folder import scratch_folder
 
 
@@ -59,7 +60,7 @@ class OpenSnapshots:
         self._snapshots = {snapshot.subtask: snapshot for snapshot in metadata.snapshots}
         self._places = {subtask: subtask_folder(metadata.checkpoint_id, subtask) for subtask in self._snapshots}
         self._located = located
-        self._storage = CheckpointStorage(located.job_folder)
+        self._storage = SnapshotStore(LocalStore(located.job_folder))
         self._serdes = serdes
         self._closing = ExitStack()
         self._opened: dict[SubtaskIndex, OpenSnapshot] = {}

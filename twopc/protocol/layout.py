@@ -3,7 +3,9 @@
 <checkpoint-dir>/<job>/ledger/000000000001.json     the coordinator's facts, numbered
 <checkpoint-dir>/<job>/ledger/.twins/...            a second name for each of them
 <checkpoint-dir>/<job>/chk-7/metadata.json          all that a restore of checkpoint 7 needs
-<checkpoint-dir>/<job>/chk-7/subtask-0/             what subtask 0 stored for it, its manifest.json among that
+<checkpoint-dir>/<job>/chk-7/subtask-0.json         the manifest of what subtask 0 stored for it: the names of its files
+<checkpoint-dir>/<job>/files/7-0-3fa9c1d2-000012.sst   a file, first stored by subtask 0 for checkpoint 7, that never
+                                                    changes; manifests of later checkpoints may name it too
 """
 
 from __future__ import annotations
@@ -18,9 +20,15 @@ LEDGER = "ledger"
 TWINS = f"{LEDGER}/.twins"
 """A second name for each ledger entry: where only that is left, the entry was lost, and is not merely not there yet."""
 
+CHECKPOINT_PREFIX = "chk-"
+"""What the names of all that belongs to one checkpoint begin with."""
+
 _ENTRY = re.compile(r"([0-9]{12})\.json")
 _CHECKPOINT = re.compile(r"chk-([1-9][0-9]*)")
 _METADATA = "metadata.json"
+_MANIFEST = re.compile(rf"{_CHECKPOINT.pattern}/subtask-[0-9]+\.json", re.ASCII)
+FILES = "files"
+_FILE = re.compile(rf"{FILES}/([1-9][0-9]*)-[0-9]+-[0-9a-f]+-([A-Za-z0-9][A-Za-z0-9._-]{{0,199}})", re.ASCII)
 
 
 @lru_cache(2_048)
@@ -81,17 +89,42 @@ def subtask_folder(checkpoint_id: CheckpointId, subtask: SubtaskIndex) -> str:
     return f"{checkpoint_folder(checkpoint_id)}/subtask-{subtask}"
 
 
-MANIFEST = "manifest.json"
-"""In what a subtask stored: the list of the files."""
-
-
 def manifest_path(checkpoint_id: CheckpointId, subtask: SubtaskIndex) -> str:
     """The manifest of one subtask's snapshot, relative to the job's folder."""
-    return f"{subtask_folder(checkpoint_id, subtask)}/{MANIFEST}"
+    return manifest_of(subtask_folder(checkpoint_id, subtask))
+
+
+def manifest_of(snapshot: str) -> str:
+    """The manifest of the snapshot at this place."""
+    return f"{snapshot}.json"
+
+
+def is_manifest(name: str) -> bool:
+    """Whether this is the manifest of some snapshot, relative to the job's folder."""
+    return _MANIFEST.fullmatch(name) is not None
+
+
+def stored_file(checkpoint_id: CheckpointId, subtask: SubtaskIndex, token: str, name: str) -> str:
+    """A file that a subtask stores, relative to the job's folder; the token is another each time."""
+    return f"{FILES}/{checkpoint_id}-{subtask}-{token}-{name}"
+
+
+@lru_cache(2_048)
+def checkpoint_of_file(stored: str) -> CheckpointId | None:
+    """The checkpoint that a file was first stored for; None if this is not the name of one."""
+    match = _FILE.fullmatch(stored)
+    return CheckpointId(int(match[1])) if match else None
+
+
+@lru_cache(2_048)
+def name_of_file(stored: str) -> str:
+    """What the state calls a stored file; nothing if this is not the name of one."""
+    match = _FILE.fullmatch(stored)
+    return match[2] if match else ""
 
 
 LEDGER_FILE = f"{LEDGER}/{_ENTRY.pattern}"
 """What a path to an entry of a job's ledger matches."""
 
-CHECKPOINT_FILE = rf"{_CHECKPOINT.pattern}/(?:subtask-[0-9]+/)?(?P<file>[^/]+)"
+CHECKPOINT_FILE = rf"{_CHECKPOINT.pattern}/(?:metadata|subtask-[0-9]+)\.json|{_FILE.pattern}"
 """What a path to a file of a checkpoint matches."""

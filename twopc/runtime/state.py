@@ -17,7 +17,7 @@ from twopc.state.positions import write_positions
 
 
 class SnapshotStorage(Protocol):
-    """Where snapshots go; `twopc.state.storage.CheckpointStorage` is one."""
+    """Where snapshots go; `twopc.state.snapshot_store.SnapshotStore` is one."""
 
     def put(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int

@@ -26,7 +26,6 @@ _SHORT = struct.Struct(">H")
 _NUMBER = struct.Struct(">I")
 _NUMERAL = r"(0|[1-9][0-9]{0,18})"
 _SNAPSHOT_PATH = re.compile(f"chk-{_NUMERAL}/subtask-{_NUMERAL}", re.ASCII)
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", re.ASCII)
 
 
 def _sized(kind: str, text: str) -> bytes:
@@ -99,19 +98,9 @@ def after_prefix(prefix: bytes) -> bytes | None:
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
 
-def unfinished_folder(subtask: SubtaskIndex, token: str) -> str:
-    """Return the name under which a snapshot is written before it is whole."""
-    return f".subtask-{subtask}.tmp-{token}"
-
-
 def parse_snapshot_path(path: str) -> tuple[CheckpointId, SubtaskIndex]:
     """Return checkpoint and subtask of a snapshot's path; refuse any path that isn't exactly one."""
     match = _SNAPSHOT_PATH.fullmatch(path)
     if match is None:
         raise CheckpointCorrupted(f"a checkpoint names {path!r} as a snapshot's place; such a place is chk-N/subtask-N")
     return CheckpointId(int(match[1])), SubtaskIndex(int(match[2]))
-
-
-def is_file_name(name: str) -> bool:
-    """Say whether this may name a file of a snapshot: no separator, no leading dot, plain characters."""
-    return _FILE_NAME.fullmatch(name) is not None

@@ -30,7 +30,7 @@ _ITEMS_PER_WRITE = 2_000
 
 
 class SnapshotSource(Protocol):
-    """Where snapshots come from; `twopc.state.storage.CheckpointStorage` is one."""
+    """Where snapshots come from; `twopc.state.snapshot_store.SnapshotStore` is one."""
 
     def fetch(self, state: StateHandle | InlineState, into: Path) -> None: ...
 

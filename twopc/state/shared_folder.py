@@ -40,7 +40,7 @@ def _lacking(checkpoint_dir: Path, job: str, attempt: AttemptId) -> str | None:
     except OSError as error:
         return f"{_place(folder)} can't be read: {error.strerror}. {_ADVICE}"
     if latest is None:
-        return not_here(folder)
+        return not_here(str(folder))
     if latest >= attempt:
         return None
     return (
@@ -49,7 +49,7 @@ def _lacking(checkpoint_dir: Path, job: str, attempt: AttemptId) -> str | None:
     )
 
 
-def not_here(folder: Path) -> str:
+def not_here(folder: str) -> str:
     """Say that this machine lacks the job's folder."""
     return f"{_place(folder)} is not there, and the coordinator keeps the job's ledger in it. {_ADVICE}"
 
@@ -57,6 +57,6 @@ def not_here(folder: Path) -> str:
 _ADVICE = "Is --checkpoint-dir one folder that all machines share, and is it mounted on that host?"
 
 
-def _place(folder: Path) -> str:
+def _place(folder: Path | str) -> str:
     """Host and path, as between machines."""
     return f"{socket.gethostname()}:{folder}"

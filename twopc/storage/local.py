@@ -22,7 +22,7 @@ from pathlib import Path
 from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_folder, checkpoint_of_metadata, entry_sequence
 from twopc.storage import files
 from twopc.storage.local_files import FileIdentity, copy_file, digest_of, link_file, read_chunks, seal_file
-from twopc.storage.safe_read import open_below, read_fact
+from twopc.storage.safe_read import open_stored, read_fact
 from twopc.storage.store import CheckpointStore, Content, Reading, Stored
 
 
@@ -78,13 +78,13 @@ class LocalStore(CheckpointStore):
 
     @contextmanager
     def open(self, name: str) -> Iterator[Reading]:
-        with open_below(self.root, name, self._shown + name) as descriptor:
+        with open_stored(self.root, name, self._shown + name) as descriptor:
             yield Reading(os.fstat(descriptor).st_size, read_chunks(descriptor))
 
     def bring(self, name: str, target: Path) -> None:
         source = self.root / name
         # Open meanwhile, so it is a regular file, and no symbolic link leads to it.
-        with open_below(self.root, name, self._shown + name):
+        with open_stored(self.root, name, self._shown + name):
             if not link_file(source, target):
                 copy_file(source, target)
 

@@ -40,6 +40,19 @@ def read_fact(root: Path, name: str, shown: str) -> bytes:
 
 
 @contextlib.contextmanager
+def open_stored(root: Path, name: str, shown: str) -> Iterator[int]:
+    """As `open_below`; raise CheckpointCorrupted if there is something that was never stored so."""
+    with contextlib.ExitStack() as until:
+        try:
+            descriptor = until.enter_context(open_below(root, name, shown))
+        except OSError as error:
+            if error.errno in _NOT_WHAT_WAS_STORED:
+                raise CheckpointCorrupted(f"{shown} can't be read as what was stored: {error.strerror}") from error
+            raise
+        yield descriptor
+
+
+@contextlib.contextmanager
 def open_below(root: Path, name: str, shown: str) -> Iterator[int]:
     """Open the regular file that is at `name` below `root`, through no symbolic link; raise OSError if it is not one.
 

@@ -29,8 +29,9 @@ from twopc.state.layout import keyed_partition, parse_snapshot_path
 from twopc.state.restore import restore_state
 from twopc.state.serdes import check_serdes, write_serdes
 from twopc.state.shared_folder import require_shared
-from twopc.state.storage import CheckpointStorage
+from twopc.state.snapshot_store import SnapshotStore
 from twopc.state.undeclared import drop_undeclared
+from twopc.storage.local import LocalStore
 from twopc.storage.work_folder import make_work_folder, remove_of_more_subtasks, remove_work_folder
 from twopc.termination import TERMINATION
 
@@ -89,7 +90,7 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     remove_of_more_subtasks(checkpoint_dir, spec.job, spec.parallelism, spec.attempt)
     work_folder = make_work_folder(checkpoint_dir, spec.job, spec.subtask, spec.attempt)
     closing.callback(remove_work_folder, work_folder)
-    storage = CheckpointStorage(checkpoint_dir / spec.job)
+    storage = SnapshotStore(LocalStore(checkpoint_dir / spec.job))
     reached(CrashPoint.BEFORE_RESTORE, checkpoint=_restored(spec), subtask=spec.subtask)
     backend = restore_state(storage, spec.snapshots, [split.id for split in spec.splits], spec.subtask, work_folder)
     closing.callback(backend.close)

@@ -1,4 +1,6 @@
-"""The manifest of a snapshot: name, size and SHA-256 of each of its files, and how many keys they hold.
+"""The manifest of a snapshot: name, size and SHA-256 of each of its files, and how many keys they hold. Pure.
+
+A file may be in the manifests of many checkpoints: it is alive as long as one of them is kept.
 
 RocksDB doesn't notice all damage to its files; so nothing of a snapshot is opened before it agreed with its manifest,
 and the manifest with the digest in the subtask's acknowledgement.
@@ -12,19 +14,23 @@ from typing import Any
 
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
-from twopc.protocol.layout import MANIFEST
-from twopc.state.layout import is_file_name
+from twopc.protocol.layout import name_of_file
 
 _KIND = "state-manifest"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """One file of a snapshot."""
+    """One file of a snapshot; `stored` is where it is, relative to the job's folder."""
 
-    name: str
+    stored: str
     size_bytes: int
     sha256: str
+
+    @property
+    def name(self) -> str:
+        """What the state calls it."""
+        return name_of_file(self.stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class Manifest:
 
     @property
     def names(self) -> frozenset[str]:
+        """What the state calls them."""
         return frozenset(file.name for file in self.files)
 
     @classmethod
@@ -47,8 +54,8 @@ class Manifest:
         """Make a manifest; raise CheckpointCorrupted for a name that may not become a path."""
         ordered = tuple(sorted(files, key=lambda file: file.name))
         for file in ordered:
-            if not is_file_name(file.name) or file.name == MANIFEST:
-                raise CheckpointCorrupted(f"{file.name!r} can't be the name of a file of a snapshot")
+            if not file.name:
+                raise CheckpointCorrupted(f"{file.stored!r} can't be the name of a file of a snapshot")
         manifest = cls(ordered, key_count)
         if len(manifest.names) != len(ordered):
             raise CheckpointCorrupted("a manifest lists the same file twice")
@@ -56,7 +63,7 @@ class Manifest:
 
     def encode(self) -> bytes:
         """Return the stored form."""
-        files = [[file.name, file.size_bytes, file.sha256] for file in self.files]
+        files = [[file.stored, file.size_bytes, file.sha256] for file in self.files]
         return encode_fact(_KIND, {"files": files, "key_count": self.key_count})
 
     @classmethod
