@@ -21,7 +21,7 @@ from twopc.errors import CheckpointCorrupted
 from twopc.kafka.positions import PartitionPosition
 from twopc.protocol.facts import Committable, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
-from twopc.protocol.layout import LEDGER, TWINS
+from twopc.protocol.layout import FILES, LEDGER, TWINS, name_of_file
 from twopc.protocol.messages import Ack
 from twopc.state.backend import Family
 from twopc.state.layout import state_prefix
@@ -43,7 +43,7 @@ def play(root: Path, job: str, work: Path) -> None:
     """Run a job with two subtasks until two checkpoints are completed, and an attempt more."""
     scene = Scene(LocalStore(root / job), job=job)
     scene.run(SUBTASKS)
-    storage = SnapshotStore(LocalStore(root / job))
+    storage = SnapshotStore(LocalStore(root).within(job))
     backends = [RocksDBBackend.open_fresh(work / f"{job}-{subtask}") for subtask in range(SUBTASKS)]
     for number in range(1, CHECKPOINTS + 1):
         scene.wait(SETTINGS.interval_ms)
@@ -96,14 +96,18 @@ def copy(sound: Path, tmp_path: Path) -> Path:
 def restore(root: Path, work: Path, job: str = JOB, restore_from: str = "latest") -> tuple[int, Restored]:
     """Start an attempt as a driver does, and restore every subtask as a worker does; all that they then know."""
     with under_files(SteppedDisk()):
-        jobs = Jobs(lambda name: LocalStore(root / name), ManualClock(), Recorder())
+        jobs = Jobs(LocalStore(root).within, ManualClock(), Recorder())
         started = jobs.start_attempt(job, StartAttempt(SUBTASKS, SETTINGS, restore_from))
         assert started.restored is not None
         known: Restored = {}
         for index in range(SUBTASKS):
             splits = [f"{job}-in[{index}]"]
             backend = restore_state(
-                SnapshotStore(LocalStore(root / job)), started.restored.snapshots, splits, SubtaskIndex(index), work
+                SnapshotStore(LocalStore(root).within(job)),
+                started.restored.snapshots,
+                splits,
+                SubtaskIndex(index),
+                work,
             )
             known[index] = list(backend.scan(Family.KEYED))
             backend.close()
@@ -122,8 +126,15 @@ def files_of(root: Path, job: str = JOB) -> list[str]:
 
 def checkpoint_of(name: str) -> str:
     """The checkpoint whose restore needs this file."""
-    folder = name.split("/")[1]
+    _, folder, file = name.split("/")[:3]
+    if folder == FILES:
+        return file.partition("-")[0]
     return folder.removeprefix("chk-") if folder.startswith("chk-") else "latest"
+
+
+def kind_of(name: str) -> str:
+    """What a file is called where it is used."""
+    return name_of_file(name.partition("/")[2]) or name.rpartition("/")[2]
 
 
 def refusal(root: Path, work: Path, name: str) -> str:
@@ -144,8 +155,8 @@ def test_a_sound_job_is_restored_from_either_checkpoint(copy: Path, tmp_path: Pa
 
 
 def test_every_kind_of_file_is_among_those_that_are_damaged_here(sound: Path) -> None:
-    kinds = {name.rpartition("/")[2].split("-")[0] for name in files_of(sound)}
-    assert kinds >= {"metadata.json", "manifest.json", "MANIFEST", "CURRENT", "OPTIONS", "rocksdict"}
+    kinds = {kind_of(name).split("-")[0] for name in files_of(sound)}
+    assert kinds >= {"metadata.json", "subtask", "MANIFEST", "CURRENT", "OPTIONS", "rocksdict"}
     assert any(kind.endswith(".sst") for kind in kinds)
     stored = [json.loads((sound / name).read_bytes())["kind"] for name in files_of(sound) if f"/{LEDGER}/" in name]
     assert set(stored) >= {"summary", "checkpoint-reserved", "checkpoint-completed", "committables-confirmed"}
@@ -210,6 +221,9 @@ def others(root: Path, name: str) -> list[Path]:
     swapped += [name.replace("chk-1/", "chk-2/"), name.replace("chk-2/", "chk-1/")]
     swapped += [name.replace("subtask-0", "subtask-1"), name.replace("subtask-1", "subtask-0")]
     found = [root / other for other in swapped if other != name and (root / other).exists()]
+    if f"/{FILES}/" in name:
+        names = [*files_of(root), *files_of(root, OTHER)]
+        found += [root / each for each in names if each != name and kind_of(each) == kind_of(name)]
     if f"/{LEDGER}/" in name:
         kind = json.loads(path.read_bytes())["kind"]
         entries = [each for each in path.parent.glob("*.json") if each != path]
@@ -242,7 +256,7 @@ def test_two_files_that_changed_places_are_refused(copy: Path, tmp_path: Path) -
             assert name in said or other in said, f"{other} exchanged with {name}"
 
 
-@pytest.mark.parametrize("part", ["chk-2", "chk-2/subtask-0", "ledger"])
+@pytest.mark.parametrize("part", ["chk-2", "files", "ledger"])
 def test_a_folder_of_another_job_is_refused(copy: Path, tmp_path: Path, part: str) -> None:
     shutil.rmtree(copy / JOB / part)
     shutil.copytree(copy / OTHER / part, copy / JOB / part)
