@@ -1,0 +1,73 @@
+"""The driver's shell, hosted by something other than a command line."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.driver.test_machine import Coordinator, EmptySink, QuietSource
+from twopc.config import RunSettings
+from twopc.driver.attempt import RunningJob
+from twopc.driver.events import EventWatch
+from twopc.driver.machine import Driver, Event
+from twopc.driver.shell import DriverShell, JobEdge
+from twopc.graph import JobDefinition
+from twopc.protocol.job_events import JobEvent
+
+PATIENCE_SECONDS = 120
+
+
+class Silent:
+    """A coordinator that tells nothing."""
+
+    def watch(self, job: str) -> Iterator[JobEvent]:
+        return iter(())
+
+    def stop_watching(self) -> None:
+        pass
+
+
+def shell_of(coordinator: Any, folder: Path, stop: threading.Event) -> DriverShell:
+    definition = JobDefinition.in_a_row("flights", QuietSource(), (), EmptySink())
+    pipeline = definition.pipeline("run")
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    host: Any = None
+    edge = JobEdge(definition, pipeline.source, pipeline.sink, coordinator, host, folder)
+    driver = Driver(RunningJob(definition, pipeline, "", ""), RunSettings(), "latest")
+    return DriverShell(driver, edge, EventWatch(Silent(), "flights", events.put, None), events, stop)
+
+
+class NeverAnswering(Coordinator):
+    """Takes the start of an attempt, and gives no answer before the test is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+        self.over = threading.Event()
+
+    def start_attempt(self, *arguments: Any, **named: Any) -> Any:
+        self.asked.set()
+        self.over.wait(PATIENCE_SECONDS)
+        return super().start_attempt(*arguments, **named)
+
+
+def test_a_driver_beside_the_main_thread_is_stopped_by_an_event_whatever_it_waits_for(tmp_path: Path) -> None:
+    stop, coordinator = threading.Event(), NeverAnswering()
+    shell, ended = shell_of(coordinator, tmp_path, stop), threading.Event()
+
+    def run() -> None:
+        shell.run()
+        ended.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert coordinator.asked.wait(PATIENCE_SECONDS)
+    stop.set()
+    try:
+        assert ended.wait(PATIENCE_SECONDS / 2)
+    finally:
+        coordinator.over.set()
+        thread.join(PATIENCE_SECONDS)
