@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.checkpoints.damages import flip_bit
 from tests.jobs.cli import Finished, twopc
-from tests.stored_job import tree
+from tests.stored_job import stored_path, tree
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.drill.restore import RestorePlan, restore_drill
@@ -181,7 +181,7 @@ def look(servers: str, job: str, checkpoints: Path) -> Real:
 
 def damaged_copy(checkpoints: Path, into: Path, job: str) -> Path:
     shutil.copytree(checkpoints, into)
-    (sst, *_) = sorted((into / job / f"chk-{STRUCK}").rglob("*.sst"))
+    sst = stored_path(into / job, f"chk-{STRUCK}/subtask-0/*.sst")
     flip_bit(sst)
     return into
 
@@ -252,7 +252,7 @@ def test_nothing_is_left_behind(drilled: Drilled) -> None:
 def test_a_damaged_checkpoint_breaks_the_drill_and_is_named(drilled: Drilled) -> None:
     found = check(drilled.damaged, "readable")
     assert (drilled.damaged.exit_code, found.verdict) == (1, Verdict.BROKEN)
-    assert re.search(rf"chk-{STRUCK}/subtask-0/\d+\.sst is damaged", found.findings[0])
+    assert re.search(r"files/\d+-0-[0-9a-f]+-\d+\.sst is damaged", found.findings[0])
 
 
 def test_a_damaged_checkpoint_is_not_replayed(drilled: Drilled) -> None:

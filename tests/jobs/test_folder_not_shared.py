@@ -116,7 +116,7 @@ def test_a_worker_that_stores_beside_the_coordinators_folder_completes_nothing(
     link = mounted / "counting"
     link.symlink_to(folder / "counting")
     declined = stage.run(mounted, LINK_TO_REPLACE=str(link))
-    assert list(link.glob("chk-*/subtask-0/manifest.json")), "the worker has not stored anything beside it"
+    assert list(link.glob("chk-*/subtask-0.json")), "the worker has not stored anything beside it"
     assert declined.code == 1, declined.err
     assert f"subtask 0 on {socket.gethostname()} stored its snapshot where the coordinator does not see it" in (
         declined.err
