@@ -1,9 +1,9 @@
 """Questions that the asking thread sends itself, and whose answers it receives itself.
 
 kafka-python serves its connections by an event loop on a thread of its own. A question then crosses two threads, and
-costs four times the CPU, under the lock that the data loop beside it needs (`docs/experiments/frequent_checkpoints.md`). What a subtask
-asks at every checkpoint goes directly. kafka-python still connects, so TLS, SASL and the brokers' versions are its
-affair; then the socket is taken out of its loop.
+costs four times the CPU, under the lock that the data loop beside it needs. What a subtask asks at every checkpoint
+goes directly (`docs/experiments/frequent_checkpoints.md`). kafka-python still connects, so TLS, SASL and the brokers'
+versions are its affair; then the socket is taken out of its loop.
 
 Invariant: one question at a time is on a line, and a line on which one failed is never used again. An answer that comes
 late would be taken for that to the next question.
