@@ -51,7 +51,7 @@ def _rebound(definition: JobDefinition, name: str, source: str, target: str) -> 
             f"job {definition.name!r} can't be benchmarked: it must read with KafkaSource and write with KafkaSink"
         )
     reads, writes = copy.copy(pipeline.source), copy.copy(pipeline.sink)
-    reads.topics, reads.group_id, reads.start, reads.bootstrap_servers = (
+    reads.inputs, reads.group_id, reads.start, reads.bootstrap_servers = (
         (source,),
         None,
         StartingOffsets.earliest(),

@@ -43,7 +43,7 @@ class KafkaSource(Source):
         properties: Mapping[str, Any] | None = None,
     ) -> None:
         named = (topics,) if isinstance(topics, str) or not isinstance(topics, Iterable) else topics
-        self.topics = self.inputs = tuple(dict.fromkeys(named))
+        self.inputs = tuple(dict.fromkeys(named))
         if not self.topics or not all(isinstance(topic, str) and topic for topic in self.topics):
             raise ConfigurationError(f"KafkaSource needs the name of a topic, or several, not {topics!r}")
         self.key = checked_serde("key of KafkaSource", key)
@@ -52,6 +52,11 @@ class KafkaSource(Source):
         self.start = checked_mode(start)
         self.bootstrap_servers = bootstrap_servers
         self.properties = checked_consumer_properties(properties or {})
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics to read: a source of Kafka's has no other inputs."""
+        return self.inputs
 
     def describe(self) -> Mapping[str, Any]:
         return {
