@@ -64,6 +64,19 @@ def test_what_could_not_be_created_is_not_there_and_can_be_created_then(
         assert store.get(name) == b"whole", at
 
 
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_an_entry_that_could_not_be_created_is_not_taken_for_lost(tmp_path: Path, fault: Fault) -> None:
+    with under_files(SteppedDisk()):
+        established(tmp_path / "counted")
+        steps = count_steps(lambda: LocalStore(tmp_path / "counted").within("job").create_once(ENTRY, b"whole"))
+    for at in range(1, steps + 1):
+        established(tmp_path / f"{at}")
+        store = LocalStore(tmp_path / f"{at}").within("job")
+        with under_files(FailingDisk(fault, at)), suppress(OSError):
+            store.create_once(ENTRY, b"whole")
+        assert store.lost("ledger/") == {}, at
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("lost", ["nothing", "everything", "names", "contents"])
 def test_after_a_loss_of_power_a_name_is_whole_or_not_there_and_there_if_creating_it_had_returned(

@@ -116,7 +116,8 @@ def _stage_ledger(located: Located, entries: tuple[CheckpointEntry, ...], home: 
     )
     data = encode_entry(summary, Place(located.job, _FIRST, NOTHING_BEFORE, _COPY))
     files.make_folder(home / TWINS)
-    files.create_once(home / LEDGER / entry_name(_FIRST), data, twin=home / TWINS / entry_name(_FIRST))
+    files.create_once(home / LEDGER / entry_name(_FIRST), data)
+    files.link_again(home / LEDGER / entry_name(_FIRST), home / TWINS / entry_name(_FIRST))
 
 
 def _stage_checkpoint(source: Path, entry: CheckpointEntry, home: Path) -> None:

@@ -44,11 +44,10 @@ def make_inner_folder(path: Path) -> None:
     disk.sync_folder(path.parent)
 
 
-def create_once(path: Path, data: bytes, *, twin: Path | None = None, checkpoint: int = 0) -> None:
+def create_once(path: Path, data: bytes, *, checkpoint: int = 0) -> None:
     """Create a file that does not exist yet, durably; its folder must exist.
 
-    Raises FileExistsError if the name is taken, OSError if storing fails; then the name is not there. `twin` is a
-    second name for the same file, by which its loss is noticed later; that it is there is not promised. `checkpoint` is
+    Raises FileExistsError if the name is taken, OSError if storing fails; then the name is not there. `checkpoint` is
     the one whose metadata this is, if it is that.
     """
     temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(16)}")
@@ -60,8 +59,6 @@ def create_once(path: Path, data: bytes, *, twin: Path | None = None, checkpoint
         discard_file(temporary)
     _passed(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint)
     sync_or_take_back(path.parent, path)
-    if twin is not None:
-        link_again(path, twin)
 
 
 def sync_or_take_back(folder: Path, path: Path | None) -> None:

@@ -48,13 +48,17 @@ class LocalStore(CheckpointStore):
         folder = self._make_folder(name)
         path = self.root / name
         try:
-            files.create_once(path, data, twin=self._twin(name), checkpoint=checkpoint_of_metadata(name) or 0)
+            files.create_once(path, data, checkpoint=checkpoint_of_metadata(name) or 0)
         except FileExistsError:
             if self.get(name) != data:
                 raise
             # Ours: a file server has done it, and its answer was lost.
             files.disk.sync_folder(path.parent)
         self._make_durable(folder, path)
+        # Last: a name that is taken back, because its folder could not be made durable, must leave no second name.
+        twin = self._twin(name)
+        if twin is not None:
+            files.link_again(path, twin)
 
     def put(self, files_to_put: Iterable[tuple[str, Content]]) -> list[Stored]:
         stored: list[Stored] = []
