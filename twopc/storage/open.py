@@ -17,13 +17,11 @@ _NEVER_BY_ITSELF = (NotADirectoryError, FileExistsError, FileNotFoundError, Perm
 """What waiting does not mend; a full disk it may."""
 
 
-def open_store(where: str | Path) -> CheckpointStore:
-    """Return the store of all jobs that a path, or a file:// URL, names; raise ConfigurationError for other URLs."""
-    return LocalStore(_folder(where))
-
-
 def open_to_write(where: str | Path) -> CheckpointStore:
-    """The same for who keeps checkpoints there; raise ConfigurationError, which names it, if it can't hold any."""
+    """Return the store of all jobs that a path, or a file:// URL, names, for who keeps checkpoints there.
+
+    Raises ConfigurationError for other URLs, and, naming it, for a folder that can't hold any.
+    """
     folder = _folder(where)
     try:
         files.make_folder(folder)
