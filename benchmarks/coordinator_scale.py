@@ -109,7 +109,7 @@ def acknowledgement(subtask: int, checkpoint_id: CheckpointId) -> Ack:
         "partitions": [["out", subtask % 64]],
     }
     committable = Committable(f"scale-1-{subtask}-{checkpoint_id}", checkpoint_id, index, details)
-    return Ack(checkpoint_id, SubtaskSnapshot(index, (position,), handle, (committable,)), 10.0, 5.0)
+    return Ack(checkpoint_id, SubtaskSnapshot.of(index, (position,), handle, (committable,)), 10.0, 5.0)
 
 
 def one_checkpoint(jobs: Jobs, clock: ManualClock, subtasks: Subtasks, count: int, folder: Path) -> tuple[float, float]:

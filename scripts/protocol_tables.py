@@ -125,7 +125,7 @@ def _reaction(message: ToSubtask) -> tuple[str, str]:
     state = SubtaskState()
     for number in (CheckpointId(1), CheckpointId(2)):
         state.on(Trigger(number))
-        state.pre_committed(PreCommitted(number, Committable(f"t{number}", number, SubtaskIndex(0), {}), ()))
+        state.pre_committed(PreCommitted(number, (Committable(f"t{number}", number, SubtaskIndex(0), {}),), ()))
     action = state.on(message)
     words = type(action).__name__
     if isinstance(action, CommitPending):

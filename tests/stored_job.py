@@ -126,7 +126,7 @@ class StoredJob:
             self._write_files(local, f"{number}-{subtask}")
         else:
             self._write_state(local, position, self._keyed)
-        return SubtaskSnapshot(
+        return SubtaskSnapshot.of(
             subtask=index,
             positions=(position,),
             state=self._storage.put(number, index, local, key_count=10),
@@ -176,7 +176,7 @@ class SmallJob(StoredJob):
         write_positions(backend, [position])
         KeyedState(backend).put_many("count", keyed_partition(position), [b"LGA"], [b"%d" % number])
         whole = backend.changes()
-        return SubtaskSnapshot(
+        return SubtaskSnapshot.of(
             subtask=index,
             positions=(position,),
             state=InlineState(subtask_folder(number, index), whole.to_json(), whole.size_bytes, 1),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from twopc.ends import JobSink, JobSource
 from twopc.errors import ConfigurationError
 from twopc.listing import listed
 from twopc.operators.steps import SETS_KEYS, StatefulMap, Step
@@ -99,6 +100,16 @@ class JobDefinition:
             last = builder.add(step, (last,))
         builder.add(sink, (last,))
         return cls(name, builder.operators)
+
+    @property
+    def source(self) -> JobSource:
+        """All sources as one, for the driver."""
+        return JobSource(self.sources)
+
+    @property
+    def sink(self) -> JobSink:
+        """All sinks as one, for the driver."""
+        return JobSink(self.sinks)
 
     @property
     def sources(self) -> dict[str, Source]:

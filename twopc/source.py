@@ -37,19 +37,21 @@ class Split:
     partition: int
     start: Any
     stop: Any
+    source: str = ""
+    """The operator id of its source, which the job gives it."""
 
     @property
     def begin(self) -> SplitPosition:
         """Where reading begins."""
-        return SplitPosition(self.id, self.partition, self.start)
+        return SplitPosition(self.id, self.partition, self.start, self.source)
 
     def to_json(self) -> list[Any]:
-        return [self.id, self.partition, self.start, self.stop]
+        return [self.id, self.partition, self.start, self.stop, self.source]
 
     @classmethod
     def from_json(cls, body: Sequence[Any]) -> Split:
-        name, partition, start, stop = body
-        return cls(str(name), int(partition), start, stop)
+        name, partition, start, stop, source = body
+        return cls(str(name), int(partition), start, stop, str(source))
 
 
 class SourceReader(ABC):
@@ -156,6 +158,11 @@ class SourcePlanner(ABC):
     def follower(self) -> Follower | None:
         """Return who follows the positions outside the checkpoints, if somebody does."""
         return None
+
+    def standing(self) -> tuple[str, FollowerStanding]:
+        """Say who follows the positions, by name, and how far that is; nobody is called nothing."""
+        follower = self.follower()
+        return ("", FollowerStanding()) if follower is None else (follower.name, follower.standing())
 
     def close(self) -> None:
         """Let go of everything."""

@@ -11,8 +11,9 @@ Kafka sinks of one cluster and prefix form one group; every other sink is a grou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
@@ -30,6 +31,14 @@ class TransactionGroup:
     id: str
     sinks: tuple[str, ...]
     cluster: str | None = None
+
+    def to_json(self) -> list[Any]:
+        return [self.id, list(self.sinks), self.cluster]
+
+    @classmethod
+    def from_json(cls, body: Sequence[Any]) -> TransactionGroup:
+        name, sinks, cluster = body
+        return cls(str(name), tuple(map(str, sinks)), None if cluster is None else str(cluster))
 
     def open_committer(self, sinks: Mapping[str, Sink], context: JobContext) -> Committer:
         """On the driver: open the one committer of the group; `sinks` are the job's."""

@@ -32,7 +32,7 @@ MANIFEST = b"what a subtask lists"
 
 def snapshot(subtask: int, checkpoint: int) -> SubtaskSnapshot:
     index, number = SubtaskIndex(subtask), CheckpointId(checkpoint)
-    return SubtaskSnapshot(
+    return SubtaskSnapshot.of(
         subtask=index,
         positions=(SplitPosition(f"in[{subtask}]", subtask, [100 * checkpoint + subtask, "topic-id"]),),
         state=StateHandle(f"chk-{checkpoint}/subtask-{subtask}", sha256(MANIFEST).hexdigest(), 2_048, 10),

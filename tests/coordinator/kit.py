@@ -55,7 +55,7 @@ def checkpoint(number: int) -> CheckpointId:
 
 def snapshot(subtask: int, *transactions: str, checkpoint_id: int = 1) -> SubtaskSnapshot:
     """What a subtask stored, with these transactions pre-committed."""
-    return SubtaskSnapshot(
+    return SubtaskSnapshot.of(
         subtask=SubtaskIndex(subtask),
         positions=(),
         state=InlineState(f"chk-{checkpoint_id}/subtask-{subtask}", {}, 10, 1),

@@ -15,6 +15,7 @@ from coordinator.events import Attached, Detached, MessageReceived, SessionId, T
 from coordinator.jobs import Jobs
 from tests.coordinator.judge import Judge
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, TIMEOUT, FaultyStorage, Scene, snapshot
+from tests.snapshots import changed
 from twopc.errors import ConfigurationError, Fenced, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import Committable
@@ -97,12 +98,12 @@ class Subtask:
 
     def _take(self, number: CheckpointId) -> None:
         committable = Committable(f"t{number}-{self._attempt}-{self._index}", number, self._index, {})
-        self._state.pre_committed(PreCommitted(number, committable, ()))
+        self._state.pre_committed(PreCommitted(number, () if committable is None else (committable,), ()))
         if self._life.happens(0.1):
             self._say(Decline(number, "no room"))
             return
         stored = snapshot(self._index, checkpoint_id=number)
-        self._say(Ack(number, replace(stored, committables=self._state.committables)))
+        self._say(Ack(number, changed(stored, committables=self._state.committables)))
 
     def _say(self, message: ToCoordinator) -> None:
         self._memory.said(message)

@@ -69,7 +69,7 @@ def take(
     backend.snapshot(folder)
     handle = storage.put(CheckpointId(number), SubtaskIndex(index), folder, backend.key_count())
     committable = Committable(f"{job}-{index}-{number}", CheckpointId(number), SubtaskIndex(index), {})
-    return SubtaskSnapshot(SubtaskIndex(index), positions, handle, (committable,))
+    return SubtaskSnapshot.of(SubtaskIndex(index), positions, handle, (committable,))
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ class Pruned:
     def complete(self, number: int) -> None:
         digest = sha256(self.store.get(manifest_path(checkpoint(number), SUBTASK))).hexdigest()
         state = StateHandle(subtask_folder(checkpoint(number), SUBTASK), digest, 4, 1)
-        snapshot = SubtaskSnapshot(SUBTASK, (), state, ())
+        snapshot = SubtaskSnapshot(SUBTASK, {}, state)
         metadata = CheckpointMetadata(
             JOB, checkpoint(number), AttemptId(1), 1, CheckpointKind.PERIODIC, 0, 0, (snapshot,)
         )

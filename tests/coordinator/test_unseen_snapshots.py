@@ -26,7 +26,7 @@ def acknowledged(number: int = 1, path: str = "chk-1/subtask-1", *stored: tuple[
         storage.data[name] = data
     scene.ack(0, number)
     state = StateHandle(path, sha256(MANIFEST).hexdigest(), 10, 1)
-    scene.say(1, Ack(CheckpointId(number), SubtaskSnapshot(SubtaskIndex(1), (), state, ())))
+    scene.say(1, Ack(CheckpointId(number), SubtaskSnapshot.of(SubtaskIndex(1), (), state, ())))
     return scene
 
 

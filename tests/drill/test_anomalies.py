@@ -121,7 +121,7 @@ def test_a_finding_says_whose_transaction_it_is() -> None:
 
 def last_checkpoint(position: int) -> CheckpointMetadata:
     held = (PartitionPosition(SOURCES[0], "id", Position(position)).to_split_position(),)
-    snapshot = SubtaskSnapshot(SubtaskIndex(0), held, StateHandle("chk-1/subtask-0", "", 0, 0), ())
+    snapshot = SubtaskSnapshot.of(SubtaskIndex(0), held, StateHandle("chk-1/subtask-0", "", 0, 0), ())
     kind = CheckpointKind.PERIODIC
     return CheckpointMetadata("job", CheckpointId(1), AttemptId(1), 1, kind, 0, 0, (snapshot,))
 

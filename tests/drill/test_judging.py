@@ -58,7 +58,7 @@ def committable(checkpoint: int, subtask: int = 0) -> Committable:
 def checkpoint(number: int, *pending: Sequence[Committable]) -> CheckpointMetadata:
     """A checkpoint of one subtask for each of `pending`."""
     snapshots = tuple(
-        SubtaskSnapshot(
+        SubtaskSnapshot.of(
             SubtaskIndex(subtask),
             (at(100 * number, partition=TopicPartition("in", subtask)).to_split_position(),),
             StateHandle(f"chk-{number}/subtask-{subtask}", "", 0, 0),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.kafka.test_batches import marker, written
+from tests.snapshots import changed
 from twopc.drill.bounds import Bounds, Side, bounds_of
 from twopc.drill.judging import Ranges, repeated_input
 from twopc.drill.reach import Reach
@@ -80,7 +81,7 @@ def checkpoint(*partitions: TopicPartition) -> CheckpointMetadata:
     )
     held = (PartitionPosition(IN, "id", Position(5)).to_split_position(),)
     pending = (prepared.to_committable(),) if partitions else ()
-    snapshot = SubtaskSnapshot(SubtaskIndex(0), held, StateHandle("chk-2/subtask-0", "", 0, 0), pending)
+    snapshot = SubtaskSnapshot.of(SubtaskIndex(0), held, StateHandle("chk-2/subtask-0", "", 0, 0), pending)
     kind = CheckpointKind.PERIODIC
     return CheckpointMetadata("job", CheckpointId(2), AttemptId(1), 1, kind, 0, 0, (snapshot,))
 
@@ -238,7 +239,7 @@ def idle(log: ForgedLog, *, producer: int = 7) -> CheckpointMetadata:
     assert log.logs
     prepared = replace(PreparedTransaction.from_committable(item), producer_id=producer)
     [snapshot] = found.snapshots
-    return replace(found, snapshots=(replace(snapshot, committables=(prepared.to_committable(),)),))
+    return replace(found, snapshots=(changed(snapshot, committables=(prepared.to_committable(),)),))
 
 
 def test_what_the_job_wrote_twice_is_found_where_only_positions_were_written_before_the_checkpoint() -> None:
@@ -278,7 +279,7 @@ def test_a_tail_that_does_not_reach_back_to_the_checkpoint_is_not_all_that_is_re
 
 def at(checkpoint_id: int, attempt: int, *positions: int) -> CheckpointMetadata:
     held = tuple(SplitPosition(f"in[{each}]", each, [p, "id"]) for each, p in enumerate(positions))
-    snapshot = SubtaskSnapshot(SubtaskIndex(0), held, StateHandle("chk-2/subtask-0", "", 0, 0), ())
+    snapshot = SubtaskSnapshot.of(SubtaskIndex(0), held, StateHandle("chk-2/subtask-0", "", 0, 0), ())
     found = checkpoint()
     return replace(found, checkpoint_id=CheckpointId(checkpoint_id), attempt=AttemptId(attempt), snapshots=(snapshot,))
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.driver.test_losses import metadata
+from tests.snapshots import changed
 from twopc.driver.going_back import consequence, consequence_of_copy
 from twopc.kafka import KafkaSource
 from twopc.logs import NEVER_HIDDEN, configure_logging
@@ -20,7 +21,7 @@ PRECEDES = KafkaSource("in").precedes
 def with_second_partition(found: CheckpointMetadata, position: int) -> CheckpointMetadata:
     [snapshot] = found.snapshots
     more = SplitPosition("in[1]", 1, [position, "id"])
-    return replace(found, snapshots=(replace(snapshot, positions=(*snapshot.positions, more)),))
+    return replace(found, snapshots=(changed(snapshot, positions=(*snapshot.positions, more)),))
 
 
 def begun(*starts: int, topic_id: str = "id") -> list[Split]:
@@ -77,7 +78,7 @@ def test_a_partition_that_is_not_read_any_more_is_not_read_again() -> None:
 def test_of_many_partitions_ten_are_named() -> None:
     positions = tuple(SplitPosition(f"in[{each}]", each, [9, "id"]) for each in range(1_000))
     [snapshot] = metadata(7).snapshots
-    latest = replace(metadata(7), snapshots=(replace(snapshot, positions=positions),))
+    latest = replace(metadata(7), snapshots=(changed(snapshot, positions=positions),))
     said = consequence(latest, None, begun(*[0] * 1_000), PRECEDES)
     assert said is not None
     assert said.endswith("in[9]@0 up to 9 and 990 more")

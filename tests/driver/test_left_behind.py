@@ -17,7 +17,7 @@ from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, 
 
 def stands_in(*partitions: TopicPartition) -> CheckpointMetadata:
     positions = tuple(PartitionPosition(each, "id", Position(5)).to_split_position() for each in partitions)
-    snapshot = SubtaskSnapshot(SubtaskIndex(0), positions, InlineState("chk-7/subtask-0", {}, 0, 0), ())
+    snapshot = SubtaskSnapshot.of(SubtaskIndex(0), positions, InlineState("chk-7/subtask-0", {}, 0, 0), ())
     return CheckpointMetadata("j", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, (snapshot,))
 
 

@@ -21,7 +21,7 @@ CONTEXT = JobContext("job", AttemptId(2), 1, RunSettings())
 
 
 def metadata(number: int, *names: int, base: int = 0) -> CheckpointMetadata:
-    snapshot = SubtaskSnapshot(
+    snapshot = SubtaskSnapshot.of(
         SubtaskIndex(0),
         (SplitPosition("in[0]", 0, [10 * number, "id"]),),
         StateHandle(f"chk-{number}/subtask-0", "digest", 0, 0),

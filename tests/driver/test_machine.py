@@ -135,9 +135,8 @@ class Played:
         self.now = 0.0
         self._holds = holds
         definition = JobDefinition.in_a_row("flights", source or QuietSource(), steps, EmptySink())
-        pipeline = definition.pipeline("run")
-        self._edge = FakeEdge(definition, pipeline.source, pipeline.sink, coordinator or Coordinator(), HOST)
-        self.driver = Driver(RunningJob(definition, pipeline, "", ""), settings or RunSettings(), restore_from)
+        self._edge = FakeEdge(definition, definition.source, definition.sink, coordinator or Coordinator(), HOST)
+        self.driver = Driver(RunningJob(definition, "", ""), settings or RunSettings(), restore_from)
         self.happens(Start())
 
     def happens(self, event: Event, now: float | None = None) -> Played:

@@ -29,7 +29,7 @@ def committable(number: int) -> Committable:
 
 def metadata(*numbers: int) -> CheckpointMetadata:
     """Checkpoint 7, with these transactions pre-committed, at position 70 of in[0]."""
-    snapshot = SubtaskSnapshot(
+    snapshot = SubtaskSnapshot.of(
         SubtaskIndex(0),
         (PartitionPosition(PARTITION, "id", Position(70)).to_split_position(),),
         StateHandle("chk-7/subtask-0", "digest", 0, 0),

@@ -32,11 +32,10 @@ class Silent:
 
 def shell_of(coordinator: Any, folder: Path, stop: threading.Event) -> DriverShell:
     definition = JobDefinition.in_a_row("flights", QuietSource(), (), EmptySink())
-    pipeline = definition.pipeline("run")
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     host: Any = None
-    edge = JobEdge(definition, pipeline.source, pipeline.sink, coordinator, host, folder)
-    driver = Driver(RunningJob(definition, pipeline, "", ""), RunSettings(), "latest")
+    edge = JobEdge(definition, definition.source, definition.sink, coordinator, host, folder)
+    driver = Driver(RunningJob(definition, "", ""), RunSettings(), "latest")
     return DriverShell(driver, edge, EventWatch(Silent(), "flights", events.put, None), events, stop)
 
 

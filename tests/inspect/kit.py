@@ -55,7 +55,7 @@ class JobWithState(StoredJob):
             backend.snapshot(local / "snapshot")
         finally:
             backend.close()
-        return SubtaskSnapshot(
+        return SubtaskSnapshot.of(
             subtask=index,
             positions=positions,
             state=self._storage.put(number, index, local / "snapshot", key_count=len(self.values)),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
+from tests.snapshots import changed
 from tests.stored_job import JOB, TRIGGERED_MS, StoredJob, tree
 from twopc.checkpoints.archive import pack
 from twopc.checkpoints.copy import copy_checkpoint
@@ -204,6 +205,6 @@ def test_a_snapshot_that_is_said_to_be_elsewhere_is_not_looked_for_there(shared:
 def test_a_snapshot_that_stands_elsewhere_than_its_metadata_says_is_refused(shared: JobWithState) -> None:
     with opened(shared) as checkpoint:
         first, second = checkpoint.subtasks
-        moved = replace(first, positions=(replace(first.positions[0], position=Position(7)),))
+        moved = changed(first, positions=(replace(first.positions[0], position=Position(7)),))
         with pytest.raises(CheckpointCorrupted, match="does not belong to its checkpoint"):
             OpenSnapshots(locate("1", shared.root), replace(checkpoint.metadata, snapshots=(moved, second)), {}).all()

@@ -39,7 +39,7 @@ def metadata(number: int, attempt: int, snapshot: SubtaskSnapshot) -> Checkpoint
 def snapshot(
     number: int, committables: Sequence[Committable] = (), base: int = 0, *, partitions: Sequence[int] = (0,)
 ) -> SubtaskSnapshot:
-    return SubtaskSnapshot(
+    return SubtaskSnapshot.of(
         SUBTASK,
         tuple(SplitPosition(f"in[{each}]", each, [number, "id"]) for each in partitions),
         StateHandle(f"chk-{number}/subtask-0", "digest", 0, 0),
@@ -59,7 +59,7 @@ def play(life: Sequence[Taken]) -> list[CheckpointMetadata]:
     for taken in life:
         number = CheckpointId(taken.number)
         state.on(Trigger(number))
-        state.pre_committed(PreCommitted(number, committable(number) if taken.wrote else None, ()))
+        state.pre_committed(PreCommitted(number, (committable(number),) if taken.wrote else (), ()))
         if taken.completed:
             completed.append(metadata(number, 2, snapshot(number, state.committables, state.base)))
             state.on(Complete(number))
@@ -167,3 +167,16 @@ def test_a_loss_whose_input_is_gone_is_refused_and_says_what_is_gone() -> None:
     assert all(what in found.why for what in gone.values())
     elsewhere = dict.fromkeys(latest.positions, "it")
     assert isinstance(plan(latest, {"t@4": Fate.ABORTED}, [before], elsewhere), Healed), "only what must be read counts"
+
+
+@pytest.mark.parametrize(("lost", "kept"), [("a", "b"), ("b", "a")])
+def test_a_loss_beside_what_another_sink_committed_of_the_same_checkpoint_can_not_be_written_again(
+    lost: str, kept: str
+) -> None:
+    items = [Committable(name, CheckpointId(3), SUBTASK, {}, name) for name in ("a", "b")]
+    earlier = [metadata(2, 2, snapshot(2))]
+    latest = metadata(3, 2, snapshot(3, items, base=2))
+    refused = plan(latest, {lost: Fate.ABORTED, kept: Fate.COMMITTED}, earlier, {})
+    assert isinstance(refused, Refused)
+    assert "is committed, though" in refused.why
+    assert isinstance(plan(latest, dict.fromkeys(("a", "b"), Fate.ABORTED), earlier, {}), Healed)

@@ -18,7 +18,7 @@ def complete(number: int) -> Complete:
 
 def pre_committed(number: int) -> PreCommitted:
     committable = Committable(f"txn@{number}", CheckpointId(number), SubtaskIndex(0), {})
-    return PreCommitted(CheckpointId(number), committable, ())
+    return PreCommitted(CheckpointId(number), () if committable is None else (committable,), ())
 
 
 def state_after(*numbers: int) -> SubtaskState:
@@ -100,7 +100,7 @@ def test_a_snapshot_carries_what_is_handed_out_until_it_is_known_to_be_committed
 def test_an_interval_that_wrote_nothing_has_no_committable() -> None:
     state = SubtaskState()
     state.on(trigger(1))
-    state.pre_committed(PreCommitted(CheckpointId(1), None, ()))
+    state.pre_committed(PreCommitted(CheckpointId(1), (), ()))
     assert state.committables == ()
     assert due(state, 1) == [1]
 

@@ -53,7 +53,7 @@ states = st.builds(StateHandle, text, text, st.integers(0, 2**63), st.integers(0
     InlineState, text, items, st.integers(0, 2**63), st.integers(0, 2**63)
 )
 snapshots = st.builds(
-    SubtaskSnapshot,
+    SubtaskSnapshot.of,
     subtasks,
     st.lists(positions, max_size=3).map(tuple),
     states,

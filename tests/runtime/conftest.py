@@ -15,12 +15,15 @@ from twopc.context import SubtaskContext
 from twopc.operators import Step
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.runtime.batch_size import BatchSize
+from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import MemoryLink
+from twopc.runtime.outputs import Outputs
 from twopc.runtime.parts import Parts
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
+from twopc.transaction_group import GroupWriter, TransactionGroup
 
 
 @pytest.fixture
@@ -30,6 +33,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         *,
         endless: bool = True,
         sink: RecordingSink | None = None,
+        beside: RecordingSink | None = None,
         clock: Clock | None = None,
         group: str | None = None,
         inline_bytes: int = 0,
@@ -39,11 +43,12 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         sink = sink or RecordingSink()
         storage = FakeStorage()
         link, backend = MemoryLink(), MemoryBackend()
+        sinks = {"out": sink} if beside is None else {"out": sink, "beside": beside}
+        context = SubtaskContext("job", AttemptId(1), 1, RunSettings(), SubtaskIndex(0))
         parts = Parts(
-            source="in",
-            reader=reader,
+            inputs=Inputs({"in": reader}),
             dataflow=row(steps, KeyedState(backend)),
-            writer=sink.open_writer(SubtaskContext("job", AttemptId(1), 1, RunSettings(), SubtaskIndex(0))),
+            outputs=Outputs([GroupWriter.open(TransactionGroup(each, (each,)), sinks, context) for each in sinks]),
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),
             link=link,
             clock=clock or SystemClock(),

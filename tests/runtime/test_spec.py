@@ -12,7 +12,7 @@ from twopc.source import Split
 
 def snapshot(subtask: int, *partitions: int) -> SubtaskSnapshot:
     positions = tuple(SplitPosition(f"in[{each}]", each, [5, "an-id"]) for each in partitions)
-    return SubtaskSnapshot(SubtaskIndex(subtask), positions, StateHandle(f"chk-7/subtask-{subtask}", "", 0, 0), ())
+    return SubtaskSnapshot.of(SubtaskIndex(subtask), positions, StateHandle(f"chk-7/subtask-{subtask}", "", 0, 0), ())
 
 
 def split(partition: int) -> Split:

@@ -116,6 +116,26 @@ def test_a_flush_that_fails_for_this_checkpoint_declines_it_and_the_loop_goes_on
     assert stage.reader.read == 2
 
 
+def test_what_one_sink_pre_committed_goes_with_the_next_checkpoint_though_another_declined(
+    make: Callable[..., Stage],
+) -> None:
+    beside = RecordingSink(fail_pre_commit=CheckpointDeclined("disk full"))
+    stage = make([[b"a"], [b"b"]], beside=beside)
+    stage.steps(1)
+    trigger(stage, 1)
+    stage.steps(1)
+    beside.fail_pre_commit = None
+    trigger(stage, 2)
+    stage.steps(1)
+    assert stage.sent(Decline) == [Decline(CheckpointId(1), "disk full")]
+    [acknowledged] = stage.sent(Ack)
+    assert [item.name for item in acknowledged.snapshot.committables] == ["t@1", "t@2"]
+    complete(stage, 2)
+    stage.steps(2)
+    assert [line for line in stage.sink.log if "commit t" in line] == ["commit t@1 by 2", "commit t@2 by 2"]
+    assert beside.log == ["begin", "release 2"]
+
+
 def test_a_storage_that_refuses_declines_and_keeps_the_transaction_pending(make: Callable[..., Stage]) -> None:
     stage = make([[b"a"]])
     stage.storage.refuse = "disk full"

@@ -26,7 +26,8 @@ _BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDIN
 def positions_of(metadata: bytes) -> dict[int, int]:
     """Return the positions that the metadata of a checkpoint hold, by partition."""
     snapshots = orjson.loads(metadata)["body"]["snapshots"]
-    return {number: position for each in snapshots for _, number, [position, _] in each["positions"]}
+    parts = [part for each in snapshots for part in each["parts"].values()]
+    return {number: position for part in parts for _, number, [position, _] in part.get("splits", ())}
 
 
 class CheckpointFolder(LocalStore):

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.simulation.coordinator import JOB, SimJobClient, settings_of
 from tests.simulation.process import Lane
-from tests.simulation.sink import SimCommitter, SimSink
+from tests.simulation.sink import SimSink
 from tests.simulation.source import SimSource
 from tests.simulation.subtask import SimSubtask
 from tests.simulation.world import World
@@ -19,6 +19,7 @@ from twopc.driver.actions import Drain, EndAttempt, Settle, SettleLoss, StartAtt
 from twopc.driver.attempt import RunningJob
 from twopc.driver.effects import Action, Log
 from twopc.driver.machine import ActionFailed, Answer, Driver, Event, Output, Over, Start, SubtaskEnded, Tick, Wanted
+from twopc.ends import JobSink, JobSource
 from twopc.errors import (
     CheckpointCorrupted,
     ConfigurationError,
@@ -33,6 +34,7 @@ from twopc.graph import JobDefinition
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEventKind
 from twopc.runtime.spec import SubtaskSpec
+from twopc.sink import Committer
 
 HEALED = "healed a loss"
 LOOK_MS = 100
@@ -92,13 +94,13 @@ class SimHost:
     """Where the subtasks of one driver run, and all that it acts on."""
 
     definition: JobDefinition
-    source: SimSource
-    sink: SimSink
+    source: JobSource
+    sink: JobSink
     coordinator: SimJobClient
     spawn: Callable[[SubtaskSpec], SimSubtask]
     abandon: Callable[[Sequence[SimSubtask]], None]
     stage: SimStage | None = None
-    committer: SimCommitter | None = None
+    committer: Committer | None = None
     host: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -153,10 +155,8 @@ class SimDriver:
         self._lane = Lane(self.process, "main")
         self._watching = Lane(self.process, "events")
         definition = JobDefinition.in_a_row(JOB, source, (), sink)
-        self._edge: Any = SimHost(definition, source, sink, client, spawn, abandon)
-        self._driver = Driver(
-            RunningJob(definition, definition.pipeline("run"), "", ""), self._drawn_settings(), restore_from
-        )
+        self._edge: Any = SimHost(definition, definition.source, definition.sink, client, spawn, abandon)
+        self._driver = Driver(RunningJob(definition, "", ""), self._drawn_settings(), restore_from)
         self._ended_stage: SimStage | None = None
         self._deleted = 0
         self._end = ""

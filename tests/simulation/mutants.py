@@ -46,6 +46,7 @@ from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
 from twopc.protocol.times import Instant
 from twopc.runtime.committing import Committing
+from twopc.runtime.outputs import Outputs
 from twopc.runtime.storing import Storing
 from twopc.runtime.subtask import Subtask
 from twopc.sink import Outcome, Settled
@@ -98,9 +99,9 @@ def _only_exactly(on: Any, state: SubtaskState, message: Any) -> Any:
     return action
 
 
-def _abort_slots(subtask: Any, chosen: Callable[[Any], bool]) -> None:
+def _abort_slots(outputs: Any, chosen: Callable[[Any], bool]) -> None:
     """Abort pre-committed transactions at the broker."""
-    writer = subtask._parts.writer
+    [writer] = outputs._writers.values()
     for slot in writer._pool._slots:
         if slot.state is SlotState.PRE_COMMITTED and chosen(slot):
             writer._broker.end(slot.transactional_id, slot.channel.producer.producer, commit=False)
@@ -110,14 +111,14 @@ def _abort_with_checkpoint(on: Any, subtask: Any, message: Any) -> None:
     on(subtask, message)
     if isinstance(message, Abort):
         number = message.checkpoint_id
-        _abort_slots(subtask, lambda slot: slot.checkpoint == number)
+        _abort_slots(subtask._parts.outputs, lambda slot: slot.checkpoint == number)
         state = subtask._state
         state._pending = [entry for entry in state._pending if entry.checkpoint_id != number]
 
 
-def _abort_at_close(abort_open: Any, subtask: Any) -> None:
-    _abort_slots(subtask, lambda slot: True)
-    abort_open(subtask)
+def _abort_at_close(abort: Any, outputs: Any) -> None:
+    _abort_slots(outputs, lambda slot: True)
+    abort(outputs)
 
 
 def _sweep_first(context: Any, started: Any) -> Any:
@@ -174,7 +175,7 @@ _restore_state = twopc.state.restore.restore_state
 
 def _late_positions(original: Any, subtask: Any) -> Any:
     committables, parts = subtask._state.committables, subtask._parts
-    return lambda handle: SubtaskSnapshot(
+    return lambda handle: SubtaskSnapshot.of(
         subtask._index, parts.reader.positions(), handle, committables, parts.reader.finished()
     )
 
@@ -192,8 +193,8 @@ def _say_committed_first(commit: Any, committing: Any, work: Any) -> None:
     waiting: Any = twopc.kafka.patience
     waiting.time.sleep(0.3)
     for entry in work.due:
-        if entry.committable is not None:
-            committing._writer.commit(entry.committable, work.proof)
+        for committable in entry.committables:
+            committing._outputs.commit(committable, work.proof)
 
 
 def _one_acknowledgement(pending: Any) -> Any:
@@ -329,7 +330,7 @@ MUTANTS = (
     Mutant("an aborted checkpoint's transaction is aborted", _around(Subtask, "_on", _abort_with_checkpoint)),
     Mutant(
         "closing aborts what is pre-committed",
-        _around(Subtask, "_abort_open", _abort_at_close),
+        _around(Outputs, "abort", _abort_at_close),
         {"aimed_at": CrashPoint.DRIVER_BEFORE_SETTLE, "aimed_pauses": True, **LONG_LIVED},
     ),
     Mutant("ids are initialised before settling", instead(twopc.driver.attempt, "recovery", _sweep_first)),

@@ -30,12 +30,15 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.operators import Dataflow, KeyedStateStore, Map
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
+from twopc.runtime.inputs import Inputs
+from twopc.runtime.outputs import Outputs
 from twopc.runtime.parts import Parts
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.restore import restore_state
+from twopc.transaction_group import GroupWriter
 
 STEP_MS = (1, 40)
 """How long a turn of the loop takes: how late a message is noticed."""
@@ -155,10 +158,9 @@ class SimSubtask:
         reached(CrashPoint.BEFORE_SEEK, subtask=spec.subtask)
         self._reader = self._source.open_reader(context, spec.splits)
         parts = Parts(
-            reader=self._reader,
-            source="in",
+            inputs=Inputs({"in": self._reader}),
             dataflow=self._dataflow(KeyedState(backend)),
-            writer=writer,
+            outputs=Outputs([GroupWriter("out", writer, {"out": writer.write})]),
             store=SubtaskStore(
                 spec.subtask,
                 backend,
@@ -265,7 +267,7 @@ class SimSubtask:
         """As `Subtask.run` and the worker do it: abort what is open, close, say the last words."""
         self._awaits_welcome = False
         if self._subtask is not None:
-            self._subtask._abort_open()
+            self._subtask._parts.outputs.abort()
         if self._writer is not None:
             self._writer.close()
         self._world.after(1 if self._link.connected else LAST_WORDS_MS, self._exit, self._lane)

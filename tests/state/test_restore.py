@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.snapshots import changed
 from tests.stored_job import stored_path
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.positions import PartitionPosition
@@ -59,7 +59,7 @@ class Job:
         backend.snapshot(folder)
         index = SubtaskIndex(subtask)
         handle = self.storage.put(CheckpointId(self.checkpoint), index, folder, backend.key_count())
-        return SubtaskSnapshot(index, positions, handle, ())
+        return SubtaskSnapshot.of(index, positions, handle, ())
 
     def run(
         self, snapshots: Sequence[SubtaskSnapshot], parallelism: int, *, write: bool = False
@@ -176,14 +176,14 @@ def test_nothing_but_the_state_stays_in_the_work_folder(job: Job) -> None:
 
 def test_state_that_stands_elsewhere_than_its_metadata_says_is_refused(job: Job) -> None:
     (snapshot,) = job.run([], 1, write=True)
-    moved = replace(snapshot, positions=(*snapshot.positions[:-1], at(PARTITIONS[-1], 11)))
+    moved = changed(snapshot, positions=(*snapshot.positions[:-1], at(PARTITIONS[-1], 11)))
     with pytest.raises(CheckpointCorrupted, match="chk-1/subtask-0"):
         job.restore([moved], 0, PARTITIONS)
 
 
 def test_two_snapshots_of_one_partition_are_refused(job: Job) -> None:
     first, second = job.run([], 2, write=True)
-    doubled = replace(second, positions=(*second.positions, first.positions[0]))
+    doubled = changed(second, positions=(*second.positions, first.positions[0]))
     with pytest.raises(CheckpointCorrupted, match="one owner"):
         job.restore([first, doubled], 0, PARTITIONS)
 

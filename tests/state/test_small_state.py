@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from tests.snapshots import changed
 from tests.state.stored import everything
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.kafka.positions import PartitionPosition
@@ -54,9 +55,9 @@ class Job:
         )
         taken = store.take(CheckpointId(self.number), positions)
         if isinstance(taken, InlineState):
-            return SubtaskSnapshot(SubtaskIndex(subtask), positions, taken, ())
+            return SubtaskSnapshot.of(SubtaskIndex(subtask), positions, taken, ())
         store.write(taken)
-        return SubtaskSnapshot(SubtaskIndex(subtask), positions, store.put(taken), ())
+        return SubtaskSnapshot.of(SubtaskIndex(subtask), positions, store.put(taken), ())
 
     def files(self) -> list[Path]:
         return [path for path in (self.folder / "store").rglob("*") if path.is_file()]
@@ -193,7 +194,7 @@ def test_items_that_stand_elsewhere_than_the_metadata_says_are_refused(job: Job)
     backend.close()
     moved = replace(snapshot.positions[0], position=Position(99))
     with pytest.raises(CheckpointCorrupted, match="chk-1/subtask-0"):
-        job.restore([replace(snapshot, positions=(moved, *snapshot.positions[1:]))])
+        job.restore([changed(snapshot, positions=(moved, *snapshot.positions[1:]))])
 
 
 def test_where_it_can_not_be_opened_says_so(job: Job) -> None:

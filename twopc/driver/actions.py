@@ -17,6 +17,7 @@ from twopc.protocol.planned_starts import StartsPlanned
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import Committer, Settled
 from twopc.source import FollowerStanding, Split
+from twopc.transaction_group import TransactionGroup, transaction_groups
 
 # The start of an attempt.
 
@@ -54,14 +55,13 @@ class StartAttempt(Action[StartedAttempt]):
 
 @dataclass(frozen=True, slots=True)
 class FindStanding(Action[tuple[str, FollowerStanding]]):
-    """Who follows the source's positions, by name, and how far it is; nobody is called nothing."""
+    """Who follows the sources' positions, by name, and how far that is; nobody is called nothing."""
 
     context: JobContext
 
     def carry_out(self, edge: Edge) -> tuple[str, FollowerStanding]:
         with edge.source.open_planner(self.context) as planner:
-            follower = planner.follower()
-            return ("", FollowerStanding()) if follower is None else (follower.name, follower.standing())
+            return planner.standing()
 
 
 # Recovery.
@@ -214,11 +214,15 @@ class StoreStarts(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The source's consumer group, which cluster keeps it, and which one the sink's transactions are on."""
+    """The source's consumer group, which cluster keeps it, and which one the sink's transactions are on.
+
+    None of the latter where there are several: the positions of two transactions could overtake each other.
+    """
 
     group: str | None
     of_group: str | None
     of_sink: str | None
+    groups: tuple[TransactionGroup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +232,14 @@ class FindClusters(Action[Clusters]):
     context: JobContext
 
     def carry_out(self, edge: Edge) -> Clusters:
-        shared = edge.sink.shared_transaction(self.context)
-        into = None if shared is None else shared.cluster
+        groups = transaction_groups(edge.definition.sinks, self.context)
+        clusters = [each.cluster for each in groups if each.cluster is not None]
+        into = clusters[0] if len(clusters) == 1 else None
         with edge.source.open_planner(self.context) as planner:
             follower = planner.follower()
             if follower is None:
-                return Clusters(None, None, into)
-            return Clusters(follower.name, None if into is None else follower.place(), into)
+                return Clusters(None, None, into, groups)
+            return Clusters(follower.name, None if into is None else follower.place(), into, groups)
 
 
 # The subtasks.

@@ -38,7 +38,7 @@ from twopc.driver.recovery import Planner, Recovered, assign, recovery
 from twopc.driver.supervision import SWEEP_RETRY_SECONDS, Supervision, Sweeps
 from twopc.driver.witness import offsets_group
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
-from twopc.graph import JobDefinition, Pipeline
+from twopc.graph import JobDefinition
 from twopc.listing import listed
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.checkpoints import LATEST
@@ -50,6 +50,7 @@ from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.runtime.spec import SubtaskSpec, concerning
 from twopc.sink import Outcome
 from twopc.source import FollowerStanding, Split
+from twopc.transaction_group import TransactionGroup
 
 DRAIN_SECONDS = 10.0
 """How long subtasks may take to end by themselves after the job has finished."""
@@ -63,7 +64,6 @@ class RunningJob:
     """A job, and where its subtasks find the coordinator."""
 
     definition: JobDefinition
-    pipeline: Pipeline
     address: str
     token: str
 
@@ -169,7 +169,7 @@ class Attempt:
     def _prepare(self, context: JobContext, started: StartedAttempt) -> Script[tuple[SubtaskSpec, ...]]:
         """Recover and plan: all that comes before the first subtask. Late or twice, it does no harm."""
         yield OpenCommitter(context)
-        source, dropped = self.job.pipeline.source, self.settings.dropped_inputs()
+        source, dropped = self.job.definition.source, self.settings.dropped_inputs()
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
         if inputs := source.inputs:
             refuse_left_behind(
@@ -194,13 +194,14 @@ class Attempt:
         assigned = assign(splits, context.parallelism)
         if (idle := idle_subtasks(assigned)) is not None:
             yield Log(logging.WARNING, idle)
-        return self._specs(context, assigned, restored, group)
+        return self._specs(context, assigned, restored, clusters.groups, group)
 
     def _specs(
         self,
         context: JobContext,
         assigned: Sequence[tuple[Split, ...]],
         restored: CheckpointMetadata | None,
+        groups: tuple[TransactionGroup, ...],
         group: str | None,
     ) -> tuple[SubtaskSpec, ...]:
         snapshots = () if restored is None else restored.snapshots
@@ -215,6 +216,7 @@ class Attempt:
                 settings=self.settings,
                 splits=splits,
                 snapshots=concerning(SubtaskIndex(index), splits, snapshots),
+                groups=groups,
                 group=group,
             )
             for index, splits in enumerate(assigned)
@@ -228,7 +230,7 @@ class Attempt:
             starts = listed(str(split.begin) for split in splits)
             yield Tell(attempt, "restored", starts, restored.checkpoint_id)
         elif self.settings.restore_from == LATEST:
-            states, skips = self.job.definition.state_serdes, self.job.pipeline.source.skips
+            states, skips = self.job.definition.state_serdes, self.job.definition.source.skips
             empty = emptied(states, splits, skips, self.settings.checkpoint_dir)
             if empty is not None:
                 yield Log(logging.WARNING, empty)
@@ -244,7 +246,7 @@ class Attempt:
         accepted = None if started.planned is None else started.planned.witnessed
         refuse_moved_on(group, standing.witnessed, latest, folder, accepted)
         if started.restored is not None:
-            refuse_unknown_middle(states, standing, started.restored, self.job.pipeline.source.input_of)
+            refuse_unknown_middle(states, standing, started.restored, self.job.definition.source.input_of)
         elif started.planned is None:
             refuse_emptied(states, standing, folder)
         return standing

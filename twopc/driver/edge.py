@@ -7,13 +7,14 @@ from typing import Protocol
 
 from twopc.config import RunSettings
 from twopc.driver.host import Host, Stage
+from twopc.ends import JobSink
 from twopc.errors import CheckpointCorrupted, TwoPhaseCommitError
 from twopc.faults.crash_table import CrashPoint
 from twopc.graph import JobDefinition
 from twopc.protocol.attempts import StartedAttempt, Traces
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import StartsPlanned
-from twopc.sink import Committer, Sink
+from twopc.sink import Committer
 from twopc.source import Source
 
 
@@ -55,7 +56,7 @@ class Edge(Protocol):
 
     definition: JobDefinition
     source: Source
-    sink: Sink
+    sink: JobSink
     committer: Committer | None
     coordinator: Coordinator
     host: Host

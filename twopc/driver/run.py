@@ -23,8 +23,9 @@ from twopc.driver.machine import Driver, Event
 from twopc.driver.shell import DriverShell, JobEdge
 from twopc.driver.signals import StopSignals
 from twopc.driver.start import checkpoint_to_restore
+from twopc.ends import JobSink, JobSource
 from twopc.errors import ConfigurationError, TwoPhaseCommitError
-from twopc.graph import JobDefinition, Pipeline
+from twopc.graph import JobDefinition
 from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent
@@ -71,7 +72,7 @@ def run(
         own = read_kafka_config(Path(settings.kafka_config))
         settings = replace(settings, kafka_properties={**own, **settings.kafka_properties})
     definition = definition.with_access(settings.kafka_properties)
-    pipeline = definition.pipeline("run")
+    source, sink = definition.source, definition.sink
     restore_from = checkpoint_to_restore(settings, definition.name)
     with ExitStack() as closing:
         coordinator = closing.enter_context(coordinator_for(settings, _bind_host(settings), definition.name))
@@ -86,13 +87,13 @@ def run(
             signals.unless_requested(partial(client.wait_ready, 30))
         closing.enter_context(watch)
         context = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
-        for end in (pipeline.source, pipeline.sink):
+        for end in (source, sink):
             closing.enter_context(end.watched(context))
-        for doubt in doubts(pipeline.source.inputs, pipeline.sink.topics, partial(_is_one_cluster, pipeline, context)):
+        for doubt in doubts(source.inputs, sink.topics, partial(_is_one_cluster, source, sink, context)):
             log.warning(doubt)
-        job = RunningJob(definition, pipeline, coordinator.address, coordinator.token)
+        job = RunningJob(definition, coordinator.address, coordinator.token)
         driver = Driver(job, settings, restore_from)
-        edge = JobEdge(definition, pipeline.source, pipeline.sink, client, host, Path(settings.checkpoint_dir))
+        edge = JobEdge(definition, source, sink, client, host, Path(settings.checkpoint_dir))
         DriverShell(driver, edge, watch, events, signals.requests).run()
         progress = driver.progress
         return RunReport(
@@ -107,13 +108,12 @@ def run(
         )
 
 
-def _is_one_cluster(pipeline: Pipeline, context: JobContext) -> bool:
+def _is_one_cluster(source: JobSource, sink: JobSink, context: JobContext) -> bool:
     """Whether source and sink are on one cluster, as far as can be told: a sink without transactions names none."""
     try:
-        shared = pipeline.sink.shared_transaction(context)
-        with pipeline.source.open_planner(context) as planner:
-            follower = planner.follower()
-            return shared is None or shared.cluster in (None, None if follower is None else follower.place())
+        clusters = {group.cluster for group in sink.groups(context)} - {None}
+        with source.open_planner(context) as planner:
+            return not clusters or not clusters.isdisjoint(planner.places())
     except TwoPhaseCommitError:
         return True
 

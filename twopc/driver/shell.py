@@ -34,13 +34,14 @@ from twopc.driver.machine import (
     Tick,
     Wanted,
 )
+from twopc.ends import JobSink
 from twopc.errors import CheckpointCorrupted, TwoPhaseCommitError
 from twopc.faults import points
 from twopc.faults.crash_table import CrashPoint
 from twopc.graph import JobDefinition
 from twopc.logs import NEVER_HIDDEN
 from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.sink import Committer, Sink
+from twopc.sink import Committer
 from twopc.source import Source
 from twopc.storage.work_folder import remove_of_attempt
 
@@ -56,7 +57,7 @@ class JobEdge:
 
     definition: JobDefinition
     source: Source
-    sink: Sink
+    sink: JobSink
     coordinator: Coordinator
     host: Host
     checkpoint_dir: Path

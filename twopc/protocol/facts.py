@@ -18,12 +18,14 @@ class Committable:
     """Names one pre-committed transaction: all that another process needs to commit it.
 
     `payload` belongs to the sink that made it (for Kafka: `twopc.kafka.committable`); the protocol never looks inside.
+    `group` is the id of its sink's transaction group; it stands in the snapshot, not in the stored committable.
     """
 
     name: str
     checkpoint_id: CheckpointId
     subtask: SubtaskIndex
     payload: Mapping[str, Any]
+    group: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -34,12 +36,13 @@ class Committable:
         }
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Committable:
+    def from_json(cls, body: Mapping[str, Any], group: str = "") -> Committable:
         return cls(
             name=str(body["name"]),
             checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
             subtask=SubtaskIndex(int(body["subtask"])),
             payload=dict(body["payload"]),
+            group=group,
         )
 
 
@@ -110,12 +113,14 @@ class SplitPosition:
     """How far a subtask has read a split of a source; `partition` is the number of the split's partition group.
 
     `position` is any JSON value of the source's own, and only the source compares two of them. People are shown it as
-    it is, and of a list the first element: what only the source needs stands behind that.
+    it is, and of a list the first element: what only the source needs stands behind that. `source` is the source's
+    operator id; it stands in the snapshot, not in the stored position.
     """
 
     split: str
     partition: int
     position: Any = field(hash=False)
+    source: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.split}@{position_text(self.position)}"
@@ -124,9 +129,9 @@ class SplitPosition:
         return [self.split, self.partition, self.position]
 
     @classmethod
-    def from_json(cls, body: Sequence[Any]) -> SplitPosition:
+    def from_json(cls, body: Sequence[Any], source: str = "") -> SplitPosition:
         split, partition, position = body
-        return cls(str(split), int(partition), position)
+        return cls(str(split), int(partition), position, source)
 
 
 def in_order(positions: Iterable[SplitPosition]) -> list[SplitPosition]:
@@ -146,21 +151,75 @@ def position_text(position: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorPart:
+    """What one operator of a subtask stored: of a source its splits with their positions, of a sink its committables.
+
+    A sink's are all that this subtask has pre-committed and not yet committed, those of aborted checkpoints included.
+    """
+
+    splits: tuple[SplitPosition, ...] = ()
+    committables: tuple[Committable, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        splits = {"splits": [held.to_json() for held in self.splits]} if self.splits else {}
+        items = {"committables": [item.to_json() for item in self.committables]} if self.committables else {}
+        return {**splits, **items}
+
+    @classmethod
+    def from_json(cls, operator: str, body: Mapping[str, Any]) -> OperatorPart:
+        return cls(
+            tuple(SplitPosition.from_json(item, operator) for item in body.get("splits", ())),
+            tuple(Committable.from_json(item, operator) for item in body.get("committables", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SubtaskSnapshot:
     """What one subtask stored for one checkpoint: the contents of its acknowledgement.
 
-    `committables` holds every transaction that this subtask has pre-committed and not yet committed, those of aborted
-    checkpoints included. `finished` says that its bounded input was read to the end. `base` is the checkpoint with
-    which the first of these transactions began: everything that this subtask wrote before it is committed. 0 if there
-    is none, or no single one, because the subtask was put together from several.
+    `parts` has what belongs to each source, by operator id, and to each transaction group of sinks, by its id; the
+    state of all operators is one `state`. `finished` says that the subtask's bounded input was read to the end.
+    `base` is the checkpoint with which the first of the committables' transactions began: everything that this subtask
+    wrote before it is committed. 0 if there is none, or no single one, because the subtask was put together from
+    several.
     """
 
     subtask: SubtaskIndex
-    positions: tuple[SplitPosition, ...]
+    parts: Mapping[str, OperatorPart] = field(hash=False)
     state: StateHandle | InlineState
-    committables: tuple[Committable, ...]
     finished: bool = False
     base: CheckpointId = CheckpointId(0)  # noqa: RUF009  a NewType call is a constant
+
+    @classmethod
+    def of(
+        cls,
+        subtask: SubtaskIndex,
+        positions: Iterable[SplitPosition],
+        state: StateHandle | InlineState,
+        committables: Iterable[Committable],
+        finished: bool = False,
+        base: CheckpointId = CheckpointId(0),  # noqa: B008  a NewType call is a constant
+    ) -> SubtaskSnapshot:
+        """Return the snapshot in which each of these belongs to the operator that it names."""
+        splits, items = list(positions), list(committables)
+        parts = {
+            operator: OperatorPart(
+                tuple(held for held in splits if held.source == operator),
+                tuple(item for item in items if item.group == operator),
+            )
+            for operator in dict.fromkeys([*(held.source for held in splits), *(item.group for item in items)])
+        }
+        return cls(subtask, parts, state, finished, base)
+
+    @property
+    def positions(self) -> tuple[SplitPosition, ...]:
+        """How far every split of every source was read."""
+        return tuple(held for part in self.parts.values() for held in part.splits)
+
+    @property
+    def committables(self) -> tuple[Committable, ...]:
+        """Every pre-committed transaction of every sink."""
+        return tuple(item for part in self.parts.values() for item in part.committables)
 
     def concerns(self, subtask: SubtaskIndex, splits: Collection[str]) -> bool:
         """Say whether this subtask, if it reads these, is restored from it."""
@@ -169,9 +228,8 @@ class SubtaskSnapshot:
     def to_json(self) -> dict[str, Any]:
         return {
             "subtask": self.subtask,
-            "positions": [position.to_json() for position in self.positions],
+            "parts": {operator: part.to_json() for operator, part in self.parts.items()},
             "state": self.state.to_json(),
-            "committables": [committable.to_json() for committable in self.committables],
             "finished": self.finished,
             "base": self.base,
         }
@@ -180,11 +238,10 @@ class SubtaskSnapshot:
     def from_json(cls, body: Mapping[str, Any]) -> SubtaskSnapshot:
         return cls(
             subtask=SubtaskIndex(int(body["subtask"])),
-            positions=tuple(SplitPosition.from_json(item) for item in body["positions"]),
+            parts={str(operator): OperatorPart.from_json(operator, part) for operator, part in body["parts"].items()},
             state=_state_from_json(body["state"]),
-            committables=tuple(Committable.from_json(item) for item in body["committables"]),
             finished=bool(body["finished"]),
-            base=CheckpointId(int(body.get("base", 0))),
+            base=CheckpointId(int(body["base"])),
         )
 
 

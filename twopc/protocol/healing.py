@@ -81,13 +81,14 @@ def _base(
     earlier: Sequence[CheckpointMetadata],
     gone: Mapping[SplitPosition, str],
 ) -> CheckpointId | Refused:
-    ordered = sorted(snapshot.committables, key=lambda item: item.checkpoint_id)
+    # Of one checkpoint those that are lost come first: what other sinks committed of it stands behind a loss.
+    ordered = sorted(snapshot.committables, key=lambda item: (item.checkpoint_id, fates[item.name] is Fate.COMMITTED))
     first = next(index for index, item in enumerate(ordered) if fates[item.name] is not Fate.COMMITTED)
     for item in ordered[first:]:
         if fates[item.name] is Fate.COMMITTED:
             return Refused(
                 f"what subtask {item.subtask} wrote for checkpoint {item.checkpoint_id} is committed, though "
-                f"{ordered[first].name} before it is lost"
+                f"{ordered[first].name} of it, or before it, is lost"
             )
         if fates[item.name] is Fate.UNKNOWN:
             return Refused(f"nothing proves that {item.name} was aborted, so writing its output again might double it")

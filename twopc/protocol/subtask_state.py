@@ -30,10 +30,10 @@ from twopc.protocol.messages import Abort, Complete, Drain, FencedOff, Finish, T
 
 @dataclass(frozen=True, slots=True)
 class PreCommitted:
-    """One checkpoint that this subtask has pre-committed; no committable if its interval wrote nothing."""
+    """One checkpoint that this subtask has pre-committed; no committables if its interval wrote nothing."""
 
     checkpoint_id: CheckpointId
-    committable: Committable | None
+    committables: tuple[Committable, ...]
     positions: tuple[SplitPosition, ...]
 
 
@@ -86,7 +86,7 @@ class SubtaskState:
     @property
     def committables(self) -> tuple[Committable, ...]:
         """What the next snapshot must carry: all that is pre-committed and not known to be committed."""
-        return tuple(entry.committable for entry in self._pending if entry.committable is not None)
+        return tuple(committable for entry in self._pending for committable in entry.committables)
 
     @property
     def awaits_completion(self) -> bool:

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.subtask_state import CommitPending
-from twopc.sink import SinkWriter
+from twopc.runtime.outputs import Outputs
 
 
 class Committing:
@@ -21,13 +21,13 @@ class Committing:
     def __init__(
         self,
         index: SubtaskIndex,
-        writer: SinkWriter,
+        outputs: Outputs,
         executor: Executor,
         guarded: Callable[[Callable[[], None]], None],
         done: Callable[[CommitPending], None],
     ) -> None:
         self._index = index
-        self._writer = writer
+        self._outputs = outputs
         self._executor = executor
         self._guarded = guarded
         self._done = done
@@ -44,8 +44,8 @@ class Committing:
             return
         try:
             for entry in work.due:
-                if entry.committable is not None:
-                    self._writer.commit(entry.committable, work.proof)
+                for committable in entry.committables:
+                    self._outputs.commit(committable, work.proof)
         except BaseException:
             self._failed = True
             raise

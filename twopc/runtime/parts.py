@@ -7,23 +7,19 @@ from dataclasses import dataclass
 
 from twopc.clock import Clock
 from twopc.operators import Dataflow
+from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import Link
+from twopc.runtime.outputs import Outputs
 from twopc.runtime.state import SubtaskStore
-from twopc.sink import SinkWriter
-from twopc.source import SourceReader
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a subtask is made of: `source` is the operator id of what `reader` reads.
+    """What a subtask is made of; every executor must run one task at a time, in order."""
 
-    Every executor must run one task at a time, in order.
-    """
-
-    source: str
-    reader: SourceReader
+    inputs: Inputs
     dataflow: Dataflow
-    writer: SinkWriter
+    outputs: Outputs
     store: SubtaskStore
     link: Link
     clock: Clock

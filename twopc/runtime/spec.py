@@ -12,6 +12,7 @@ from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.source import Split
 from twopc.state.layout import parse_snapshot_path
+from twopc.transaction_group import TransactionGroup
 
 
 def concerning(
@@ -26,9 +27,10 @@ def concerning(
 class SubtaskSpec:
     """One subtask to run.
 
-    `coordinator` and `token` say where to attach; `splits` what to read; `snapshots` those
-    of the restored checkpoint that concern it, which after a change of parallelism may be several; empty to start
-    afresh. `group` is where the sink's transactions commit the positions; None where they are committed beside.
+    `coordinator` and `token` say where to attach; `splits` what to read; `snapshots` those of the restored checkpoint
+    that concern it, which after a change of parallelism may be several; empty to start afresh. `groups` are the
+    transaction groups of the sinks; `group` is where transactions commit the positions, None where they are committed
+    beside.
     """
 
     job: str
@@ -40,6 +42,7 @@ class SubtaskSpec:
     settings: RunSettings
     splits: tuple[Split, ...]
     snapshots: tuple[SubtaskSnapshot, ...]
+    groups: tuple[TransactionGroup, ...] = ()
     group: str | None = None
 
     @property
@@ -67,6 +70,7 @@ class SubtaskSpec:
             "settings": self.settings.to_json(),
             "splits": [split.to_json() for split in self.splits],
             "snapshots": [snapshot.to_json() for snapshot in self.snapshots],
+            "groups": [group.to_json() for group in self.groups],
             "group": self.group,
         }
 
@@ -82,5 +86,6 @@ class SubtaskSpec:
             settings=RunSettings.from_json(body["settings"]),
             splits=tuple(Split.from_json(item) for item in body["splits"]),
             snapshots=tuple(SubtaskSnapshot.from_json(item) for item in body["snapshots"]),
+            groups=tuple(TransactionGroup.from_json(item) for item in body["groups"]),
             group=None if body["group"] is None else str(body["group"]),
         )

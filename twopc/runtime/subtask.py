@@ -1,6 +1,6 @@
 """One subtask: poll, process, write; on a trigger snapshot and pre-commit; on completion commit.
 
-One thread, the data loop, owns the reader, the dataflow, the state and the open transaction. Beside it snapshots are
+One thread, the data loop, owns the readers, the dataflow, the state and the open transaction. Beside it snapshots are
 written, stored and acknowledged (`twopc.runtime.storing`), and transactions committed (`twopc.runtime.committing`).
 What is found there comes back to the loop through a queue. Every decision is `twopc.protocol.subtask_state`'s; this
 module carries it out.
@@ -16,16 +16,15 @@ Invariants:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import assert_never
 
-from twopc.errors import CheckpointDeclined, Fenced, TwoPhaseCommitError, Unavailable
+from twopc.errors import CheckpointDeclined, Fenced, Unavailable
 from twopc.faults.points import CrashPoint, reached
-from twopc.protocol.facts import SplitPosition, SubtaskSnapshot
+from twopc.protocol.facts import Committable, SplitPosition, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Committed, EndOfInput, Progress, ToSubtask, Trigger
 from twopc.protocol.subtask_state import (
@@ -43,8 +42,6 @@ from twopc.runtime.parts import Parts
 from twopc.runtime.slow_function import SlowFunctionWatch
 from twopc.runtime.storing import SnapshotOf, Storing
 from twopc.sink import PreCommit
-
-log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.01
 """How long one poll may wait for records; also how late a trigger may be noticed while there are none."""
@@ -79,10 +76,9 @@ class Subtask:
         self._storing = Storing(
             index, parts.store, parts.link, parts.clock, parts.snapshot_executor, parts.store_executor, self._guarded
         )
-        self._committing = Committing(index, parts.writer, parts.commit_executor, self._guarded, self._found.put)
+        self._committing = Committing(index, parts.outputs, parts.commit_executor, self._guarded, self._found.put)
         self._ended = False
         self._end_reported = False
-        self._reads_no_more = False
         self._records_in = 0
         self._records_out = 0
         self._heard_at = parts.clock.monotonic()
@@ -102,12 +98,11 @@ class Subtask:
             with self._watch.watching():
                 yield
         finally:
-            self._abort_open()
+            self._parts.outputs.abort()
 
     def begin(self) -> None:
         """Open the first transaction; `step` may be called from now on."""
-        if self._parts.writer.open_transaction is None:
-            self._parts.writer.begin()
+        self._parts.outputs.begin()
 
     def step(self) -> None:
         """Do one turn of the loop: what was heard, what the executors found, one batch."""
@@ -128,7 +123,7 @@ class Subtask:
 
     def _at_end(self) -> bool:
         # Records that wait in the chain are not written yet: a final checkpoint without them would lose them.
-        return not self._parts.dataflow.waits and (self._reads_no_more or self._parts.reader.finished())
+        return not self._parts.dataflow.waits and self._parts.inputs.at_end()
 
     def _move_batch(self) -> None:
         dataflow = self._parts.dataflow
@@ -138,8 +133,7 @@ class Subtask:
         started = self._parts.clock.monotonic()
         with self._watch.batch():
             count, outputs = dataflow.advance()
-        for output in outputs:
-            self._records_out += self._parts.writer.write(output.batch)
+        self._records_out += self._parts.outputs.write(outputs)
         self._batch_size.took(count, read_seconds + self._parts.clock.monotonic() - started)
         if self._storing.acknowledged:
             reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._storing.acknowledged, subtask=self._index)
@@ -149,10 +143,11 @@ class Subtask:
         """Put the next batch into the dataflow, if there is one; return how long reading took, waiting left out."""
         wait = COMPLETION_POLL_SECONDS if self._state.awaits_completion else POLL_SECONDS
         started = self._parts.clock.monotonic()
-        batch = self._parts.reader.poll(wait, self._batch_size.records)
-        if batch is not None and len(batch):
+        polled = self._parts.inputs.poll(wait, self._batch_size.records)
+        if polled is not None:
+            source, batch = polled
             self._records_in += len(batch)
-            self._parts.dataflow.put(self._parts.source, batch)
+            self._parts.dataflow.put(source, batch)
         return max(0.0, self._parts.clock.monotonic() - started - wait)
 
     def _on(self, message: ToSubtask) -> None:
@@ -167,7 +162,7 @@ class Subtask:
             case CommitPending():
                 self._committing.begin(action)
             case ReadToEnd():
-                self._reads_no_more = not self._parts.reader.bound()
+                self._parts.inputs.bound()
             case End():
                 if action.fenced is not None:
                     raise Fenced(action.fenced)
@@ -183,8 +178,8 @@ class Subtask:
         started = self._parts.clock.monotonic()
         reached(CrashPoint.BEFORE_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         try:
-            positions = self._parts.reader.positions(self._parts.dataflow.waiting_rows(self._parts.source))
-            self._parts.reader.check_input(checkpoint_id)
+            positions = self._parts.inputs.positions(self._parts.dataflow.waiting_rows)
+            self._parts.inputs.check_input(checkpoint_id)
             self._write_back()
             self._pre_commit(checkpoint_id, positions)
             pre_committed = self._parts.clock.monotonic()
@@ -203,17 +198,24 @@ class Subtask:
             raise CheckpointDeclined(f"the state could not be written: {error}") from error
 
     def _pre_commit(self, checkpoint_id: CheckpointId, positions: tuple[SplitPosition, ...]) -> None:
-        committable = self._parts.writer.pre_commit(PreCommit(checkpoint_id, positions, self._group))
+        committables: list[Committable] = []
+        try:
+            self._parts.outputs.pre_commit(PreCommit(checkpoint_id, positions, self._group), committables.append)
+        except CheckpointDeclined:
+            # After another sink has pre-committed: that is committed with the next checkpoint that completes.
+            if committables:
+                self._state.pre_committed(PreCommitted(checkpoint_id, tuple(committables), positions))
+                self._parts.outputs.begin()
+            raise
         reached(CrashPoint.AFTER_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
-        self._state.pre_committed(PreCommitted(checkpoint_id, committable, positions))
-        if committable is not None:
-            self._parts.writer.begin()
+        self._state.pre_committed(PreCommitted(checkpoint_id, tuple(committables), positions))
+        self._parts.outputs.begin()
 
     def _snapshot_maker(self, positions: tuple[SplitPosition, ...]) -> SnapshotOf:
         """Fix everything but the state now, on the loop: what follows must not leak into this checkpoint."""
         committables, base = self._state.committables, self._state.base
-        finished = self._parts.reader.finished() and not self._parts.dataflow.waits
-        return lambda state: SubtaskSnapshot(self._index, positions, state, committables, finished, base)
+        finished = self._parts.inputs.finished() and not self._parts.dataflow.waits
+        return lambda state: SubtaskSnapshot.of(self._index, positions, state, committables, finished, base)
 
     def _take_findings(self) -> None:
         while not self._found.empty():
@@ -225,9 +227,9 @@ class Subtask:
     def _after_commit(self, work: CommitPending) -> None:
         checkpoint_id = work.proof.checkpoint_id
         self._state.committed(checkpoint_id)
-        self._parts.writer.release(checkpoint_id)
+        self._parts.outputs.release(checkpoint_id)
         if work.due and self._group is None:
-            self._parts.reader.commit_positions(checkpoint_id, work.due[-1].positions)
+            self._parts.inputs.commit_positions(checkpoint_id, work.due[-1].positions)
         self._parts.link.send(Committed(checkpoint_id))
         reached(CrashPoint.AFTER_COMMITTED_SENT, checkpoint=checkpoint_id, subtask=self._index)
 
@@ -253,8 +255,8 @@ class Subtask:
         self._progress = Progress(
             records_in=self._records_in,
             records_out=self._records_out,
-            lag=self._parts.reader.lag(),
-            open_transaction=self._parts.writer.open_transaction,
+            lag=self._parts.inputs.lag(),
+            open_transaction=self._parts.outputs.open_transaction,
             pending_transactions=tuple(committable.name for committable in self._state.committables),
         )
         self._parts.link.send(self._progress)
@@ -262,12 +264,3 @@ class Subtask:
     def _send_slow(self, slow: str) -> None:
         """Say it for the loop, which can't."""
         self._parts.link.send(replace(self._progress, slow=slow))
-
-    def _abort_open(self) -> None:
-        try:
-            # Aborts the open transaction only: completed checkpoints promise what is pre-committed.
-            self._parts.writer.abort()
-        except TwoPhaseCommitError as error:
-            log.debug("the open transaction could not be aborted; the next attempt will: %s", error)
-        except Exception:
-            log.warning("the open transaction could not be aborted; the next attempt will", exc_info=True)

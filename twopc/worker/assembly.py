@@ -20,10 +20,13 @@ from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import worker_tls
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.garbage import collected_seldom
+from twopc.runtime.inputs import Inputs
+from twopc.runtime.outputs import Outputs
 from twopc.runtime.parts import Parts
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
+from twopc.source import SourceReader
 from twopc.state.keyed import KeyedState
 from twopc.state.layout import keyed_partition, parse_snapshot_path
 from twopc.state.restore import restore_state
@@ -34,6 +37,7 @@ from twopc.state.undeclared import drop_undeclared
 from twopc.storage.local import LocalStore
 from twopc.storage.work_folder import make_work_folder, remove_of_more_subtasks, remove_work_folder
 from twopc.termination import TERMINATION
+from twopc.transaction_group import GroupWriter
 
 log = logging.getLogger(__name__)
 
@@ -102,13 +106,16 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     patience = max(SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000)
     # A process that was held up until its attempt was over must not open anything: it would only be in the way.
     link.await_welcome(patience)
-    pipeline = definition.pipeline("run")
     context = spec.context
-    writer = pipeline.sink.open_writer(context)
-    closing.callback(writer.close)
+    writers: list[GroupWriter] = []
+    for group in spec.groups:
+        writers.append(GroupWriter.open(group, definition.sinks, context))
+        closing.callback(writers[-1].writer.close)
     reached(CrashPoint.BEFORE_SEEK, checkpoint=_restored(spec), subtask=spec.subtask)
-    reader = pipeline.source.open_reader(context, spec.splits)
-    closing.callback(reader.close)
+    readers: dict[str, SourceReader] = {}
+    for operator, source in definition.sources.items():
+        readers[operator] = source.open_reader(context, [split for split in spec.splits if split.source == operator])
+        closing.callback(readers[operator].close)
     snapshot_executor = ThreadPoolExecutor(1, "twopc-snapshot")
     store_executor = ThreadPoolExecutor(1, "twopc-store")
     commit_executor = ThreadPoolExecutor(1, "twopc-commit")
@@ -116,10 +123,9 @@ def _assemble(definition: JobDefinition, spec: SubtaskSpec, link: SubtaskLink, c
     for executor in (store_executor, snapshot_executor, commit_executor):
         closing.callback(executor.shutdown, wait=True, cancel_futures=True)
     parts = Parts(
-        source=pipeline.source_id,
-        reader=reader,
+        inputs=Inputs(readers),
         dataflow=Dataflow(definition.operators, KeyedState(backend)),
-        writer=writer,
+        outputs=Outputs(writers),
         store=SubtaskStore(spec.subtask, backend, storage, work_folder, settings.inline_bytes(spec.parallelism)),
         link=link,
         clock=SystemClock(),

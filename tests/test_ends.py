@@ -1,0 +1,162 @@
+"""All sources of a job as one, and all its sinks, as the driver sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pytest
+
+from twopc.config import RunSettings
+from twopc.context import JobContext, SubtaskContext
+from twopc.ends import JobCommitter, JobPlanner, JobSource
+from twopc.errors import ConfigurationError
+from twopc.protocol.attempts import Traces
+from twopc.protocol.facts import Committable, SplitPosition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.planned_starts import Witnessed
+from twopc.sink import Committer, Outcome, Settled
+from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
+
+CONTEXT = JobContext("orders", AttemptId(2), 1, RunSettings())
+
+
+@dataclass(frozen=True)
+class Group(Follower):
+    """A consumer group that has seen one checkpoint."""
+
+    name: str
+    cluster: str
+    checkpoint: int
+
+    def place(self) -> str:
+        return self.cluster
+
+    def standing(self) -> FollowerStanding:
+        return FollowerStanding(Witnessed(self.checkpoint, 1), (SplitPosition(self.cluster, 0, self.checkpoint),))
+
+
+class Lines(Source, SourcePlanner):
+    """One split for each name; a restored one goes on where it was. It is its own planner."""
+
+    def __init__(self, *names: str, group: Group | None = None) -> None:
+        self.names = names
+        self.closed = False
+        self._group = group
+
+    def open_planner(self, context: JobContext) -> SourcePlanner:
+        return self
+
+    def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        raise NotImplementedError
+
+    def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+        return [Split(name, 0, restored[name].position if name in restored else 0, None) for name in self.names]
+
+    def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
+        return {held: ", ".join(self.names) for held in positions}
+
+    def follower(self) -> Follower | None:
+        return self._group
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def planner(**sources: Source) -> JobPlanner:
+    return JobSource(sources).open_planner(CONTEXT)
+
+
+def test_every_split_names_its_source_and_goes_on_where_it_was_restored() -> None:
+    splits = planner(web=Lines("a", "b"), app=Lines("c")).plan({"b": SplitPosition("b", 0, 7, "web")}, bounded=False)
+    assert [(split.source, split.id, split.start) for split in splits] == [
+        ("web", "a", 0),
+        ("web", "b", 7),
+        ("app", "c", 0),
+    ]
+
+
+def test_input_that_two_sources_read_is_refused_with_both_named() -> None:
+    with pytest.raises(ConfigurationError, match="web, app read the same input, b: read it with one source"):
+        planner(web=Lines("a", "b"), app=Lines("b")).plan({}, bounded=False)
+
+
+def test_each_source_is_asked_about_its_own_positions_only() -> None:
+    one, other = SplitPosition("a", 0, 1, "web"), SplitPosition("b", 0, 1, "app")
+    assert planner(web=Lines("a"), app=Lines("b")).unreadable([one, other]) == {one: "a", other: "b"}
+
+
+def test_positions_have_one_follower_only_where_every_source_has_it() -> None:
+    group, other = Group("g", "here", 1), Group("other", "here", 1)
+    shared = planner(web=Lines(group=group), app=Lines(group=group)).follower()
+    assert shared is not None
+    assert (shared.name, shared.place()) == ("g", "here")
+    assert planner(web=Lines(group=group), app=Lines()).follower() is None
+    assert planner(web=Lines(group=group), app=Lines(group=other)).follower() is None
+    assert planner(web=Lines(group=group)).follower() is group
+
+
+def test_a_follower_that_is_kept_in_two_places_is_in_neither() -> None:
+    shared = planner(web=Lines(group=Group("g", "a", 1)), app=Lines(group=Group("g", "b", 1))).follower()
+    assert shared is not None
+    assert shared.place() == "a and b"
+
+
+def test_the_standing_is_of_all_followers_although_they_are_not_one() -> None:
+    name, standing = planner(web=Lines(group=Group("g", "a", 3)), app=Lines(group=Group("h", "b", 5))).standing()
+    assert (name, standing.witnessed) == ("g, h", Witnessed(5, 1))
+    assert [held.split for held in standing.ahead] == ["a", "b"]
+
+
+def test_every_planner_is_closed_with_the_one_of_all() -> None:
+    web, app = Lines(), Lines()
+    with planner(web=web, app=app):
+        before = [web.closed, app.closed]
+    assert [*before, web.closed, app.closed] == [False, False, True, True]
+
+
+class Settling(Committer):
+    """Notes what it is asked about."""
+
+    def __init__(self, traces: Traces) -> None:
+        self.asked: list[str] = []
+        self._traces = traces
+
+    def traces(self) -> Traces:
+        return self._traces
+
+    def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
+        self.asked += [item.name for item in committables]
+        return [Settled(item, Outcome.COMMITTED, "") for item in committables]
+
+
+def item(name: str, group: str) -> Committable:
+    return Committable(name, CheckpointId(3), SubtaskIndex(0), {}, group)
+
+
+ONE = Traces(AttemptId(1), AttemptId(5), AttemptId(0))
+OTHER = Traces(AttemptId(4), AttemptId(2), AttemptId(3))
+
+
+def test_each_transaction_group_settles_its_own_and_the_order_is_kept() -> None:
+    files, kafka = Settling(ONE), Settling(OTHER)
+    committer = JobCommitter("orders", {"files": files, "kafka": kafka}, ExitStack())
+    due = [item("k1", "kafka"), item("f1", "files"), item("k2", "kafka")]
+    assert [each.committable.name for each in committer.settle(due, frozenset())] == ["k1", "f1", "k2"]
+    assert (files.asked, kafka.asked) == (["f1"], ["k1", "k2"])
+    assert committer.traces() == Traces(AttemptId(4), AttemptId(5), AttemptId(3))
+
+
+def test_output_of_a_sink_that_was_taken_out_is_settled_by_no_other() -> None:
+    committer = JobCommitter("orders", {"a": Settling(ONE), "b": Settling(OTHER)}, ExitStack())
+    with pytest.raises(ConfigurationError, match=r"output of 'gone', .*\(g1\), .* no such sink any more"):
+        committer.settle([item("g1", "gone")], frozenset())
+    [settled] = committer.settle([item("g1", "gone")], frozenset({"g1"}))
+    assert settled.outcome is Outcome.ALREADY_COMMITTED
+
+
+def test_the_only_transaction_group_settles_whatever_is_there() -> None:
+    only = Settling(ONE)
+    JobCommitter("orders", {"renamed": only}, ExitStack()).settle([item("t1", "before")], frozenset())
+    assert only.asked == ["t1"]

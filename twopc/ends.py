@@ -1,0 +1,248 @@
+"""The sources of a job as one, and its sinks as one: what the driver plans, asks and settles, each by its operator id.
+
+A subtask opens each source and each sink by itself (`twopc.runtime`): these two stand for all of them on the driver.
+
+Invariants:
+
+- A split and a position name their source, a committable its transaction group. What the latest checkpoint has of a
+  group that the job no longer has is settled by no other: the start is refused, unless its commit was confirmed.
+- No two sources read a split of one id: read it once, and let the stream go on in two directions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from twopc.context import JobContext, SubtaskContext
+from twopc.errors import ConfigurationError
+from twopc.listing import listed
+from twopc.protocol.attempts import Traces
+from twopc.protocol.facts import Committable, SplitPosition
+from twopc.protocol.planned_starts import NOTHING_WITNESSED
+from twopc.sink import Committer, Outcome, Settled, Sink
+from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
+from twopc.transaction_group import TransactionGroup, transaction_groups
+
+
+class JobSource(Source):
+    """All sources of a job."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self._sources = dict(sources)
+        known = all(source.inputs for source in self._sources.values())
+        self.inputs = tuple(name for source in self._sources.values() for name in source.inputs) if known else ()
+
+    def open_planner(self, context: JobContext) -> JobPlanner:
+        with ExitStack() as closing:
+            planners = {
+                operator: closing.enter_context(source.open_planner(context))
+                for operator, source in self._sources.items()
+            }
+            return JobPlanner(context.job, planners, self._owner, closing.pop_all())
+
+    def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
+        raise AssertionError("a subtask opens each source by itself")
+
+    def input_of(self, split: str) -> str:
+        named = (source.input_of(split) for source in self._sources.values())
+        return next((name for name in named if name in self.inputs or name != split), split)
+
+    def precedes(self, position: SplitPosition, later: SplitPosition) -> bool:
+        return self._sources[self._owner(position)].precedes(position, later)
+
+    def skips(self, split: Split) -> bool:
+        return self._sources[self._owner(split.begin)].skips(split)
+
+    @contextmanager
+    def watched(self, context: JobContext) -> Iterator[None]:
+        with ExitStack() as closing:
+            for source in self._sources.values():
+                closing.enter_context(source.watched(context))
+            yield
+
+    def describe(self) -> Mapping[str, Any]:
+        starts = [str(source.describe().get("start", "")) for source in self._sources.values()]
+        return {"type": "sources", "start": ", ".join(starts)}
+
+    def _owner(self, held: SplitPosition) -> str:
+        """Return the source that knows what a position means. A source that was renamed still reads its splits."""
+        if held.source in self._sources:
+            return held.source
+        knowing = (operator for operator, each in self._sources.items() if each.input_of(held.split) in each.inputs)
+        return next(knowing, next(iter(self._sources)))
+
+
+class JobPlanner(SourcePlanner):
+    """The planners of all sources, by their operator ids."""
+
+    def __init__(
+        self,
+        job: str,
+        planners: Mapping[str, SourcePlanner],
+        owner: Callable[[SplitPosition], str],
+        closing: ExitStack,
+    ) -> None:
+        self._job = job
+        self._planners = dict(planners)
+        self._owner = owner
+        self._closing = closing
+
+    def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+        splits = [
+            replace(split, source=operator)
+            for operator, planner in self._planners.items()
+            for split in planner.plan(restored, bounded)
+        ]
+        counts = Counter(split.id for split in splits)
+        if twice := [split for split in splits if counts[split.id] > 1]:
+            raise ConfigurationError(
+                f"job {self._job!r}: {listed(dict.fromkeys(split.source for split in twice))} read the same input, "
+                f"{twice[0].id}: read it with one source, and let the stream go on in several directions"
+            )
+        return splits
+
+    def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
+        gone: dict[SplitPosition, str] = {}
+        every = list(positions)
+        for operator, planner in self._planners.items():
+            if own := [held for held in every if self._owner(held) == operator]:
+                gone.update(planner.unreadable(own))
+        return gone
+
+    def follower(self) -> Follower | None:
+        """Return the one that every source has, if there is one: only that can be told of all positions at once."""
+        every = self._followers()
+        if len(every) < len(self._planners) or len({each.name for each in every}) > 1:
+            return None
+        return every[0] if len(every) == 1 else JobFollower(every)
+
+    def standing(self) -> tuple[str, FollowerStanding]:
+        """Say how far the followers of all sources are, though they are not one."""
+        every = self._followers()
+        return ", ".join(dict.fromkeys(each.name for each in every)), _together(every)
+
+    def places(self) -> frozenset[str]:
+        """Where the followers are kept."""
+        return frozenset(each.place() for each in self._followers())
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def _followers(self) -> list[Follower]:
+        return [each for planner in self._planners.values() if (each := planner.follower()) is not None]
+
+
+class JobFollower(Follower):
+    """The follower of one name that several sources have, each for its own input."""
+
+    def __init__(self, every: Sequence[Follower]) -> None:
+        self._every = list(every)
+        self.name = every[0].name
+
+    def place(self) -> str:
+        """Where it is kept; of several places the text is no id of any, so nothing is taken to be there."""
+        return " and ".join(sorted({each.place() for each in self._every}))
+
+    def standing(self) -> FollowerStanding:
+        return _together(self._every)
+
+
+class JobSink:
+    """All sinks of a job, by transaction group."""
+
+    def __init__(self, sinks: Mapping[str, Sink]) -> None:
+        self._sinks = dict(sinks)
+
+    def groups(self, context: JobContext) -> tuple[TransactionGroup, ...]:
+        """Form the transaction groups."""
+        return transaction_groups(self._sinks, context)
+
+    def open_committer(self, context: JobContext) -> Committer:
+        """Open the committers of all groups, as one."""
+        with ExitStack() as closing:
+            committers = {
+                group.id: closing.enter_context(group.open_committer(self._sinks, context))
+                for group in self.groups(context)
+            }
+            return JobCommitter(context.job, committers, closing.pop_all())
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What is written to, where that is known before a record is."""
+        return tuple(topic for sink in self._sinks.values() for topic in sink.topics)
+
+    @contextmanager
+    def watched(self, context: JobContext) -> Iterator[None]:
+        """While a run lasts: say once when an output can't be reached, and once when it can again."""
+        with ExitStack() as closing:
+            for sink in self._sinks.values():
+                closing.enter_context(sink.watched(context))
+            yield
+
+
+class JobCommitter(Committer):
+    """The committers of all transaction groups, by their ids. The only one settles whatever is there."""
+
+    def __init__(self, job: str, committers: Mapping[str, Committer], closing: ExitStack) -> None:
+        self._job = job
+        self._committers = dict(committers)
+        self._closing = closing
+
+    def traces(self) -> Traces:
+        every = [committer.traces() for committer in self._committers.values()]
+        return Traces(
+            claimed=max(each.claimed for each in every),
+            written=max(each.written for each in every),
+            open=max(each.open for each in every),
+        )
+
+    def claim(self) -> None:
+        for committer in self._committers.values():
+            committer.claim()
+
+    def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
+        gone = [item for item in committables if self._group(item) not in self._committers]
+        if unsettled := [item for item in gone if item.name not in confirmed]:
+            raise ConfigurationError(
+                f"the latest checkpoint of job {self._job!r} has output of {unsettled[0].group!r}, which may not be "
+                f"committed yet ({unsettled[0].name}), and the job has no such sink any more: run it with that sink as "
+                "it was, under the name that it had, and stop it with a last checkpoint before you take the sink out"
+            )
+        accepted = [Settled(item, Outcome.ALREADY_COMMITTED, "its commit was confirmed") for item in gone]
+        return accepted + self._each(committables, lambda committer, own: committer.settle(own, confirmed))
+
+    def give_up(self, committables: Sequence[Committable]) -> list[Settled]:
+        return self._each(committables, lambda committer, own: committer.give_up(own))
+
+    def commit_held(self, committables: Sequence[Committable]) -> list[Settled]:
+        return self._each(committables, lambda committer, own: committer.commit_held(own))
+
+    def abort_lingering(self) -> list[str]:
+        return [name for committer in self._committers.values() for name in committer.abort_lingering()]
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def _group(self, item: Committable) -> str:
+        return next(iter(self._committers)) if len(self._committers) == 1 else item.group
+
+    def _each(
+        self, committables: Sequence[Committable], act: Callable[[Committer, list[Committable]], list[Settled]]
+    ) -> list[Settled]:
+        """Let each committer act on what is its own; what is said of each stands in the given order."""
+        settled: list[Settled] = []
+        for group, committer in self._committers.items():
+            if own := [item for item in committables if self._group(item) == group]:
+                settled += act(committer, own)
+        place = {item.name: number for number, item in enumerate(committables)}
+        return sorted(settled, key=lambda each: place[each.committable.name])
+
+
+def _together(followers: Iterable[Follower]) -> FollowerStanding:
+    every = [each.standing() for each in followers]
+    witnessed = max((each.witnessed for each in every), default=NOTHING_WITNESSED)
+    return FollowerStanding(witnessed, tuple(held for each in every for held in each.ahead))

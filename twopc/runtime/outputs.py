@@ -1,0 +1,74 @@
+"""The transaction groups of one subtask's sinks as one: they pre-commit and commit by the same checkpoints.
+
+Invariant: what one group has pre-committed is known to the caller, though another declines the same checkpoint: it is
+committed with the next one, as what was pre-committed for a checkpoint that is aborted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from twopc.errors import TwoPhaseCommitError
+from twopc.operators import Output
+from twopc.protocol.facts import Committable
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.messages import Complete
+from twopc.sink import PreCommit
+from twopc.transaction_group import GroupWriter
+
+log = logging.getLogger(__name__)
+
+
+class Outputs:
+    """The data loop calls it, all but `commit`, which the commit thread calls."""
+
+    def __init__(self, groups: Sequence[GroupWriter]) -> None:
+        self._writers = {group.id: group.writer for group in groups}
+        self._write = {sink: write for group in groups for sink, write in group.write.items()}
+
+    @property
+    def open_transaction(self) -> str | None:
+        """The names of the open transactions, for people; None where none is open."""
+        names = [name for writer in self._writers.values() if (name := writer.open_transaction) is not None]
+        return ", ".join(names) or None
+
+    def begin(self) -> None:
+        """Open a transaction in every group that has none."""
+        for writer in self._writers.values():
+            if writer.open_transaction is None:
+                writer.begin()
+
+    def write(self, outputs: Iterable[Output]) -> int:
+        """Write what came out of the graph; return how many records were written."""
+        return sum(self._write[output.sink](output.batch) for output in outputs)
+
+    def pre_commit(self, request: PreCommit, done: Callable[[Committable], None]) -> None:
+        """Pre-commit the open transaction of every group; `done` is told each that held something, when it is durable.
+
+        Raises what the first raises that can't be pre-committed.
+        """
+        for group, writer in self._writers.items():
+            committable = writer.pre_commit(request)
+            if committable is not None:
+                done(replace(committable, group=group))
+
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        """Commit what was pre-committed."""
+        self._writers[committable.group].commit(committable, proof)
+
+    def release(self, completed: CheckpointId) -> None:
+        """Everything up to this checkpoint is committed and confirmed."""
+        for writer in self._writers.values():
+            writer.release(completed)
+
+    def abort(self) -> None:
+        """Abort the open transactions only: completed checkpoints promise what is pre-committed."""
+        for writer in self._writers.values():
+            try:
+                writer.abort()
+            except TwoPhaseCommitError as error:
+                log.debug("the open transaction could not be aborted; the next attempt will: %s", error)
+            except Exception:
+                log.warning("the open transaction could not be aborted; the next attempt will", exc_info=True)
