@@ -13,6 +13,7 @@ from coordinator.checkpoint import CHECKPOINT_TRANSITIONS, CheckpointPhase
 from coordinator.status import PHASE_CHANGES, Phase
 from twopc.faults.crash_table import CrashPoint
 from twopc.kafka.slots import SLOT_TRANSITIONS, SlotState
+from twopc.kafka.transaction_verdict import BrokerState, Described, Evidence, Recorded, Verdict, Witness, judge
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
@@ -27,7 +28,6 @@ from twopc.protocol.messages import (
     Trigger,
     Welcome,
 )
-from twopc.protocol.recovery import BrokerState, Described, Evidence, Recorded, Verdict, Witness, judge
 from twopc.protocol.subtask_state import CommitPending, End, PreCommitted, SubtaskState
 
 _RECORDED = Recorded(producer_id=7, producer_epoch=3, start_ms=1_000, topic_ids={"out": "id"})

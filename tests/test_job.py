@@ -12,7 +12,9 @@ import twopc
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.job import Job, Stream
-from twopc.kafka import KafkaSink, KafkaSource, StartingOffsets
+from twopc.kafka.sink import KafkaSink
+from twopc.kafka.source import KafkaSource
+from twopc.kafka.start import StartingOffsets
 from twopc.operators import Filter, FlatMap, Map, StatefulMap
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.record import Batch, Record

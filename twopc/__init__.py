@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     )
     from twopc.graph import JobDefinition
     from twopc.job import Job, Stream
-    from twopc.kafka import DeliveryGuarantee, KafkaSink, KafkaSource, StartingOffsets
+    from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
+    from twopc.kafka.source import KafkaSource
+    from twopc.kafka.start import StartingOffsets
     from twopc.protocol.attempts import Traces
     from twopc.protocol.facts import Committable, SplitPosition
     from twopc.protocol.ids import CheckpointId
@@ -114,7 +116,9 @@ _HOMES = {
     ),
     "twopc.graph": ("JobDefinition",),
     "twopc.job": ("Job", "Stream"),
-    "twopc.kafka": ("DeliveryGuarantee", "KafkaSink", "KafkaSource", "StartingOffsets"),
+    "twopc.kafka.sink": ("DeliveryGuarantee", "KafkaSink"),
+    "twopc.kafka.source": ("KafkaSource",),
+    "twopc.kafka.start": ("StartingOffsets",),
     "twopc.protocol.attempts": ("Traces",),
     "twopc.protocol.facts": ("Committable", "SplitPosition"),
     "twopc.protocol.ids": ("CheckpointId",),

@@ -16,12 +16,13 @@ from twopc.cli.checkpoints import app
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka import offset_status
 from twopc.kafka.offset_status import OffsetStatus, Readability
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.envelope import encode_fact
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import manifest_path
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, CheckpointReserved, CommittablesConfirmed
 from twopc.storage.local import LocalStore

@@ -19,8 +19,9 @@ from twopc.checkpoints.catalog import read_job
 from twopc.clock import ManualClock
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import Committable, SubtaskSnapshot
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import FILES, LEDGER, TWINS, name_of_file
 from twopc.protocol.messages import Ack
 from twopc.state.backend import Family

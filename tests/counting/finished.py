@@ -20,8 +20,8 @@ from tests.counting.transcript import Transcript
 from tests.counting.verifier import Mark, Verifier
 from twopc.checkpoints.catalog import read_job
 from twopc.kafka.positions import offsets_of
+from twopc.kafka.topic_partition import TopicPartition as Partition
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import TopicPartition as Partition
 from twopc.state.keyed import KeyedState
 from twopc.state.restore import restore_state
 from twopc.state.snapshot_store import SnapshotStore

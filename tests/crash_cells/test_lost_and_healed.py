@@ -14,9 +14,9 @@ from tests.crash_cells.rig import Rig
 from twopc.checkpoints.catalog import read_job
 from twopc.faults.points import CrashPoint
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import SubtaskIndex
-from twopc.protocol.recovery import BrokerState
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(720)]
 

@@ -18,8 +18,8 @@ from twopc.drill.restore import RestorePlan
 from twopc.drill.scratch import PREFIX, Names, parts_of, scratch_job, write_job_file
 from twopc.errors import Unavailable
 from twopc.kafka.cluster import Cluster as VerifiedCluster
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.loader.job_loader import load_job
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.testing.topics import produce
 from twopc.verify.load import LoadPlan
 from twopc.verify.plan import plan_of

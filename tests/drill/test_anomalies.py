@@ -13,9 +13,10 @@ from twopc.drill.fault_judging import judge_output, judge_state
 from twopc.drill.verdict import Check, Verdict
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
+from twopc.kafka.topic_partition import Position
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.verify import Expected, Found, Outcome, Place
 
 RECORDS, IN_A_TRANSACTION, CHECKPOINT = 12, 3, 3

@@ -6,7 +6,7 @@ import pytest
 
 from twopc.drill.comparing import check_of, judged, since_checkpoint
 from twopc.drill.verdict import Check, Verdict
-from twopc.protocol.ids import Position, TopicPartition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.verify.history import Expected, Found, Place
 
 IN = (TopicPartition("in", 0), TopicPartition("in", 1))

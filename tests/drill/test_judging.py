@@ -9,21 +9,22 @@ import pytest
 
 from twopc.drill.judging import Prospect, complete_up_to, judge_positions, judge_transactions, prospects
 from twopc.drill.verdict import Verdict
+from twopc.kafka import transaction_verdict
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.wire import TopicInfo
-from twopc.protocol import recovery
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 
 IN = TopicPartition("in", 0)
 TOPICS = {"in": TopicInfo("id-1", 1)}
 RANGES = {IN: (Position(100), Position(500))}
 
-OPEN = recovery.Commit()
-DONE = recovery.AlreadyCommitted("the broker says CompleteCommit for its start time")
-ABORTED = recovery.Lost("the broker says CompleteAbort", certain=True)
-GONE = recovery.Lost("the broker knows nothing of it")
+OPEN = transaction_verdict.Commit()
+DONE = transaction_verdict.AlreadyCommitted("the broker says CompleteCommit for its start time")
+ABORTED = transaction_verdict.Lost("the broker says CompleteAbort", certain=True)
+GONE = transaction_verdict.Lost("the broker knows nothing of it")
 
 
 def at(position: int, topic_id: str = "id-1", partition: TopicPartition = IN) -> PartitionPosition:
@@ -77,11 +78,11 @@ def checkpoint(number: int, *pending: Sequence[Committable]) -> CheckpointMetada
         pytest.param(OPEN, Prospect.WOULD_COMMIT, Verdict.HELD, id="open"),
         pytest.param(DONE, Prospect.ALREADY_COMMITTED, Verdict.HELD, id="committed"),
         pytest.param(GONE, Prospect.LOST, Verdict.BROKEN, id="lost without proof"),
-        pytest.param(recovery.Wait(), Prospect.UNDECIDED, Verdict.NOT_JUDGED, id="undecided"),
+        pytest.param(transaction_verdict.Wait(), Prospect.UNDECIDED, Verdict.NOT_JUDGED, id="undecided"),
     ],
 )
 def test_a_pending_transaction_is_told_for_what_recovery_would_do(
-    verdict: recovery.Verdict, prospect: Prospect, held: Verdict
+    verdict: transaction_verdict.Verdict, prospect: Prospect, held: Verdict
 ) -> None:
     mine = committable(7)
     found = prospects(checkpoint(7, [mine]), {mine.name: verdict}, frozenset(), [], {})
@@ -108,7 +109,7 @@ def test_what_is_open_behind_a_lost_one_of_its_subtask_would_not_be_committed() 
     before, behind, other = committable(6), committable(7), committable(7, 1)
     latest = checkpoint(7, [before, behind], [other])
     latest = replace(latest, snapshots=(replace(latest.snapshots[0], base=CheckpointId(5)), latest.snapshots[1]))
-    verdicts: dict[str, recovery.Verdict] = {before.name: ABORTED, behind.name: OPEN, other.name: OPEN}
+    verdicts: dict[str, transaction_verdict.Verdict] = {before.name: ABORTED, behind.name: OPEN, other.name: OPEN}
     found = {each.name: each.prospect for each in prospects(latest, verdicts, frozenset(), [checkpoint(5, [], [])], {})}
     assert found == {
         before.name: Prospect.WOULD_REWRITE,

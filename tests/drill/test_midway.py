@@ -12,8 +12,9 @@ import pytest
 from twopc.drill import midway
 from twopc.drill.midway import Interruption, MidwayReader, middles
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import AttemptId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.record import Batch, Row
 from twopc.source import SourceReader

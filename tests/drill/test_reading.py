@@ -12,8 +12,8 @@ import pytest
 from twopc.drill.broker import Cluster
 from twopc.errors import Unavailable
 from twopc.kafka.positions import PartitionPosition, PartitionSplit
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Batch, Row
 
 PLACE, OTHER = TopicPartition("out", 0), TopicPartition("out", 1)

@@ -18,9 +18,10 @@ from twopc.kafka.batches import log_batches
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.verify.history import Expected, Found, Place
 from twopc.verify.transaction_lookup import TransactionLookup
 from twopc.verify.transactions import Transactions

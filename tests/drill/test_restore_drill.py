@@ -33,8 +33,8 @@ from twopc.drill.verdict import Check, DrillResult, Verdict
 from twopc.faults.process import ManagedProcess, await_true
 from twopc.kafka.ending import await_markers
 from twopc.kafka.resume import Act, settle
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
-from twopc.protocol.recovery import BrokerState
 from twopc.sink import Outcome
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce

@@ -14,9 +14,10 @@ from twopc.kafka.committer import PlainCommitter
 from twopc.kafka.naming import SlotName, parse_transactional_id, transactional_id
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.sink import Outcome, Settled
 
 JOB = """

@@ -8,7 +8,7 @@ import pytest
 
 from twopc.drill.verdict import Verdict
 from twopc.drill.version_diff import EXAMPLES, VersionDiff, VersionOutput, diff, failed
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.history import Expected, Headers, Place
 
 IN = (TopicPartition("in", 0), TopicPartition("in", 1))

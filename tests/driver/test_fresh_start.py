@@ -9,8 +9,8 @@ import pytest
 from tests.driver.test_losses import metadata
 from twopc.driver.fresh_start import emptied, refuse_unknown_middle
 from twopc.errors import ConfigurationError
-from twopc.kafka import KafkaSource
 from twopc.kafka.positions import input_of
+from twopc.kafka.source import KafkaSource
 from twopc.protocol.facts import SplitPosition
 from twopc.source import FollowerStanding, Split
 

@@ -10,7 +10,7 @@ import pytest
 from tests.driver.test_losses import metadata
 from tests.snapshots import changed
 from twopc.driver.going_back import consequence, consequence_of_copy
-from twopc.kafka import KafkaSource
+from twopc.kafka.source import KafkaSource
 from twopc.logs import NEVER_HIDDEN, configure_logging
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition
 from twopc.source import Split

@@ -10,9 +10,10 @@ from twopc.config import RunSettings
 from twopc.driver.left_behind import refuse_left_behind
 from twopc.errors import ConfigurationError
 from twopc.kafka.positions import PartitionPosition, input_of
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, InlineState, SubtaskSnapshot
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 
 
 def stands_in(*partitions: TopicPartition) -> CheckpointMetadata:

@@ -11,10 +11,11 @@ from twopc.context import JobContext, SubtaskContext
 from twopc.driver.recovery import Planner, Recovered, assign, recovery
 from twopc.errors import TransactionLost, Unavailable
 from twopc.kafka.positions import PartitionPosition, PartitionSplit
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.sink import Committer, Outcome, Settled, Sink, SinkWriter
 from twopc.source import Source, SourcePlanner, SourceReader, Split

@@ -8,8 +8,9 @@ from typing import Any
 
 from tests.stored_job import StoredJob, name_of
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import Committable, SubtaskSnapshot
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.serde import Json, Serde
 from twopc.state.key_form import key_bytes
 from twopc.state.keyed import KeyedState, OperatorState

@@ -18,7 +18,8 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError, UserCodeError
 from twopc.inspect import Checkpoint, StateSize, open_checkpoint
 from twopc.inspect.snapshots import OpenSnapshots
 from twopc.kafka.positions import offsets_of
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.serde import Avro, Bytes, Json, Serde, String
 
 

@@ -18,10 +18,10 @@ from twopc.driver.run import run
 from twopc.errors import TransactionLost, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.wire import ControlClient
 from twopc.loader.job_loader import load_job
-from twopc.protocol.recovery import BrokerState
 from twopc.runtime.spec import SubtaskSpec
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce

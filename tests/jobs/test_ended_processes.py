@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.cli import twopc
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
-from twopc.protocol.recovery import BrokerState
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 

@@ -15,8 +15,8 @@ import pytest
 
 from tests.kafka.kit import eventually
 from twopc.errors import Unavailable
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
-from twopc.protocol.recovery import BrokerState
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 

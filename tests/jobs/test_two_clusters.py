@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.cli import twopc
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.wire import ControlClient
-from twopc.protocol.ids import TopicPartition
 from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import Write, create_topic, produce, read_topic

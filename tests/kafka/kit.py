@@ -9,10 +9,11 @@ from typing import Any
 
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
-from twopc.kafka import KafkaSink
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.sink import KafkaSink
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import Committable
-from twopc.protocol.ids import AttemptId, CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Complete
 from twopc.record import Batch, Headers
 from twopc.sink import Committer, PreCommit, Settled

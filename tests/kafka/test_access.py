@@ -13,9 +13,10 @@ from tests.rpc.certificates import LOOPBACK, Authority
 from twopc import Job
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
-from twopc.kafka import KafkaSink, KafkaSource
 from twopc.kafka.access import check_files, principal
 from twopc.kafka.control_config import control_config
+from twopc.kafka.sink import KafkaSink
+from twopc.kafka.source import KafkaSource
 from twopc.kafka.tls_context import tls_context
 
 OIDC = {

@@ -7,9 +7,11 @@ import pytest
 
 from twopc.config import NO_TIMEOUT_MS, RunSettings
 from twopc.errors import ConfigurationError
-from twopc.kafka import DeliveryGuarantee, KafkaSink, KafkaSource, StartingOffsets
 from twopc.kafka.client_config import consumer_config, producer_config, transactional_config
 from twopc.kafka.preflight import bootstrap_servers_of, checked_timeout_ms, restart_budget_ms
+from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
+from twopc.kafka.source import KafkaSource
+from twopc.kafka.start import StartingOffsets
 
 
 @pytest.mark.parametrize(

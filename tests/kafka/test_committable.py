@@ -8,8 +8,9 @@ import pytest
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import Committable
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 PREPARED = PreparedTransaction(
     transactional_id="job-0-1",

@@ -23,9 +23,9 @@ from twopc.kafka import direct
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.direct import DirectConnection, SubtaskClient
 from twopc.kafka.patience import patiently
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.recovery import BrokerState
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic, delete_topic
 

@@ -10,7 +10,7 @@ import pytest
 from twopc.errors import Unavailable
 from twopc.kafka import patience
 from twopc.kafka.ending import await_markers
-from twopc.protocol.recovery import BrokerState
+from twopc.kafka.transaction_verdict import BrokerState
 
 COMMITTING, ABORTING, OPEN = BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT, BrokerState.ONGOING
 DONE = BrokerState.COMPLETE_COMMIT

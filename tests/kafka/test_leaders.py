@@ -10,7 +10,7 @@ from tests.kafka.kit import DrivenSink, eventually, values_of
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.markers import OFFSETS_TOPIC
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.broker
 

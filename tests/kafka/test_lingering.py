@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import cast
 
 from twopc.kafka.lingering import FENCED_ATTEMPTS, abort_open, fence_earlier, traces
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.attempts import Traces
 from twopc.protocol.ids import AttemptId
-from twopc.protocol.recovery import BrokerState
 
 NOW = AttemptId(20)
 

@@ -10,9 +10,10 @@ import pytest
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.markers import OFFSETS_TOPIC, close_committed
+from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.transaction_verdict import BrokerState, Described
 from twopc.kafka.wire import OpenTransaction, TopicInfo
-from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
-from twopc.protocol.recovery import BrokerState, Described
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 OUT = TopicPartition("out", 1)
 OFFSETS = TopicPartition(OFFSETS_TOPIC, 17)

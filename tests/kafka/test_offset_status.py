@@ -8,8 +8,8 @@ import pytest
 
 from twopc.kafka.offset_status import OffsetStatus, Readability, fetch_offset_statuses, offset_statuses, unreadable
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.wire import EARLIEST, TopicInfo
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, delete_topic, produce
 

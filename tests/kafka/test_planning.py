@@ -10,10 +10,11 @@ import pytest
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka import KafkaSource
+from twopc.kafka.source import KafkaSource
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.wire import EARLIEST, GroupOffset, TopicInfo
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import AttemptId, Position, TopicPartition
+from twopc.protocol.ids import AttemptId
 
 IN = TopicPartition("in", 0)
 CONTEXT = JobContext("orders", AttemptId(1), 1, RunSettings(bootstrap_servers="127.0.0.1:9092"))

@@ -15,10 +15,10 @@ from tests.kafka.kit import INPUT_ID, DrivenSink, eventually, values_of
 from twopc.kafka.channel import Channel
 from twopc.kafka.client_config import producer_config, transactional_config
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
-from twopc.protocol.ids import TopicPartition
-from twopc.protocol.recovery import BrokerState
 from twopc.sink import Outcome
 from twopc.testing.topics import create_topic, delete_topic
 

@@ -9,7 +9,8 @@ import pytest
 from tests.kafka.kit import INPUT_ID, DrivenSink, FakeRow, batch_of, values_of
 from twopc.errors import ConfigurationError, Fenced, TransactionLost, TwoPhaseCommitError, UserCodeError
 from twopc.kafka.positions import PartitionPosition
-from twopc.protocol.ids import CheckpointId, Position, TopicPartition
+from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.protocol.ids import CheckpointId
 from twopc.record import Batch, Record
 from twopc.serde import Json, Serde
 from twopc.sink import PreCommit

@@ -11,11 +11,13 @@ from confluent_kafka.admin import AdminClient
 from tests.kafka.kit import DrivenSink, eventually, settings
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError, UserCodeError
-from twopc.kafka import KafkaSource, StartingOffsets
 from twopc.kafka.positions import PartitionSplit, offsets_of
+from twopc.kafka.source import KafkaSource
+from twopc.kafka.start import StartingOffsets
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.serde import Json
 from twopc.source import SourceReader, Split
 from twopc.testing.topics import Write, create_topic, delete_topic, produce

@@ -12,9 +12,9 @@ import pytest
 
 from tests.kafka.kit import DrivenSink, values_of
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
-from twopc.protocol.recovery import BrokerState
 from twopc.sink import Outcome
 
 pytestmark = pytest.mark.broker

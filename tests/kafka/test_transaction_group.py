@@ -8,7 +8,7 @@ import pytest
 
 from tests.kafka.kit import batch_of, settings, values_of
 from twopc.context import JobContext, SubtaskContext
-from twopc.kafka import KafkaSink
+from twopc.kafka.sink import KafkaSink
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Complete
 from twopc.sink import PreCommit, Sink

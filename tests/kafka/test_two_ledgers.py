@@ -25,12 +25,13 @@ from twopc.kafka.claim import claim, refuse_successor
 from twopc.kafka.committable import WitnessMetadata, witness_metadata
 from twopc.kafka.lingering import fence_earlier, traces
 from twopc.kafka.naming import SlotName, transactional_id
+from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
-from twopc.protocol.recovery import BrokerState
 
 PREFIX, RECORDS, A_CHECKPOINT = "job", 12, 3
 SETTINGS = CheckpointSettings(1_000, 60_000)

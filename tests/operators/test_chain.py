@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twopc.errors import UserCodeError
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import (
     Chain,
     Filter,
@@ -19,7 +20,6 @@ from twopc.operators import (
     StatefulMap,
     Step,
 )
-from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Record
 from twopc.serde import Json
 from twopc.termination import Interrupted, Terminated

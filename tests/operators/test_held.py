@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import Chain, StatefulMap, held
-from twopc.protocol.ids import TopicPartition
 from twopc.serde import Json, Serde, String
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import Address, DictStore

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from twopc.errors import UserCodeError
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import Chain, MapRecords, StatefulMap, Step
-from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch
 from twopc.serde import Json
 from twopc.testing.rows import InputRow, batch_of

@@ -10,9 +10,10 @@ from typing import Any
 
 from twopc.context import JobContext
 from twopc.errors import CheckpointDeclined
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import Dataflow
 from twopc.protocol.facts import Committable, SplitPosition, StateHandle
-from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.messages import (
     Complete,
     Trigger,

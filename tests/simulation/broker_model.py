@@ -12,7 +12,7 @@ from tests.simulation.partition_log import PartitionLog
 from tests.simulation.transaction_coordinator import Producer, TransactionalId, TransactionCoordinator
 from tests.simulation.transaction_tables import LAST_PRODUCER_EPOCH, Code
 from twopc.config import NO_TIMEOUT_MS
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 
 #: The one partition that holds what groups have committed.
 OFFSETS = -1

@@ -17,9 +17,9 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import END_TXN_VERSION
 from twopc.kafka.failures import failure
 from twopc.kafka.identity import Identity
+from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.transaction_verdict import BrokerState, Described
 from twopc.kafka.wire import GroupOffset, OpenTransaction, TopicInfo
-from twopc.protocol.ids import Position, TopicPartition
-from twopc.protocol.recovery import BrokerState, Described
 
 SLOW_SECONDS = (0.001, 0.02, 0.2)
 LATE_MS = (5, 50, 500, 5_000)

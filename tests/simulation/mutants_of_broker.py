@@ -10,12 +10,12 @@ from unittest.mock import patch
 import tests.simulation.kafka_clients
 import twopc.driver.recovery
 import twopc.kafka.resume
-import twopc.protocol.recovery
+import twopc.kafka.transaction_verdict
 from tests.simulation.mutants import EXPIRING, Mutant, instead
 from tests.simulation.source import SimSource
 from tests.simulation.transaction_tables import BUMPING_END_TXN
 from twopc.kafka.identity import Identity
-from twopc.protocol.recovery import Witness
+from twopc.kafka.transaction_verdict import Witness
 from twopc.sink import Outcome, Settled
 
 ANSWERED = {"broker_refuses": 0.0, "broker_reply_lost": 0.0, "broker_away_every_ms": 0, "prepare_ms": 0}
@@ -51,7 +51,7 @@ MUTANTS_OF_BROKER = (
     ),
     Mutant(
         "a topic that was recreated is committed into",
-        instead(twopc.protocol.recovery, "_judge_topics", lambda before, now: None),
+        instead(twopc.kafka.transaction_verdict, "_judge_topics", lambda before, now: None),
         {"topic_recreated_every_ms": 500},
         timeouts=True,
     ),

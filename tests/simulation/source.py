@@ -17,9 +17,10 @@ from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.kafka.identity import Identity, recreated_input
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions, split_positions
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.operators.steps import StatefulMap
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import CheckpointId, Position, TopicPartition
+from twopc.protocol.ids import CheckpointId
 from twopc.record import Batch, Row
 from twopc.serde import Json
 from twopc.source import Source, SourcePlanner, SourceReader, Split

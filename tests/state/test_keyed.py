@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators.held import KeyedStateStore
-from twopc.protocol.ids import TopicPartition
 from twopc.state.keyed import KeyedState, OperatorState
 from twopc.state.memory import MemoryBackend
 

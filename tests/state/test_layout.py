@@ -7,8 +7,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import name_of_file, subtask_folder
 from twopc.state.layout import (
     after_prefix,

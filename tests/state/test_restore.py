@@ -13,8 +13,9 @@ from tests.snapshots import changed
 from tests.stored_job import stored_path
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition, SubtaskSnapshot
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState, OperatorState
 from twopc.state.positions import read_positions, write_positions

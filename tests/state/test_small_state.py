@@ -12,8 +12,9 @@ from tests.snapshots import changed
 from tests.state.stored import everything
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.runtime.state import SubtaskStore
 from twopc.state.backend import Family, StateBackend
 from twopc.state.keyed import KeyedState, OperatorState

@@ -6,7 +6,7 @@ import pytest
 
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.serde import Json
 from twopc.state.backend import Family
 from twopc.state.layout import state_prefix

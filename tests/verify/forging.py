@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify import Expected, Found, Judge, Outcome, Place, Transaction, Verdict
 
 SOURCES = tuple(TopicPartition("in", number) for number in range(3))

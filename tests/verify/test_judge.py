@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.verify.forging import SOURCES, TARGETS, History, histories, history_of, made, verdict_on
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify import Expected, Finding, Found, Judge, Kind, Outcome, Place, Transaction
 
 KEYS = (b"a", b"b", b"c")

@@ -11,7 +11,7 @@ from twopc import Job, Json, KafkaSink, KafkaSource, Record
 from twopc.errors import ConfigurationError, UserCodeError
 from twopc.graph import JobDefinition
 from twopc.job import Stream
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.testing.rows import InputRow, batch_of
 from twopc.verify.history import Expected, Place
 from twopc.verify.replay import Replay

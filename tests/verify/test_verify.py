@@ -19,8 +19,8 @@ from confluent_kafka.admin import AdminClient
 from tests.jobs.cli import Finished, twopc
 from twopc.cli import main
 from twopc.faults.points import VARIABLE, CrashPoint
+from twopc.kafka.topic_partition import TopicPartition as Partition
 from twopc.kafka.wire import LATEST, ControlClient
-from twopc.protocol.ids import TopicPartition as Partition
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 from twopc.verify.load import load_value, read_load

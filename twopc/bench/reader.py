@@ -8,8 +8,8 @@ from contextlib import closing
 
 from twopc.errors import Unavailable
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import follow
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Batch
 
 POLL_SECONDS = 0.02

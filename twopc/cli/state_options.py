@@ -15,8 +15,8 @@ import typer
 from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.errors import ConfigurationError
 from twopc.inspect import Checkpoint, open_checkpoint
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.loader.job_loader import load_job
-from twopc.protocol.ids import TopicPartition
 from twopc.serde import Serde
 from twopc.state.serdes import serde_named
 

@@ -16,10 +16,10 @@ from twopc.cli.tables import print_tables, table
 from twopc.cli.topic_rows import row_of, text_of
 from twopc.errors import ConfigurationError
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import Ranges, follow, read, whole
 from twopc.kafka.topics import TopicDescription
 from twopc.kafka.wire import EARLIEST, LATEST
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Batch
 
 app = typer.Typer(

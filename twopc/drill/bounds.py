@@ -16,8 +16,9 @@ from enum import Enum
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.positions import offsets_of
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import SubtaskIndex, TopicPartition
+from twopc.protocol.ids import SubtaskIndex
 from twopc.verify.history import Found, Place
 from twopc.verify.transaction_lookup import TransactionLookup
 from twopc.verify.transactions import Transactions

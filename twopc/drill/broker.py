@@ -13,10 +13,10 @@ from twopc.drill.scratch import PREFIX
 from twopc.kafka import cluster as brokers
 from twopc.kafka.access import access_of
 from twopc.kafka.group import delete_group
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import high_watermarks, read
 from twopc.kafka.topics import TopicClient
 from twopc.kafka.wire import EARLIEST, LATEST, TopicInfo
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Row
 from twopc.verify.history import Found
 from twopc.verify.transaction_lookup import TransactionLookup, look_up_transactions, with_transaction

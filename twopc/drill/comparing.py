@@ -10,7 +10,7 @@ from twopc.drill.bounds import Bounds, Side
 from twopc.drill.tail import begins_at
 from twopc.drill.verdict import Check
 from twopc.drill.verdict import Verdict as CheckVerdict
-from twopc.protocol.ids import Position, TopicPartition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.history import Expected, Found, Outcome, identity
 from twopc.verify.judge import Judge

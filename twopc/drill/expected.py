@@ -13,9 +13,10 @@ from typing import Any
 from twopc.graph import JobDefinition
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.output import serialized
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import read
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import SubtaskIndex
 from twopc.record import Batch
 from twopc.serde import Serde
 from twopc.state.backend import Family

@@ -15,9 +15,9 @@ from twopc.drill.verdict import Check, Verdict
 from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
 from twopc.kafka.positions import offsets_of
 from twopc.kafka.sink import DeliveryGuarantee
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.recovery import BrokerState
 from twopc.verify.findings import Verdict as OutputVerdict
 
 FINISHED, FAULTS, STATE, TRANSACTIONS = "finished", "faults", "state", "transactions"

@@ -8,12 +8,13 @@ from enum import StrEnum
 from typing import assert_never
 
 from twopc.drill.verdict import Check, Verdict
+from twopc.kafka import transaction_verdict
 from twopc.kafka.positions import PartitionPosition, partition_positions
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.wire import TopicInfo
-from twopc.protocol import recovery
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition
 from twopc.protocol.healing import Fate, Healed, Refused, plan
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 POSITIONS, TRANSACTIONS = "positions", "transactions"
 
@@ -79,7 +80,7 @@ Say = Callable[[Prospect, str], TransactionProspect]
 
 def prospects(
     latest: CheckpointMetadata,
-    verdicts: Mapping[str, recovery.Verdict],
+    verdicts: Mapping[str, transaction_verdict.Verdict],
     settled: frozenset[str],
     earlier: Sequence[CheckpointMetadata],
     gone: Mapping[SplitPosition, str],
@@ -120,22 +121,22 @@ def judge_transactions(found: Iterable[TransactionProspect]) -> Check:
     return Check(TRANSACTIONS, Verdict.HELD, said or "none is pending", tuple(noted))
 
 
-def _is_lost(verdict: recovery.Verdict) -> bool:
-    return isinstance(verdict, recovery.Lost)
+def _is_lost(verdict: transaction_verdict.Verdict) -> bool:
+    return isinstance(verdict, transaction_verdict.Lost)
 
 
-def _fates(due: Sequence[Committable], verdicts: Mapping[str, recovery.Verdict]) -> dict[str, Fate]:
+def _fates(due: Sequence[Committable], verdicts: Mapping[str, transaction_verdict.Verdict]) -> dict[str, Fate]:
     """As recovery would find them, in the order of their checkpoints: behind a lost one nothing is committed."""
     fates: dict[str, Fate] = {}
     losers: set[SubtaskIndex] = set()
     for item in due:
         verdict = verdicts[item.name]
         match verdict:
-            case recovery.Commit() | recovery.Wait():
+            case transaction_verdict.Commit() | transaction_verdict.Wait():
                 fates[item.name] = Fate.HELD if item.subtask in losers else Fate.COMMITTED
-            case recovery.AlreadyCommitted():
+            case transaction_verdict.AlreadyCommitted():
                 fates[item.name] = Fate.COMMITTED
-            case recovery.Lost():
+            case transaction_verdict.Lost():
                 losers.add(item.subtask)
                 fates[item.name] = Fate.ABORTED if verdict.certain else Fate.UNKNOWN
             case _:
@@ -144,21 +145,21 @@ def _fates(due: Sequence[Committable], verdicts: Mapping[str, recovery.Verdict])
 
 
 def _prospect(
-    item: Committable, verdict: recovery.Verdict, fate: Fate, decided: Healed | Refused | None
+    item: Committable, verdict: transaction_verdict.Verdict, fate: Fate, decided: Healed | Refused | None
 ) -> TransactionProspect:
     def say(prospect: Prospect, why: str) -> TransactionProspect:
         return TransactionProspect(item.name, item.checkpoint_id, item.subtask, prospect, why)
 
     match verdict:
-        case recovery.Commit():
+        case transaction_verdict.Commit():
             if fate is Fate.HELD:
                 return _of_loss(say, "it is open, behind one of its subtask that is lost", item, decided)
             return say(Prospect.WOULD_COMMIT, "it is open and whole")
-        case recovery.AlreadyCommitted(why):
+        case transaction_verdict.AlreadyCommitted(why):
             return say(Prospect.ALREADY_COMMITTED, why)
-        case recovery.Lost(why):
+        case transaction_verdict.Lost(why):
             return _of_loss(say, why, item, decided)
-        case recovery.Wait():
+        case transaction_verdict.Wait():
             return say(Prospect.UNDECIDED, "the broker is about to change its state: drill again")
         case _:
             assert_never(verdict)

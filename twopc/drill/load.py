@@ -11,7 +11,7 @@ from twopc.bench.plan import BenchPlan
 from twopc.drill.broker import Cluster
 from twopc.errors import ConfigurationError
 from twopc.kafka.source import KafkaSource
-from twopc.protocol.ids import Position, TopicPartition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.testing.topics import Write, produce
 
 KEYS = 50

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from twopc.drill.timeline import RecoveryClock
 from twopc.kafka.positions import offsets_of
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import CheckpointId, Position, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.record import Batch, Row
 from twopc.source import SourceReader

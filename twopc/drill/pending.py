@@ -9,12 +9,12 @@ from twopc.drill.broker import Cluster
 from twopc.drill.judging import TRANSACTIONS, judge_transactions, prospects
 from twopc.drill.verdict import Check, Verdict
 from twopc.errors import CheckpointCorrupted
+from twopc.kafka import transaction_verdict
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.offset_status import unreadable
 from twopc.kafka.patience import patiently
 from twopc.kafka.positions import partition_positions
 from twopc.kafka.resume import gather
-from twopc.protocol import recovery
 from twopc.protocol.facts import Committable
 
 PATIENCE_SECONDS = 30.0
@@ -40,11 +40,11 @@ def judge_pending(found: JobCheckpoints, source: Cluster, cluster: Cluster) -> C
     return judge_transactions(prospects(latest.metadata, verdicts, settled, earlier, gone))
 
 
-def _any_lost(verdicts: Mapping[str, recovery.Verdict]) -> bool:
-    return any(isinstance(verdict, recovery.Lost) for verdict in verdicts.values())
+def _any_lost(verdicts: Mapping[str, transaction_verdict.Verdict]) -> bool:
+    return any(isinstance(verdict, transaction_verdict.Lost) for verdict in verdicts.values())
 
 
-def _verdict(cluster: Cluster, item: Committable, confirmed: bool) -> recovery.Verdict:
+def _verdict(cluster: Cluster, item: Committable, confirmed: bool) -> transaction_verdict.Verdict:
     prepared = PreparedTransaction.from_committable(item)
     evidence = patiently(lambda: gather(cluster.control, prepared, confirmed), PATIENCE_SECONDS)
-    return recovery.judge(prepared.recorded, evidence)
+    return transaction_verdict.judge(prepared.recorded, evidence)

@@ -14,8 +14,8 @@ from twopc.drill.reach import Reach
 from twopc.drill.verdict import Check
 from twopc.drill.verdict import Verdict as CheckVerdict
 from twopc.kafka.sink import DeliveryGuarantee
+from twopc.kafka.topic_partition import Position
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import Position
 from twopc.verify.findings import Kind, Verdict, merged
 from twopc.verify.history import Expected, Found
 from twopc.verify.holes import compaction

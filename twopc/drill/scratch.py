@@ -24,9 +24,9 @@ from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
 from twopc.kafka.positions import PartitionSplit
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.kafka.source import KafkaSource
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable, SplitPosition
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.sink import Outcome, Settled
 from twopc.source import Follower, Source, SourcePlanner, SourceReader, Split
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from twopc.drill.verdict import Check
 from twopc.drill.verdict import Verdict as CheckVerdict
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.findings import Finding, Kind, Verdict, shown
 from twopc.verify.history import Expected, Found, Place
 from twopc.verify.judge import Judge

@@ -26,9 +26,9 @@ from twopc.driver.left_behind import refuse_left_behind
 from twopc.errors import CheckpointCorrupted, ConfigurationError, NotJudged
 from twopc.kafka.patience import patiently
 from twopc.kafka.positions import input_of, partition_positions
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.storage.scratch_folder import CHECKPOINTS
 
 STATE = "state"

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.errors import UserCodeError
-from twopc.protocol.ids import SubtaskIndex, TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
+from twopc.protocol.ids import SubtaskIndex
 from twopc.serde import Serde
 from twopc.state.key_form import key_of
 

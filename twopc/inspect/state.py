@@ -10,7 +10,8 @@ from typing import Any
 from twopc.errors import ConfigurationError
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.snapshots import OpenSnapshot, OpenSnapshots
-from twopc.protocol.ids import SubtaskIndex, TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
+from twopc.protocol.ids import SubtaskIndex
 from twopc.state.backend import Family
 from twopc.state.key_form import key_bytes
 from twopc.state.layout import after_prefix, parse_keyed_key, state_prefix

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.positions import PartitionPosition, partition_positions
+from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.transaction_verdict import Recorded
 from twopc.protocol.facts import Committable, SplitPosition
-from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex, TopicPartition
-from twopc.protocol.recovery import Recorded
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 
 END_TXN_VERSION = 3
 """The version speaks for the protocol that the producer used: 5 would fence a live librdkafka producer."""

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from twopc.errors import Unavailable
 from twopc.kafka.patience import patiently, pauses
-from twopc.protocol.recovery import BrokerState
+from twopc.kafka.transaction_verdict import BrokerState
 
 _ENDING = frozenset({BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT})
 

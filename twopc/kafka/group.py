@@ -17,8 +17,8 @@ from twopc.kafka.grants import require_group_grant
 from twopc.kafka.patience import patiently
 from twopc.kafka.positions import PartitionPosition, split_positions
 from twopc.kafka.start import GroupOffsets, StartupMode
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.wire import EARLIEST, ControlClient
-from twopc.protocol.ids import TopicPartition
 from twopc.protocol.planned_starts import Witnessed
 from twopc.source import Follower, FollowerStanding
 

@@ -9,8 +9,8 @@ from kafka import KafkaAdminClient, errors
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.wire import ControlClient
-from twopc.protocol.ids import TopicPartition
 
 
 class LeaderClient(ControlClient):

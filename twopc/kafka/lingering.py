@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.naming import SlotName, parse_claim, parse_transactional_id
 from twopc.kafka.patience import patiently
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.attempts import Traces
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId
-from twopc.protocol.recovery import BrokerState
 
 BUDGET_SECONDS = 60.0
 

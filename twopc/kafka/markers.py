@@ -17,10 +17,10 @@ from typing import Protocol
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.patience import pauses
+from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.transaction_verdict import BrokerState, Described
 from twopc.kafka.wire import OpenTransaction, TopicInfo
 from twopc.protocol.facts import Committable
-from twopc.protocol.ids import TopicPartition
-from twopc.protocol.recovery import BrokerState, Described
 
 log = logging.getLogger(__name__)
 

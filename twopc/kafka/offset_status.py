@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import Position, TopicPartition
 
 
 class Readability(StrEnum):

@@ -17,9 +17,9 @@ from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of, p
 from twopc.kafka.preflight import require_topics
 from twopc.kafka.reader import check_config
 from twopc.kafka.start import StartupMode, resolve
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.source import Follower, SourcePlanner, Split
 
 PLAN_BUDGET_SECONDS = 30.0

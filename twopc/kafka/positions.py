@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from twopc.errors import CheckpointCorrupted
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.source import Split
 
 _PARTITION = re.compile(r"(.+)\[(\d+)\]", re.ASCII)

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as ClientPartition
 
 from twopc.column import coded
 from twopc.errors import ConfigurationError
@@ -25,9 +26,9 @@ from twopc.kafka.committable import witness_metadata
 from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions
-from twopc.protocol import ids
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import CheckpointId, Position
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId
 from twopc.record import Batch, Row
 from twopc.serde import Serde
 from twopc.source import SourceReader
@@ -65,7 +66,7 @@ class KafkaReader(SourceReader):
         value: Serde,
         splits: Sequence[PartitionSplit],
         client: SubtaskClient | None = None,
-        attempt: ids.AttemptId = ids.NO_ATTEMPT,
+        attempt: AttemptId = NO_ATTEMPT,
     ) -> None:
         self._attempt = attempt
         self._client = client
@@ -74,17 +75,17 @@ class KafkaReader(SourceReader):
         self._key = key
         self._value = value
         self._splits = {split.partition: split for split in splits}
-        self._partitions = [TopicPartition(split.partition.topic, split.partition.partition) for split in splits]
+        self._partitions = [ClientPartition(split.partition.topic, split.partition.partition) for split in splits]
         self._ended = {split.partition for split in splits if split.stop is not None and split.start >= split.stop}
         self._bounded = any(split.stop is not None for split in splits)
-        self._seen_beyond: dict[ids.TopicPartition, int] = {}
-        self._reported_ends: dict[ids.TopicPartition, int] = {}
+        self._seen_beyond: dict[TopicPartition, int] = {}
+        self._reported_ends: dict[TopicPartition, int] = {}
         self._health = BrokerHealthCheck(config)
         self._consumer: Consumer | None = None
         if splits:
             self._consumer = _consumer({**config, "on_commit": _log_commit, "error_cb": self._health.on_error})
             self._consumer.assign(
-                [TopicPartition(split.partition.topic, split.partition.partition, split.start) for split in splits]
+                [ClientPartition(split.partition.topic, split.partition.partition, split.start) for split in splits]
             )
             self._pause(self._ended)
 
@@ -130,7 +131,7 @@ class KafkaReader(SourceReader):
         try:
             for split in open_ended:
                 # At isolation level read_committed this is the end that a reader can come to, not the high watermark.
-                _, end = self._consumer.get_watermark_offsets(TopicPartition(*split.partition), timeout=END_SECONDS)
+                _, end = self._consumer.get_watermark_offsets(ClientPartition(*split.partition), timeout=END_SECONDS)
                 stop = Position(max(end, at[split.partition]))
                 self._splits[split.partition] = replace(split, stop=stop)
         except KafkaException as error:
@@ -158,7 +159,7 @@ class KafkaReader(SourceReader):
         if self._consumer is None or not positions:
             return
         offsets = [
-            TopicPartition(
+            ClientPartition(
                 *item.partition, item.position, witness_metadata(checkpoint_id, item.topic_id, self._attempt)
             )
             for item in partition_positions(positions)
@@ -189,7 +190,7 @@ class KafkaReader(SourceReader):
         if self._client is not None and time.monotonic() - self._read_at > QUIET_SECONDS:
             self._client.identity.doubt()
 
-    def _current(self) -> dict[ids.TopicPartition, Position]:
+    def _current(self) -> dict[TopicPartition, Position]:
         """Return the next offset of every split, its start where nothing was read yet."""
         at = {partition: split.start for partition, split in self._splits.items()}
         if self._consumer is not None:
@@ -202,23 +203,23 @@ class KafkaReader(SourceReader):
             at[partition] = max(stop, self._splits[partition].start)
         return at
 
-    def _read_up_to(self, consumer: Consumer) -> Iterator[tuple[ids.TopicPartition, int]]:
+    def _read_up_to(self, consumer: Consumer) -> Iterator[tuple[TopicPartition, int]]:
         """Yield every partition with the offset before which nothing is left to read, negative where none is known."""
         for item in consumer.position(self._partitions):
-            partition = ids.TopicPartition(item.topic, item.partition)
+            partition = TopicPartition(item.topic, item.partition)
             yield partition, max(item.offset, self._reported_ends.get(partition, item.offset))
 
-    def _end_of(self, partition: ids.TopicPartition) -> int | None:
+    def _end_of(self, partition: TopicPartition) -> int | None:
         """Return the end as the last fetch saw it."""
         assert self._consumer is not None
-        _, high = self._consumer.get_watermark_offsets(TopicPartition(*partition), cached=True)
+        _, high = self._consumer.get_watermark_offsets(ClientPartition(*partition), cached=True)
         return high if high >= 0 else None
 
     def _cut(self, messages: list[Message]) -> list[Message]:
         """End the splits that have reached their stop; drop what was read beyond it."""
         assert self._consumer is not None
         beyond: dict[tuple[str, int], int] = {}
-        ending: set[ids.TopicPartition] = set()
+        ending: set[TopicPartition] = set()
         for partition, offset in self._read_up_to(self._consumer):
             stop = self._splits[partition].stop
             if stop is None or offset < stop:
@@ -235,9 +236,9 @@ class KafkaReader(SourceReader):
             return messages
         return [message for message in messages if not _is_beyond(message, beyond)]
 
-    def _pause(self, partitions: set[ids.TopicPartition]) -> None:
+    def _pause(self, partitions: set[TopicPartition]) -> None:
         if self._consumer is not None and partitions:
-            self._consumer.pause([TopicPartition(*partition) for partition in partitions])
+            self._consumer.pause([ClientPartition(*partition) for partition in partitions])
 
     def _without_errors(self, messages: list[Message]) -> list[Message]:
         """Drop what is no record; raise what can't be read over."""
@@ -267,7 +268,7 @@ class KafkaReader(SourceReader):
         position = self._current()[partition]
         said = f"position {position} of {partition} is not there any more ({error.str()})"
         try:
-            first, end = self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=END_SECONDS)
+            first, end = self._consumer.get_watermark_offsets(ClientPartition(*partition), timeout=END_SECONDS)
         except KafkaException:
             return ConfigurationError(said)
         if position < first:
@@ -286,8 +287,8 @@ def _column(serde: Serde, field: Callable[[Message], Any], messages: list[Messag
     return column if serde.is_identity else coded(serde.deserialize_all, column, messages, doing)
 
 
-def _partition_of(message: Message | Row) -> ids.TopicPartition:
-    return ids.TopicPartition(str(message.topic()), int(message.partition() or 0))
+def _partition_of(message: Message | Row) -> TopicPartition:
+    return TopicPartition(str(message.topic()), int(message.partition() or 0))
 
 
 def _is_beyond(message: Any, stops: Mapping[tuple[str, int], int]) -> bool:
@@ -302,6 +303,6 @@ def _consumer(config: dict[str, Any]) -> Consumer:
         raise failure("making a consumer", error_of(error)) from error
 
 
-def _log_commit(error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
+def _log_commit(error: KafkaError | None, _partitions: list[ClientPartition]) -> None:
     if error is not None:
         log.warning("positions were not committed to the consumer group: %s", error)

@@ -21,10 +21,10 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import PreparedTransaction, WitnessMetadata
 from twopc.kafka.patience import pauses
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.transaction_verdict import AlreadyCommitted, Commit, Evidence, Lost, Verdict, Wait, Witness, judge
 from twopc.kafka.wire import ControlClient, GroupOffset
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.recovery import AlreadyCommitted, Commit, Evidence, Lost, Verdict, Wait, Witness, judge
 from twopc.sink import Outcome, Settled
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from typing import assert_never
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.committable import WitnessMetadata
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient
-from twopc.protocol.ids import Position, TopicPartition
 
 log = logging.getLogger(__name__)
 

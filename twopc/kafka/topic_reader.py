@@ -18,8 +18,8 @@ from twopc.kafka.cluster import Cluster
 from twopc.kafka.ending import await_markers
 from twopc.kafka.positions import PartitionSplit
 from twopc.kafka.reader import KafkaReader
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.wire import EARLIEST, LATEST
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Batch
 from twopc.serde import Bytes, Serde
 

@@ -29,12 +29,12 @@ from twopc.kafka.output import Output, OutputTopics
 from twopc.kafka.patience import patiently
 from twopc.kafka.positions import partition_positions
 from twopc.kafka.slots import Slot, SlotPool
+from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import OpenTransaction
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
-from twopc.protocol.recovery import BrokerState
 from twopc.record import Batch
 from twopc.sink import PreCommit, Sink, SinkWriter
 

@@ -27,8 +27,8 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 from twopc.errors import Unavailable
 from twopc.kafka.committable import END_TXN_VERSION
 from twopc.kafka.connection import MAX_TIMEOUT, Connection
-from twopc.protocol.ids import Position, TopicPartition
-from twopc.protocol.recovery import BrokerState, Described
+from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.transaction_verdict import BrokerState, Described
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 
 UNWRITTEN_MAX = 8_192
 UNWRITTEN_WHILE_FROZEN_MAX = 65_536

@@ -17,10 +17,10 @@ from typing import Any
 
 from twopc.column import ColumnError, Over, last_taken, locate, map_column, span
 from twopc.errors import UserCodeError
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators.held import HeldStates
 from twopc.operators.steps import StatefulMap
 from twopc.operators.values import Result
-from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Row
 from twopc.serde import Json, Serde
 from twopc.state.key_form import key_bytes, need_no_mark

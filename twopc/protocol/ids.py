@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, NewType
+from typing import NewType
 
 from twopc.errors import ConfigurationError
 
@@ -22,20 +22,7 @@ NO_ATTEMPT = AttemptId(0)
 SubtaskIndex = NewType("SubtaskIndex", int)
 """Which parallel instance of the job's chain, from 0 to parallelism - 1."""
 
-Position = NewType("Position", int)
-"""The next offset to read of a topic-partition."""
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-
-
-class TopicPartition(NamedTuple):
-    """One Kafka partition."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}[{self.partition}]"
 
 
 def checked_name(kind: str, name: str) -> str:

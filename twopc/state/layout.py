@@ -19,8 +19,9 @@ import re
 import struct
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import CheckpointId, SubtaskIndex, TopicPartition
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 _SHORT = struct.Struct(">H")
 _NUMBER = struct.Struct(">I")

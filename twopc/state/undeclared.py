@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from twopc.errors import ConfigurationError
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.state.backend import Family, StateBackend
 from twopc.state.layout import state_prefix
 from twopc.state.serdes import forget_serdes, read_serdes

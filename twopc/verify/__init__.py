@@ -1,6 +1,6 @@
 """Judges an output against its input, from outside, and names what is wrong.
 
->>> from twopc.protocol.ids import TopicPartition
+>>> from twopc.kafka.topic_partition import TopicPartition
 >>> from twopc.verify import Expected, Found, Judge, Kind, Place
 >>> source, target = TopicPartition("in", 0), TopicPartition("out", 0)
 >>> judge = Judge("out")

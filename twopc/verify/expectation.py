@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.history import Expected, Place, identity
 from twopc.verify.numbers import Numbers
 

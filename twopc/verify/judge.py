@@ -19,7 +19,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.counters import FindingCounters
 from twopc.verify.expectation import END, Expectation
 from twopc.verify.findings import Finding, Kind, Verdict, shown

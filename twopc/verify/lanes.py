@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.alignment import align
 from twopc.verify.expectation import Expectation
 from twopc.verify.history import Place

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from twopc.errors import ConfigurationError, NotJudged, TwoPhaseCommitError
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topic_reader import read
 from twopc.kafka.topic_writer import TopicWriter
-from twopc.protocol.ids import TopicPartition
 from twopc.verify.findings import Verdict
 from twopc.verify.history import Expected, Found, Place
 from twopc.verify.judge import Judge

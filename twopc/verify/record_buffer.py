@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.findings import shown
 from twopc.verify.history import Found, Place, Transaction
 from twopc.verify.numbers import Numbers

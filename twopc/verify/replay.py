@@ -14,9 +14,9 @@ from twopc.column import ColumnError, user_code_error
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.kafka.sink import KafkaSink
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import KeyedStateStore
 from twopc.operators.chain import Chain
-from twopc.protocol.ids import TopicPartition
 from twopc.record import Batch, Record, Row
 from twopc.serde import Serde
 from twopc.state.keyed import KeyedState

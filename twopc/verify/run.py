@@ -15,8 +15,8 @@ from functools import partial
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.ending import await_markers
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import high_watermarks, read
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.verify.findings import Verdict
 from twopc.verify.history import Expected, Found, Outcome
 from twopc.verify.holes import compaction, holes_in

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from twopc.errors import ConfigurationError
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import Ranges
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient
-from twopc.protocol.ids import Position, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.wire import ControlClient
-from twopc.protocol.ids import Position, TopicPartition
 from twopc.record import Row
 from twopc.verify.history import Found, Place
 from twopc.verify.replay import plain_headers

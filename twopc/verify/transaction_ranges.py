@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.expectation import Expectation
 from twopc.verify.history import Transaction
 

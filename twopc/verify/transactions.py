@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from twopc.errors import Unavailable
 from twopc.kafka.batches import LogBatch, Marker, log_batches
-from twopc.protocol.ids import Position, TopicPartition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.verify.history import Outcome, Transaction
 from twopc.verify.holes import Holes
 

@@ -8,7 +8,7 @@ from tests.simulation.broker_model import BrokerModel
 from tests.simulation.transaction_coordinator import NOBODY, Producer
 from tests.simulation.transaction_tables import Code
 from twopc.config import NO_TIMEOUT_MS
-from twopc.protocol.ids import TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 
 NAME = "id"
 INPUT = TopicPartition("input", 0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twopc.protocol.recovery import (
+from twopc.kafka.transaction_verdict import (
     AlreadyCommitted,
     BrokerState,
     Commit,
