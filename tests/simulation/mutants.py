@@ -166,8 +166,8 @@ def _planned_anew(plan: Any, planner: Any, context: Any, started: Any, restored:
     return plan(planner, context, replace(started, planned=None), restored, witnessed)
 
 
-def _without_state(storage: Any, snapshots: Any, partitions: Any, subtask: Any, folder: Any) -> Any:
-    return _restore_state(storage, (), partitions, subtask, folder)
+def _without_state(storage: Any, snapshots: Any, partitions: Any, subtask: Any, folder: Any, kind: Any) -> Any:
+    return _restore_state(storage, (), partitions, subtask, folder, kind)
 
 
 _restore_state = twopc.state.restore.restore_state

@@ -1,4 +1,4 @@
-"""What is replaced in production modules while a simulation runs: clocks, dice, crashes, RocksDB, the slots' keeper.
+"""What is replaced in production modules while a simulation runs: clocks, dice, crashes, the slots' keeper.
 
 Everything else is injected through constructors, as production does.
 """
@@ -26,6 +26,7 @@ import twopc.kafka.patience
 import twopc.kafka.resume
 import twopc.kafka.transactional
 import twopc.protocol.ledger_state
+import twopc.runtime.assembly
 import twopc.runtime.committing
 import twopc.runtime.state
 import twopc.runtime.storing
@@ -41,7 +42,6 @@ from twopc.faults.points import CrashPoint
 from twopc.protocol.ledger_facts import Entry
 from twopc.protocol.ledger_place import Place
 from twopc.protocol.ledger_state import LedgerState, decode_entry, encode_entry
-from twopc.state.memory import MemoryBackend
 
 CRASHING: tuple[Any, ...] = (
     coordinator.ledger,
@@ -51,6 +51,7 @@ CRASHING: tuple[Any, ...] = (
     twopc.kafka.lingering,
     twopc.kafka.resume,
     twopc.kafka.transactional,
+    twopc.runtime.assembly,
     twopc.runtime.storing,
     twopc.runtime.committing,
     twopc.runtime.subtask,
@@ -147,7 +148,6 @@ def replaced() -> Iterator[None]:
             stack.enter_context(patch.object(module, "decode_entry", _present.decode_entry))
         stack.enter_context(patch.object(twopc.kafka.patience, "time", _present))
         stack.enter_context(patch.object(twopc.kafka.patience, "random", _present))
-        stack.enter_context(patch.object(twopc.state.restore, "RocksDBBackend", MemoryBackend))
         stack.enter_context(patch.object(twopc.kafka.transactional, "SlotPool", _present.slot_pool))
         yield
 

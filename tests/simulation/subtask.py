@@ -37,6 +37,7 @@ from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
+from twopc.state.memory import MemoryBackend
 from twopc.state.restore import restore_state
 from twopc.transaction_group import GroupWriter
 
@@ -152,6 +153,7 @@ class SimSubtask:
             [split.id for split in spec.splits],
             spec.subtask,
             local / "work",
+            MemoryBackend,
         )
         context = spec.context
         writer = self._writer = self._sink.open_writer(context)

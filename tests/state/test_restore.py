@@ -16,11 +16,10 @@ from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.state.backend import Family
+from twopc.state.backend import Family, StateBackend
 from twopc.state.keyed import KeyedState, OperatorState
 from twopc.state.positions import read_positions, write_positions
 from twopc.state.restore import restore_state
-from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.snapshot_store import SnapshotStore
 from twopc.storage.local import LocalStore
 
@@ -49,11 +48,11 @@ class Job:
         self.storage = SnapshotStore(LocalStore(folder / "store"))
         self.checkpoint = 0
 
-    def restore(self, snapshots: Sequence[SubtaskSnapshot], subtask: int, mine: list[TopicPartition]) -> RocksDBBackend:
+    def restore(self, snapshots: Sequence[SubtaskSnapshot], subtask: int, mine: list[TopicPartition]) -> StateBackend:
         work = self.folder / f"work-{self.checkpoint}-{subtask}"
         return restore_state(self.storage, snapshots, list(map(str, mine)), SubtaskIndex(subtask), work)
 
-    def store(self, backend: RocksDBBackend, subtask: int, mine: list[TopicPartition]) -> SubtaskSnapshot:
+    def store(self, backend: StateBackend, subtask: int, mine: list[TopicPartition]) -> SubtaskSnapshot:
         positions = tuple(at(partition) for partition in mine)
         write_positions(backend, positions)
         folder = self.folder / f"snapshot-{self.checkpoint}-{subtask}"
@@ -94,7 +93,7 @@ class Job:
             finally:
                 backend.close()
 
-    def _expect_state_of(self, backend: RocksDBBackend, mine: list[TopicPartition]) -> None:
+    def _expect_state_of(self, backend: StateBackend, mine: list[TopicPartition]) -> None:
         for partition in mine:
             assert KeyedState(backend).get_many("count", partition, KEYS) == [value(partition, key) for key in KEYS]
         assert len(list(backend.scan(Family.KEYED))) == len(mine) * len(KEYS)

@@ -41,7 +41,7 @@ class Job:
         self.storage = SnapshotStore(LocalStore(folder / "store"))
         self.number = 0
 
-    def restore(self, snapshots: list[SubtaskSnapshot], subtask: int = 0, parallelism: int = 1) -> RocksDBBackend:
+    def restore(self, snapshots: list[SubtaskSnapshot], subtask: int = 0, parallelism: int = 1) -> StateBackend:
         mine = list(map(str, share(subtask, parallelism)))
         return restore_state(self.storage, snapshots, mine, SubtaskIndex(subtask), self.folder / f"work-{subtask}")
 

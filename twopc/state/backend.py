@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
     from twopc.state.changes import Changes
@@ -35,6 +35,16 @@ class StateBackend(ABC):
 
     Nothing is durable before a snapshot of it is: the backend keeps no write-ahead log.
     """
+
+    @classmethod
+    @abstractmethod
+    def open_fresh(cls, folder: Path) -> Self:
+        """Open an empty state in `folder`, which must not exist yet."""
+
+    @classmethod
+    @abstractmethod
+    def open_restored(cls, folder: Path) -> Self:
+        """Open what a snapshot holds, which was brought to `folder`; raise CheckpointCorrupted if it can't be that."""
 
     @abstractmethod
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.protocol.envelope import decode_fact, encode_fact
@@ -23,13 +24,13 @@ class MemoryBackend(StateBackend):
         self._open = True
 
     @classmethod
-    def open_fresh(cls, folder: Path) -> MemoryBackend:
+    def open_fresh(cls, folder: Path) -> Self:
         """Open an empty state; `folder` is made, and must not exist yet, as with RocksDB."""
         folder.mkdir(mode=0o700)
         return cls()
 
     @classmethod
-    def open_restored(cls, folder: Path) -> MemoryBackend:
+    def open_restored(cls, folder: Path) -> Self:
         """Open what a snapshot holds; raise CheckpointCorrupted if it can't be what was written."""
         backend = cls()
         whole = whole_state_in(folder)

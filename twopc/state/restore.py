@@ -41,10 +41,12 @@ def restore_state(
     splits: Collection[str],
     subtask: SubtaskIndex,
     work_folder: Path,
-) -> RocksDBBackend:
+    kind: type[StateBackend] = RocksDBBackend,
+) -> StateBackend:
     """Return the open state of `subtask`, which now reads `splits`, in a folder of its own under `work_folder`.
 
-    `snapshots` are those of the restored checkpoint, or none. Raises CheckpointCorrupted if one can't be trusted.
+    `snapshots` are those of the restored checkpoint, or none, of backends of this `kind`. Raises
+    CheckpointCorrupted if one can't be trusted.
     """
     mine = frozenset(splits)
     refuse_two_owners(snapshots)
@@ -53,8 +55,8 @@ def restore_state(
     work_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
     if len(sources) == 1:
-        return _opened(storage, sources[0], mine, subtask, folder)
-    backend = RocksDBBackend.open_fresh(folder)
+        return _opened(storage, sources[0], mine, subtask, folder, kind)
+    backend = kind.open_fresh(folder)
     try:
         for snapshot in sources:
             _copy(storage, snapshot, mine, subtask, work_folder, backend)
@@ -83,9 +85,10 @@ def _opened(
     mine: frozenset[str],
     subtask: SubtaskIndex,
     folder: Path,
-) -> RocksDBBackend:
+    kind: type[StateBackend],
+) -> StateBackend:
     """Open the only snapshot that holds something of mine, and delete the rest of it."""
-    backend = _fetched(storage, snapshot, folder)
+    backend = _fetched(storage, snapshot, folder, kind)
     try:
         for held in snapshot.positions:
             if held.split not in mine:
@@ -110,7 +113,7 @@ def _copy(
     folder = work_folder / f"restored-{snapshot.subtask}"
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        source = _fetched(storage, snapshot, folder)
+        source = _fetched(storage, snapshot, folder, type(target))
         try:
             for held in snapshot.positions:
                 if held.split in mine:
@@ -129,10 +132,12 @@ def _copy_range(source: StateBackend, target: StateBackend, family: Family, pref
         target.put_many(family, some)
 
 
-def _fetched(storage: SnapshotSource, snapshot: SubtaskSnapshot, folder: Path) -> RocksDBBackend:
+def _fetched(
+    storage: SnapshotSource, snapshot: SubtaskSnapshot, folder: Path, kind: type[StateBackend]
+) -> StateBackend:
     """Open a snapshot, verified, in `folder`, and check that it stands where its metadata says."""
     storage.fetch(snapshot.state, folder)
-    backend = RocksDBBackend.open_restored(folder)
+    backend = kind.open_restored(folder)
     try:
         refuse_other_positions(backend, snapshot)
     except BaseException:

@@ -20,7 +20,7 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 from rocksdict import AccessType, Checkpoint, Options, Rdict, WriteBatch, WriteOptions
 
@@ -54,7 +54,7 @@ class RocksDBBackend(StateBackend):
         self._log = ChangeLog()
 
     @classmethod
-    def open_fresh(cls, folder: Path) -> RocksDBBackend:
+    def open_fresh(cls, folder: Path) -> Self:
         """Open an empty state in `folder`, which must not exist yet."""
         options = database_options()
         options.create_if_missing(True)
@@ -67,7 +67,7 @@ class RocksDBBackend(StateBackend):
         return backend
 
     @classmethod
-    def open_restored(cls, folder: Path) -> RocksDBBackend:
+    def open_restored(cls, folder: Path) -> Self:
         """Open what a snapshot holds, in place; raise CheckpointCorrupted if it can't be what was written."""
         whole = whole_state_in(folder)
         written = whole or changes_in(folder)
@@ -83,7 +83,7 @@ class RocksDBBackend(StateBackend):
         return backend
 
     @classmethod
-    def open_read_only(cls, folder: Path) -> RocksDBBackend:
+    def open_read_only(cls, folder: Path) -> Self:
         """Open what a snapshot holds as it is, to look at: nothing can be written.
 
         RocksDB still writes files of its own into `folder`: it must be a private one.
@@ -97,7 +97,7 @@ class RocksDBBackend(StateBackend):
         return cls._opened(folder, AccessType.read_only())
 
     @classmethod
-    def _opened(cls, folder: Path, access: AccessType) -> RocksDBBackend:
+    def _opened(cls, folder: Path, access: AccessType) -> Self:
         options = database_options()
         options.create_if_missing(False)
         if not folder.is_dir():

@@ -1,0 +1,142 @@
+"""Puts one subtask together: restores its state, opens its ends, and gives the loop what it works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from twopc.clock import Clock
+from twopc.errors import TwoPhaseCommitError
+from twopc.faults.points import CrashPoint, reached
+from twopc.graph import JobDefinition
+from twopc.operators import Dataflow
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.messages import Failed
+from twopc.runtime.batch_size import BatchSize
+from twopc.runtime.inputs import Inputs
+from twopc.runtime.link import Link
+from twopc.runtime.outputs import Outputs
+from twopc.runtime.parts import Parts
+from twopc.runtime.spec import SubtaskSpec
+from twopc.runtime.state import SubtaskStore
+from twopc.runtime.subtask import Subtask
+from twopc.source import SourceReader
+from twopc.state.backend import StateBackend
+from twopc.state.keyed import KeyedState
+from twopc.state.layout import keyed_partition, parse_snapshot_path
+from twopc.state.restore import restore_state
+from twopc.state.serdes import check_serdes, write_serdes
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.state.undeclared import drop_undeclared
+from twopc.transaction_group import GroupWriter
+
+SILENCE_MIN_SECONDS = 120.0
+
+
+class AttachedLink(Link, Protocol):
+    """A link that the coordinator has to accept first."""
+
+    def await_welcome(self, timeout: float) -> None:
+        """Return when it has; raise Fenced if it turns the subtask away, Unavailable after `timeout` seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a host gives to a subtask.
+
+    `storage` is where checkpoints are stored, `backend` what keeps the state meanwhile, `work_folder` a place of its
+    own on this machine. `executor` makes, under a name for people, what runs one task at a time, in order.
+    """
+
+    link: AttachedLink
+    clock: Clock
+    storage: SnapshotStore
+    backend: type[StateBackend]
+    work_folder: Path
+    executor: Callable[[str], Executor]
+
+
+def assemble(definition: JobDefinition, spec: SubtaskSpec, around: Surroundings, closing: ExitStack) -> Parts:
+    """Return the parts of a subtask that is ready to begin; `closing` lets go of all that was opened for it."""
+    reached(CrashPoint.BEFORE_RESTORE, checkpoint=_restored(spec), subtask=spec.subtask)
+    backend = _state(definition, spec, around)
+    closing.callback(backend.close)
+    # A process that was held up until its attempt was over must not open anything: it would only be in the way.
+    around.link.await_welcome(patience_seconds(spec))
+    context = spec.context
+    writers: list[GroupWriter] = []
+    for group in spec.groups:
+        writers.append(GroupWriter.open(group, definition.sinks, context))
+        closing.callback(writers[-1].writer.close)
+    reached(CrashPoint.BEFORE_SEEK, checkpoint=_restored(spec), subtask=spec.subtask)
+    readers: dict[str, SourceReader] = {}
+    for operator, source in definition.sources.items():
+        readers[operator] = source.open_reader(context, [split for split in spec.splits if split.source == operator])
+        closing.callback(readers[operator].close)
+    snapshot_executor, store_executor, commit_executor = map(
+        around.executor, ("twopc-snapshot", "twopc-store", "twopc-commit")
+    )
+    # The first hands over to the second, so the second is closed after it.
+    for executor in (store_executor, snapshot_executor, commit_executor):
+        closing.callback(executor.shutdown, wait=True, cancel_futures=True)
+    inline_bytes = spec.settings.inline_bytes(spec.parallelism)
+    return Parts(
+        inputs=Inputs(readers),
+        dataflow=Dataflow(definition.operators, KeyedState(backend)),
+        outputs=Outputs(writers),
+        store=SubtaskStore(spec.subtask, backend, around.storage, around.work_folder, inline_bytes),
+        link=around.link,
+        clock=around.clock,
+        snapshot_executor=snapshot_executor,
+        store_executor=store_executor,
+        commit_executor=commit_executor,
+    )
+
+
+def subtask_of(spec: SubtaskSpec, parts: Parts) -> Subtask:
+    """Return the subtask that is made of these parts."""
+    return Subtask(
+        spec.subtask,
+        parts,
+        group=spec.group,
+        silence_limit_seconds=patience_seconds(spec),
+        base=spec.base,
+        batch_size=BatchSize(spec.settings.batch_records_min, spec.settings.batch_records_max),
+    )
+
+
+def failure_of(error: BaseException) -> Failed:
+    """Return how the coordinator is told what a subtask ended with."""
+    if isinstance(error, TwoPhaseCommitError):
+        return Failed(type(error).__name__, str(error), error.restartable)
+    return Failed(type(error).__name__, f"{type(error).__name__}: {error}", restartable=isinstance(error, Exception))
+
+
+def patience_seconds(spec: SubtaskSpec) -> float:
+    """Return how long a subtask goes on without a word of the coordinator."""
+    settings = spec.settings
+    return max(SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000)
+
+
+def _state(definition: JobDefinition, spec: SubtaskSpec, around: Surroundings) -> StateBackend:
+    splits = [split.id for split in spec.splits]
+    backend = restore_state(around.storage, spec.snapshots, splits, spec.subtask, around.work_folder, around.backend)
+    try:
+        keyed = [keyed_partition(split.begin) for split in spec.splits]
+        drop_undeclared(backend, definition.state_serdes, spec.settings.dropped_states(), keyed)
+        check_serdes(backend, definition.state_serdes)
+        write_serdes(backend, definition.state_serdes)
+    except BaseException:
+        backend.close()
+        raise
+    return backend
+
+
+def _restored(spec: SubtaskSpec) -> CheckpointId:
+    """Return the checkpoint that the subtask starts from; 0 for none."""
+    return max((parse_snapshot_path(snapshot.state.path)[0] for snapshot in spec.snapshots), default=CheckpointId(0))
