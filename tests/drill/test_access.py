@@ -136,8 +136,8 @@ def test_what_is_written_for_a_run_and_what_is_told_of_a_plan_holds_no_secret(jo
 
 def test_verifying_gets_at_both_topics_with_what_it_is_given(job_file: str) -> None:
     plan = plan_of(load_job(job_file), (), (), "s:1", access={"sasl.username": "auditor"})
-    assert plan.input_properties() == {**ACCESS, "sasl.username": "auditor", "fetch.min.bytes": 1}
-    assert plan.output_properties() == {**ACCESS, "sasl.username": "auditor"}
+    assert plan.inputs["source-1"].properties == {**ACCESS, "sasl.username": "auditor", "fetch.min.bytes": 1}
+    assert [each.properties for each in plan.outputs.values()] == [{**ACCESS, "sasl.username": "auditor"}]
 
 
 @pytest.mark.parametrize("act", [write_load, check])

@@ -282,3 +282,39 @@ def test_an_interrupted_load_says_how_far_it_went(broker: Broker, topic: Callabl
     told = json.loads(out)
     assert (process.returncode, told["interrupted"], told["failed"]) == (130, True, 0)
     assert told["acknowledged"] == len(read_topic(servers, name))
+
+
+GRAPH = """
+from twopc import Job, KafkaSink, KafkaSource
+
+job = Job("{name}")
+web = job.source(KafkaSource("{name}-web"), name="web")
+app = job.source(KafkaSource("{name}-app"), name="app").filter(lambda value: value != b"test")
+orders = web.merge(app)
+orders.sink(KafkaSink("{name}-all"), name="all")
+orders.filter(lambda value: len(value) > 3).sink(KafkaSink("{name}-large"), name="large")
+"""
+
+
+def test_a_job_of_two_sources_and_two_sinks_is_judged_topic_by_topic(setting: Setting) -> None:
+    name = setting.input.removesuffix("-in")
+    setting.job_file.write_text(GRAPH.format(name=name))
+    for suffix in ("web", "app", "all", "large"):
+        create_topic(setting.servers, f"{name}-{suffix}", 2)
+    for suffix in ("web", "app"):
+        setting.fill(
+            f"{name}-{suffix}", *(Write(b"%s%d" % (suffix[:1].encode(), n), key=b"k%d" % (n % 7)) for n in range(500))
+        )
+    setting.fill(f"{name}-app", Write(b"test", key=b"k1"))
+    ran = setting.run()
+    assert ran.code == 0, ran.err
+    told = setting.verify(code=0)
+    assert (told["records_in"], told["left_out"]) == (1001, [])
+    assert {each["topic"]: each["matched"] for each in told["topics"]} == {f"{name}-all": 1000, f"{name}-large": 800}
+    assert setting.verify("--running", code=0)["held"]
+
+    setting.fill(f"{name}-large", Write(b"w1", key=b"k1"))
+    told = setting.verify(code=1)
+    broken = {each["topic"]: each["counts"]["unexpected"] for each in told["topics"]}
+    assert broken == {f"{name}-all": 0, f"{name}-large": 1}, "it has no business there, though it is right elsewhere"
+    assert setting.verify("--output", f"{name}-all", code=0)["held"]

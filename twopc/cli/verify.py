@@ -19,6 +19,7 @@ from twopc.cli.tables import print_tables, table
 from twopc.config import RunSettings
 from twopc.errors import NotJudged, TwoPhaseCommitError
 from twopc.kafka.config_file import read_kafka_config
+from twopc.listing import listed
 from twopc.loader.job_loader import load_job
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.junit import junit as junit_text
@@ -38,11 +39,21 @@ def verify(
         ),
     ] = None,
     input_: Annotated[
-        list[str] | None, typer.Option("--input", metavar="TOPIC", help="The job's own input unless given; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="[OPERATOR=]TOPIC",
+            help="The job's own input unless given; repeatable. Say of which, in a job of several sources.",
+        ),
     ] = None,
     output_topic: Annotated[
         list[str] | None,
-        typer.Option("--output", metavar="TOPIC", help="The job's own unless given; repeatable."),
+        typer.Option(
+            "--output",
+            metavar="[OPERATOR=]TOPIC",
+            help="The job's own unless given; repeatable. In a job of several sinks: only these; OPERATOR=TOPIC: "
+            "another in the place of its own.",
+        ),
     ] = None,
     bootstrap_servers: Annotated[
         str | None,
@@ -110,6 +121,8 @@ def _watched(quiet: bool) -> Iterator[Watch]:
 
 
 def _show(plan: VerifyPlan, report: Report) -> None:
+    for said in report.left_out:
+        typer.echo(f"note: {said}")
     for verdict in report.verdicts:
         rows = [(kind.value, f"{count:,}", kind.meaning) for kind in Kind if (count := verdict.counts.get(kind))]
         if rows:
@@ -122,7 +135,7 @@ def _show(plan: VerifyPlan, report: Report) -> None:
 def _summary(plan: VerifyPlan, report: Report, verdict: Verdict) -> str:
     parts = [
         f"{verdict.topic}: {'all promises held' if verdict.held else 'a promise was broken'}",
-        f"{report.records_in:,} records of {', '.join(plan.inputs)} make {verdict.expected:,}",
+        f"{report.records_in:,} records of {listed(plan.topics)} make {verdict.expected:,}",
         f"found {verdict.found:,}, of them right {verdict.matched:,}",
     ]
     if verdict.pending:

@@ -28,6 +28,7 @@ from twopc.state.snapshot_store import SnapshotStore
 from twopc.state.undeclared import drop_undeclared
 from twopc.storage.local import LocalStore
 from twopc.verify.history import Expected
+from twopc.verify.paths import Paths
 from twopc.verify.replay import Replay
 
 
@@ -77,12 +78,14 @@ class Reckoner:
 
         Each input partition comes in its order.
         """
-        source: Any = self._definition.pipeline("replayed").source
+        row = self._definition.pipeline("replayed")
+        source: Any = row.source
         ranges = {each: (starts[each], max(end, starts[each])) for each, end in sorted(ends.items())}
-        replay = Replay(self._definition, KeyedState(self._backend), as_sent)
+        replay = Replay(Paths.of(self._definition), KeyedState(self._backend), as_sent)
         for batch in read(Cluster(servers, source.properties), ranges, key=source.key, value=source.value):
             self.records += len(batch)
-            yield from replay.make(batch)
+            for made in replay.make(row.source_id, batch):
+                yield made.topic, made.expected
         replay.write_back()
 
 

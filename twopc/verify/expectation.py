@@ -16,25 +16,29 @@ END = -1
 
 
 class Expectation:
-    """Add records in the order of each input partition, then ask for those of a key."""
+    """Add records in the order of each lane, an input partition on a path; then ask for those of a key."""
 
     def __init__(self) -> None:
         self.identities = array("q")
         self.following = array("i")
         self.first = array("i")
         self._offsets = array("q")
-        self._partition_of = array("H")
+        self._lane_of = array("H")
         self._last = array("i")
         self._several = bytearray()
         self._keys: dict[bytes | None, int] = {}
+        self._lanes: Numbers[tuple[TopicPartition, str]] = Numbers()
         self._partitions: Numbers[TopicPartition] = Numbers()
+        self._partition_of_lane: list[int] = []
 
     def __len__(self) -> int:
         return len(self.identities)
 
     def add(self, expected: Expected) -> None:
         record, (partition, offset) = len(self.identities), expected.source
-        number = self._partitions.of(partition)
+        lane = self._lanes.of((partition, expected.path))
+        if lane == len(self._partition_of_lane):
+            self._partition_of_lane.append(self._partitions.of(partition))
         key = self._keys.get(expected.key)
         if key is None:
             self._keys[expected.key] = len(self.first)
@@ -45,12 +49,12 @@ class Expectation:
             last = self._last[key]
             self.following[last] = record
             self._last[key] = record
-            if self._partition_of[last] != number:
+            if self._lane_of[last] != lane:
                 self._several[key] = True
         self.identities.append(identity(expected.value, expected.headers))
         self.following.append(END)
         self._offsets.append(offset)
-        self._partition_of.append(number)
+        self._lane_of.append(lane)
 
     def keys(self) -> list[bytes | None]:
         """Every key, by its number."""
@@ -59,8 +63,8 @@ class Expectation:
     def key_number(self, key: bytes | None) -> int | None:
         return self._keys.get(key)
 
-    def has_several_sources(self, key: int) -> bool:
-        """Whether the key's records are made of more than one input partition, so that no one order is right."""
+    def has_several_lanes(self, key: int) -> bool:
+        """Whether the key's records came of several input partitions or paths, so that no one order is right."""
         return bool(self._several[key])
 
     def chain(self, record: int) -> Iterator[int]:
@@ -70,10 +74,14 @@ class Expectation:
             record = self.following[record]
 
     def source(self, record: int) -> Place:
-        return Place(self._partitions.names[self._partition_of[record]], self._offsets[record])
+        return Place(self._lanes.names[self._lane_of[record]][0], self._offsets[record])
+
+    def lane(self, record: int) -> int:
+        """The number of the input partition and the path, within which there is an order."""
+        return self._lane_of[record]
 
     def partition_number(self, record: int) -> int:
-        return self._partition_of[record]
+        return self._partition_of_lane[self._lane_of[record]]
 
     def offset(self, record: int) -> int:
         return self._offsets[record]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -48,12 +48,16 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One record that the job must write, and the place of the input record that it is made of."""
+    """One record that the job must write, and the place of the input record that it is made of.
+
+    `path` names the way that it went through the job: what one input partition makes on one path is in order.
+    """
 
     source: Place
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+    path: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ EXAMPLES = 10
 
 
 class Judge:
-    """First `expect` everything, each input partition in its order; then `see` everything, each output partition in
-    its order; then `finish`.
+    """First `expect` everything, each input partition in its order on each path; then `see` everything, each output
+    partition in its order; then `finish`.
 
     `complete` says up to which position of an input partition the output has to be there, its end unless named: what
     is made of later input may be there or not, and its absence is never a finding. `cuts` are the input positions at
@@ -121,7 +121,7 @@ class Judge:
             if self._output_of[key] >= 0:
                 self._scattered.add(key)
             self._output_of[key] = partition
-        if key in self._buffer or self._expectation.has_several_sources(key):
+        if key in self._buffer or self._expectation.has_several_lanes(key):
             return False
         record = self._next[key]
         if record == END or self._expectation.identities[record] != identity(found.value, found.headers):
@@ -146,8 +146,8 @@ class Judge:
         earlier = {expectation.identities[record] for record in before}
         if name is None or key in self._scattered:
             made = in_any_order(expected, buffered.identities, earlier)
-        elif expectation.has_several_sources(key):
-            made = in_lanes([expectation.partition_number(record) for record in due], expected, buffered.identities)
+        elif expectation.has_several_lanes(key):
+            made = in_lanes([expectation.lane(record) for record in due], expected, buffered.identities)
         else:
             made = in_order(expected, buffered.identities, earlier)
         self._tell(key, name, due, made)

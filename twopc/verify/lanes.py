@@ -1,7 +1,9 @@
 """The order of an input partition in an output partition, whatever the keys: what is made of one goes out in its order.
 
+A job may bring a record to one topic over several paths: the order is that of one path, and between two there is none.
+
 Only records that are surely attributed take part: which input record each was made of must be known. Records of a key
-that are alike are attributed in their order, if as many are there as are expected, made of one input partition and in
+that are alike are attributed in their order, if as many are there as are expected, made in one lane and in
 one output partition: if any attribution puts a lane in order, then this one does. 12 bytes a record.
 """
 
@@ -44,7 +46,7 @@ class _Lane:
 
 
 class Lanes:
-    """A lane is one input partition in one output partition; `put` records where they stand.
+    """A lane is one path of one input partition in one output partition; `put` records where they stand.
 
     `surely` tells records of the history that is judged from others that stand in the topic and may look the same.
     `unordered_keys` is how many keys have records that could not be attributed.
@@ -59,7 +61,7 @@ class Lanes:
 
     def put(self, record: int, place: Place) -> None:
         """Say that an expected record stands there."""
-        number = self._expectation.partition_number(record), place.partition.partition
+        number = self._expectation.lane(record), place.partition.partition
         lane = self._lanes.get(number)
         if lane is None:
             lane = self._lanes[number] = _Lane(place.partition)
@@ -118,8 +120,8 @@ class Lanes:
     ) -> bool:
         if len(left) != len(places) or (scattered and len(records) > 1):
             return False
-        one_source = len({self._expectation.source(record).partition for record in records}) == 1
-        return one_source and all(self.is_sure(records[0], place) for _, place in places)
+        one_lane = len({self._expectation.lane(record) for record in records}) == 1
+        return one_lane and all(self.is_sure(records[0], place) for _, place in places)
 
     def displaced(self) -> Iterator[Displaced]:
         """Yield the fewest records that have to be elsewhere for all others to be in order."""

@@ -2,93 +2,183 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
-from twopc.kafka.access import access_of
+from twopc.kafka.cluster import Cluster
+from twopc.kafka.ends import KafkaEnds, cluster_of
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
+from twopc.listing import listed
 from twopc.verify.judge import EXAMPLES
+from twopc.verify.paths import Paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyPlan:
     """Which topics are held against each other, and by which job.
 
-    running: the job may still be running: the output has to be there up to the positions that its group has committed.
+    outputs: the topics that are judged, with the cluster of each.
+    left_out: what of the job's output is not judged, and why.
+    running: the job may still be running: the output has to be there up to the positions that its groups committed.
     committed: judge what a read_committed reader sees; otherwise what a read_uncommitted one sees.
     examples: so many findings are shown of each kind.
-    access: client settings with which to get at the brokers, where the job's own don't do.
     """
 
-    job: JobDefinition
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    servers: str
+    job: str
+    paths: Paths = field(repr=False)
+    sources: Mapping[str, KafkaSource]
+    inputs: Mapping[str, Cluster]
+    outputs: Mapping[str, Cluster]
+    left_out: tuple[str, ...] = ()
     running: bool = False
     committed: bool = True
     examples: int = EXAMPLES
-    access: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.servers:
-            raise ConfigurationError("no Kafka brokers are named: say --bootstrap-servers HOST:PORT")
-        if not self.outputs:
-            raise ConfigurationError(
-                f"the sink of job {self.job.name!r} chooses a topic for each record: name them with --output"
-            )
-        if isinstance(self.sink.topic, str) and len(self.outputs) > 1:
-            raise ConfigurationError(f"job {self.job.name!r} writes to one topic, but --output names several")
         if self.examples < 1:
             raise ConfigurationError(f"--examples must be at least 1, but is {self.examples}")
 
     @property
-    def source(self) -> KafkaSource:
-        source = self.job.pipeline("verified").source
-        if not isinstance(source, KafkaSource):
-            raise ConfigurationError(f"job {self.job.name!r} can't be verified: it must read with KafkaSource")
-        return source
+    def topics(self) -> tuple[str, ...]:
+        """What is read."""
+        return tuple(topic for source in self.sources.values() for topic in source.topics)
 
-    @property
-    def sink(self) -> KafkaSink:
-        sink = self.job.pipeline("verified").sink
-        if not isinstance(sink, KafkaSink):
-            raise ConfigurationError(f"job {self.job.name!r} can't be verified: it must write with KafkaSink")
-        return sink
-
-    @property
-    def group(self) -> str:
-        return self.source.group_id or self.job.name
-
-    @property
-    def transactional_id_prefix(self) -> str:
-        return self.sink.transactional_id_prefix or self.job.name
-
-    def input_properties(self) -> dict[str, Any]:
-        """The properties of a consumer of the input: those of the job's own."""
-        return {**self.source.properties, **self.access}
-
-    def output_properties(self) -> dict[str, Any]:
-        """What a consumer of the output needs to get at the brokers that the sink's producers write to."""
-        return {**access_of(self.sink.properties), **self.access}
+    def group(self, source: str) -> str:
+        """The consumer group that follows a source."""
+        return self.sources[source].group_id or self.job
 
 
 def plan_of(
-    job: JobDefinition | None, inputs: Sequence[str], outputs: Sequence[str], servers: str, **more: Any
+    job: JobDefinition | None,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    servers: str,
+    access: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> VerifyPlan:
-    """Return the plan for these topics, those of the job where none are named; without a job the output is a copy."""
+    """Return the plan for these topics, those of the job where none are named; without a job the output is a copy.
+
+    A topic is named alone, or as `OPERATOR=TOPIC` in a job of several sources or sinks. `access` are client settings
+    with which to get at the brokers, where the job's own don't do. Raises ConfigurationError where nothing can be
+    judged.
+    """
     if job is None:
         if not inputs or len(outputs) != 1:
             raise ConfigurationError("without a job (--map) there must be an --input, and one --output, its copy")
         job = Job("copy").source(KafkaSource(inputs)).sink(KafkaSink(outputs[0])).definition()
-    pipeline = job.pipeline("verified")
-    source, sink = pipeline.source, pipeline.sink
-    if not inputs and isinstance(source, KafkaSource):
-        inputs = source.topics
-    if not outputs and isinstance(sink, KafkaSink) and isinstance(sink.topic, str):
-        outputs = (sink.topic,)
-    return VerifyPlan(job=job, inputs=tuple(inputs), outputs=tuple(outputs), servers=servers, **more)
+        inputs = outputs = ()
+    job, wanted = _rebound(job, inputs, outputs)
+    settings, access = RunSettings(bootstrap_servers=servers), access or {}
+    judged, left_out = _judged(job, wanted)
+    if not judged:
+        raise ConfigurationError(f"job {job.name!r} can't be verified: {'; '.join(left_out)}")
+    paths = Paths.of(job).to({sink for sinks in judged.values() for sink in sinks})
+    ends = KafkaEnds.of(job)
+    sources = {key: each for key, each in ends.sources.items() if key in paths.sources}
+    clusters = {key: cluster_of(each, settings, access) for key, each in ends.sinks.items()}
+    return VerifyPlan(
+        job=job.name,
+        paths=paths,
+        sources=sources,
+        inputs={key: cluster_of(each, settings, access) for key, each in sources.items()},
+        outputs={topic: _one_cluster(topic, {key: clusters[key] for key in sinks}) for topic, sinks in judged.items()},
+        left_out=tuple(left_out),
+        **more,
+    )
+
+
+def _rebound(
+    job: JobDefinition, inputs: Sequence[str], outputs: Sequence[str]
+) -> tuple[JobDefinition, tuple[str, ...] | None]:
+    """Return the job on the topics that are named, and which of its topics are wanted; None for all."""
+    ends = KafkaEnds.of(job)
+    parts: dict[str, Any] = {}
+    for operator, topics in _by_operator("--input", inputs, list(ends.sources)).items():
+        parts[operator] = copy.copy(ends.sources[operator])
+        parts[operator].inputs = topics
+    fixed = {key: each for key, each in ends.sinks.items() if isinstance(each.topic, str)}
+    alone = [name for name in outputs if "=" not in name]
+    if len(ends.sinks) == len(fixed) == 1 and len(alone) > 1:
+        raise ConfigurationError(f"job {job.name!r} writes to one topic, but --output names several")
+    renames = outputs if len(ends.sinks) == len(fixed) == 1 else [name for name in outputs if "=" in name]
+    for operator, topics in _by_operator("--output", renames, list(fixed)).items():
+        parts[operator] = copy.copy(fixed[operator])
+        parts[operator].topic = topics[0]
+    renamed = job.replaced(parts)
+    if len(renames) == len(outputs):
+        return renamed, None
+    known = {topic for sink in renamed.sinks.values() for topic in sink.topics}
+    if len(fixed) == len(ends.sinks) and (unknown := [name for name in alone if name not in known]):
+        raise ConfigurationError(
+            f"--output {unknown[0]}: job {job.name!r} writes to {listed(sorted(known))}; say OPERATOR=TOPIC to judge "
+            f"another topic in the place of one, the operator one of {listed(fixed)}"
+        )
+    return renamed, tuple(alone)
+
+
+def _by_operator(option: str, named: Sequence[str], operators: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the topics that are named for each operator."""
+    topics: dict[str, tuple[str, ...]] = {}
+    for name in named:
+        operator, is_named, topic = name.rpartition("=")
+        if not is_named and len(operators) == 1:
+            operator = operators[0]
+        if operator not in operators:
+            raise ConfigurationError(
+                f"{option} {name}: the job has {listed(operators, 'no such end')}; say which of them, as "
+                f"{option} OPERATOR=TOPIC"
+            )
+        topics[operator] = (*topics.get(operator, ()), topic)
+    return topics
+
+
+def _judged(job: JobDefinition, wanted: tuple[str, ...] | None) -> tuple[dict[str, list[str]], list[str]]:
+    """Return who writes to each topic that can be judged, by operator id, and what is left out, in words."""
+    ends, blind = KafkaEnds.of(job), _undetermined(job)
+    chosen = [key for key, each in ends.sinks.items() if not isinstance(each.topic, str)]
+    left_out = [
+        f"what {key!r} writes is not judged: it is a {kind}, no KafkaSink"
+        for key, kind in ends.elsewhere.items()
+        if key in job.sinks
+    ]
+    topics = dict.fromkeys(topic for each in ends.sinks.values() for topic in each.topics) if wanted is None else wanted
+    if chosen and wanted is None:
+        left_out.append(f"{listed(map(repr, chosen))} chooses a topic for each record: name them with --output")
+    judged: dict[str, list[str]] = {}
+    for topic in topics:
+        # Whatever has no topic of its own may write to any.
+        writers = [key for key, each in ends.sinks.items() if topic in each.topics or key in chosen]
+        if why := next((blind[key] for key in writers if key in blind), ""):
+            left_out.append(f"topic {topic!r} is not judged: {why}")
+        else:
+            judged[topic] = writers
+    return judged, left_out
+
+
+def _undetermined(job: JobDefinition) -> dict[str, str]:
+    """Say of operators why what they write can't be worked out."""
+    ends, why = KafkaEnds.of(job), dict(Paths.of(job).undetermined)
+    for each in job.operators:
+        if each.id in ends.elsewhere and each.id in job.sources:
+            why[each.id] = f"it has records of {each.id!r}, which is a {ends.elsewhere[each.id]}, no KafkaSource"
+        for before in each.inputs:
+            if before in why:
+                why.setdefault(each.id, why[before])
+    return why
+
+
+def _one_cluster(topic: str, clusters: Mapping[str, Cluster]) -> Cluster:
+    first, *others = clusters.values()
+    if any(each.servers != first.servers for each in others):
+        raise ConfigurationError(
+            f"{listed(map(repr, clusters))} write to topics named {topic!r} of two clusters, which can't be told "
+            "apart here: verify each by a job that has only the one sink"
+        )
+    return first

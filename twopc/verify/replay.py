@@ -1,27 +1,27 @@
-"""What a job makes of its input, found out offline: its own operators and serdes, on batches, with state in memory.
+"""What a job makes of its input, found out offline: its own graph and serdes, on batches, with state in memory.
 
 What comes out is determined only as far as the job is: its functions must depend on nothing but the record and the
-state. It doesn't depend on how the input is cut into batches, nor on which partitions are read first: state is kept by
-input partition and key, and the order within a partition is the only one there is.
+state. It doesn't depend on how the input is cut into batches, nor on which partitions or sources are read first: what
+would is on no path (`twopc.verify.paths`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from twopc.column import ColumnError, user_code_error
-from twopc.errors import ConfigurationError
-from twopc.graph import JobDefinition
+from twopc.kafka.output import TopicOf
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import KeyedStateStore
-from twopc.operators.chain import Chain
+from twopc.operators.dataflow import Dataflow
 from twopc.record import Batch, Record, Row
 from twopc.serde import Serde
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
 from twopc.verify.history import Expected, Headers, Place
+from twopc.verify.paths import Paths
 
 Encode = Callable[[Serde, list[Any], Batch, str], list[bytes | None]]
 """Encodes a column of a batch; the text says what for."""
@@ -35,38 +35,43 @@ def encoded(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[b
         raise user_code_error(batch.rows[error.index], doing, error.cause) from error.cause
 
 
+class Made(NamedTuple):
+    """One record that the job makes, at which of its sinks, and the topic that it goes to."""
+
+    sink: str
+    topic: str
+    expected: Expected
+
+
 class Replay:
-    """Feed it the decoded input, each partition in its order; it says what has to be in the output, and in which topic.
+    """Feed it the decoded input, each partition in its order; it says what has to be in the output, and where.
 
     It starts without state, or with what is in `store`.
     """
 
-    def __init__(
-        self, definition: JobDefinition, store: KeyedStateStore | None = None, encode: Encode = encoded
-    ) -> None:
-        pipeline = definition.pipeline("verified")
-        if not isinstance(pipeline.sink, KafkaSink):
-            raise ConfigurationError(f"job {definition.name!r} can't be verified: it must write with KafkaSink")
-        self._sink = pipeline.sink
+    def __init__(self, paths: Paths, store: KeyedStateStore | None = None, encode: Encode = encoded) -> None:
         self._encode = encode
-        self._chain = Chain(pipeline.steps, KeyedState(MemoryBackend()) if store is None else store)
+        self._flow = Dataflow(paths.nodes, KeyedState(MemoryBackend()) if store is None else store)
+        self._sinks = paths.sinks
         self._partitions: dict[tuple[str | None, int | None], TopicPartition] = {}
 
-    def make(self, batch: Batch) -> Iterator[tuple[str, Expected]]:
-        """Yield what the job makes of the batch, with the topic that it goes to; raise UserCodeError where it fails."""
-        produced = self._chain.process(batch)
-        if len(produced) == 0:
-            return
-        topics = self._topics(produced)
-        keys = self._encode(self._sink.key, produced.keys, produced, "encoding a key")
-        values = self._encode(self._sink.value, produced.values, produced, "encoding a value")
-        columns = zip(topics, produced.rows, keys, values, produced.headers, strict=True)
-        for topic, row, key, value, headers in columns:
-            yield topic, Expected(self._place(row), key, value, plain_headers(headers))
+    def make(self, source: str, batch: Batch) -> Iterator[Made]:
+        """Yield what the job makes of a batch of this source; raise UserCodeError where it fails."""
+        for output in self._flow.process(source, batch):
+            node = self._sinks[output.sink]
+            yield from self._encoded(node.operator, node.what, output.sink, output.batch)
 
     def write_back(self) -> None:
         """Bring the store up to what was fed."""
-        self._chain.write_back()
+        self._flow.write_back()
+
+    def _encoded(self, operator: str, sink: KafkaSink, path: str, produced: Batch) -> Iterator[Made]:
+        topics = self._topics(sink.topic, produced)
+        keys = self._encode(sink.key, produced.keys, produced, "encoding a key")
+        values = self._encode(sink.value, produced.values, produced, "encoding a value")
+        columns = zip(topics, produced.rows, keys, values, produced.headers, strict=True)
+        for topic, row, key, value, headers in columns:
+            yield Made(operator, topic, Expected(self._place(row), key, value, plain_headers(headers), path))
 
     def _place(self, row: Row) -> Place:
         pair = (row.topic(), row.partition())
@@ -75,8 +80,7 @@ class Replay:
             partition = self._partitions[pair] = TopicPartition(pair[0] or "", pair[1] or 0)
         return Place(partition, row.offset() or 0)
 
-    def _topics(self, batch: Batch) -> list[str]:
-        topic = self._sink.topic
+    def _topics(self, topic: TopicOf, batch: Batch) -> list[str]:
         if isinstance(topic, str):
             return [topic] * len(batch)
         topics = []

@@ -17,6 +17,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "elsewhere": report.elsewhere,
         "transactions": {outcome.value: report.transactions.get(outcome, 0) for outcome in Outcome},
         "seconds": round(report.seconds, 3),
+        "left_out": list(report.left_out),
         "topics": [verdict_as_json(each) for each in report.verdicts],
     }
 

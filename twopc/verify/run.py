@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
-from twopc.kafka.cluster import Cluster
 from twopc.kafka.ending import await_markers
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import high_watermarks, read
 from twopc.verify.findings import Verdict
-from twopc.verify.history import Expected, Found, Outcome
+from twopc.verify.history import Found, Outcome
 from twopc.verify.holes import compaction, holes_in
 from twopc.verify.judge import Judge
 from twopc.verify.plan import VerifyPlan
-from twopc.verify.replay import Replay
+from twopc.verify.replay import Made, Replay
 from twopc.verify.samples import Samples
 from twopc.verify.topics import Extent, extent
 from twopc.verify.transaction_lookup import TransactionLookup, look_up_transactions, with_transaction
@@ -41,6 +40,7 @@ class Report:
     records_in: how many records of the input were read.
     elsewhere: how many records the job makes for topics that were not judged.
     transactions: how many ended how, counted in each partition that they wrote to.
+    left_out: what of the job's output was not judged, and why.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -48,6 +48,7 @@ class Report:
     elsewhere: int
     seconds: float
     transactions: Mapping[Outcome, int] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     @property
     def held(self) -> bool:
@@ -62,75 +63,99 @@ def verify(plan: VerifyPlan, watch: Watch = lambda what, done, total: None) -> R
         raise NotJudged(str(error)) from error
 
 
+Inputs = Mapping[str, Extent]
+"""Where the topics of each source begin and end."""
+
+Outputs = Mapping[str, Extent]
+"""Where each output topic begins and ends."""
+
+
 class _Verification:
     def __init__(self, plan: VerifyPlan, watch: Watch) -> None:
         self._plan = plan
         self._watch = watch
-        self._input = Cluster(plan.servers, plan.input_properties())
-        self._output = Cluster(plan.servers, plan.output_properties())
         self._records_in = 0
-        self._elsewhere = 0
         self._transactions: Counter[Outcome] = Counter()
 
     def run(self) -> Report:
         began = time.monotonic()
         plan = self._plan
-        complete, outputs, inputs = self._look()
+        complete, outputs, inputs = self._complete(), self._written(), self._read()
         judges = {topic: Judge(topic, complete=complete, examples=plan.examples) for topic in plan.outputs}
-        for topic, expected in self._make(inputs):
-            if topic in judges:
-                judges[topic].expect(expected)
-            else:
-                self._elsewhere += 1
-        records_in, elsewhere = self._records_in, self._elsewhere
-        if records_in < inputs.offsets:
+        elsewhere = 0
+        for batch in self._make(inputs):
+            for each in batch:
+                if each.topic in judges:
+                    judges[each.topic].expect(each.expected)
+                else:
+                    elsewhere += 1
+        records_in = self._records_in
+        if records_in < sum(each.offsets for each in inputs.values()):
             self._refuse_compacted(inputs)
         for found in self._see(outputs):
             judges[found.place.partition.topic].see(found)
         verdicts = tuple(judge.finish() for judge in judges.values())
         samples = Samples(verdicts)
         if samples.wanted:
-            for topic, expected in self._make(inputs):
-                if samples.take(topic, expected) and samples.complete:
+            for batch in self._make(inputs):
+                for each in batch:
+                    samples.take(each.topic, each.expected)
+                if samples.complete:
                     break
         verdicts = tuple(replace(each, findings=samples.filled(each)) for each in verdicts)
-        return Report(verdicts, records_in, elsewhere, time.monotonic() - began, dict(self._transactions))
+        seconds = time.monotonic() - began
+        return Report(verdicts, records_in, elsewhere, seconds, dict(self._transactions), plan.left_out)
 
-    def _look(self) -> tuple[Mapping[TopicPartition, Position], Extent, Extent]:
-        """Return how far the output has to be there, where it is, and where the input is."""
-        plan = self._plan
-        with self._input.client() as inputs, self._output.client() as outputs:
-            complete: dict[TopicPartition, Position] = {}
-            if plan.running:
-                partitions = sorted(extent(inputs, plan.inputs, "input").ends)
-                committed = inputs.group_offsets(plan.group, partitions)
-                complete = {each: committed[each].position if each in committed else Position(0) for each in partitions}
-            # A job may have ended, or its group have moved, before the last partition shows what was committed.
-            await_markers(outputs, SETTLE_SECONDS)
-            written = extent(outputs, plan.outputs, "output")
-            written = replace(written, log_ends=high_watermarks(self._output, written.ends))
-            if not plan.committed:
-                written = replace(written, ends=written.log_ends)
-            elif not plan.running:
-                _refuse_hidden(written)
-            return complete, written, extent(inputs, plan.inputs, "input")
+    def _complete(self) -> dict[TopicPartition, Position]:
+        """Return how far the output of each input partition has to be there, where that is not to its end."""
+        complete: dict[TopicPartition, Position] = {}
+        for source, cluster in self._plan.inputs.items() if self._plan.running else ():
+            with cluster.client() as client:
+                partitions = sorted(extent(client, self._plan.sources[source].topics, "input").ends)
+                committed = client.group_offsets(self._plan.group(source), partitions)
+            complete |= {each: committed[each].position if each in committed else Position(0) for each in partitions}
+        return complete
 
-    def _make(self, inputs: Extent) -> Iterator[tuple[str, Expected]]:
-        """Read the input; yield what the job makes of it with its topic: the judged one, if the job has only one."""
-        source, sink = self._plan.source, self._plan.sink
-        replay = Replay(self._plan.job)
-        renamed = self._plan.outputs[0] if isinstance(sink.topic, str) else None
+    def _written(self) -> Outputs:
+        """Return where the output is."""
+        written: dict[str, Extent] = {}
+        for topic, cluster in self._plan.outputs.items():
+            with cluster.client() as client:
+                # A job may have ended, or its group have moved, before the last partition shows what was committed.
+                await_markers(client, SETTLE_SECONDS)
+                found = extent(client, (topic,), "output")
+            found = replace(found, log_ends=high_watermarks(cluster, found.ends))
+            if not self._plan.committed:
+                found = replace(found, ends=found.log_ends)
+            elif not self._plan.running:
+                _refuse_hidden(found)
+            written[topic] = found
+        return written
+
+    def _read(self) -> Inputs:
+        """Return where the input is."""
+        inputs: dict[str, Extent] = {}
+        for source, cluster in self._plan.inputs.items():
+            with cluster.client() as client:
+                inputs[source] = extent(client, self._plan.sources[source].topics, "input")
+        return inputs
+
+    def _make(self, inputs: Inputs) -> Iterator[Iterable[Made]]:
+        """Read the input, one source after the other; yield what the job makes of each batch."""
+        replay = Replay(self._plan.paths)
+        offsets = sum(each.offsets for each in inputs.values())
         self._records_in = 0
-        for batch in read(self._input, inputs.ranges, key=source.key, value=source.value):
-            self._records_in += len(batch)
-            self._watch("input", self._records_in, inputs.offsets)
-            for topic, expected in replay.make(batch):
-                yield renamed or topic, expected
+        for name, source in self._plan.sources.items():
+            ranges = inputs[name].ranges
+            for batch in read(self._plan.inputs[name], ranges, key=source.key, value=source.value):
+                self._records_in += len(batch)
+                self._watch("input", self._records_in, offsets)
+                yield replay.make(name, batch)
 
-    def _owners(self, outputs: Extent) -> TransactionLookup:
-        """Look up whose each output record is."""
-        with self._output.client() as client:
-            found = look_up_transactions(client, outputs.firsts, outputs.log_ends)
+    def _owners(self, topic: str, written: Extent) -> TransactionLookup:
+        """Look up whose each record of an output topic is."""
+        with self._plan.outputs[topic].client() as client:
+            found = look_up_transactions(client, written.firsts, written.log_ends)
         for transactions in found.values():
             self._transactions.update(transactions.outcomes())
         if said := compaction("output", {each: whose.holes.count for each, whose in found.items()}):
@@ -140,13 +165,16 @@ class _Verification:
             )
         return found
 
-    def _refuse_compacted(self, inputs: Extent) -> None:
+    def _refuse_compacted(self, inputs: Inputs) -> None:
         """Raise Unavailable where offsets without a record are more than markers and what was aborted."""
-        with self._input.client() as client:
-            empty = {
-                each: holes_in(first, scan(partial(client.fetch, each), first, inputs.ends[each]))
-                for each, first in inputs.firsts.items()
-            }
+        empty: dict[TopicPartition, int] = {}
+        for source, cluster in self._plan.inputs.items():
+            ends = inputs[source].ends
+            with cluster.client() as client:
+                empty |= {
+                    each: holes_in(first, scan(partial(client.fetch, each), first, ends[each]))
+                    for each, first in inputs[source].firsts.items()
+                }
         if said := compaction("input", empty):
             raise Unavailable(
                 f"{said}, so what was made of them can't be told from what was written twice. Verify against the whole "
@@ -154,13 +182,15 @@ class _Verification:
                 "(min.compaction.lag.ms)"
             )
 
-    def _see(self, outputs: Extent) -> Iterator[Found]:
-        done, whose = 0, self._owners(outputs)
-        for batch in read(self._output, outputs.ranges, committed=self._plan.committed):
-            for row in batch.rows:
-                yield with_transaction(row, whose)
-            done += len(batch)
-            self._watch("output", done, outputs.offsets)
+    def _see(self, outputs: Outputs) -> Iterator[Found]:
+        done, offsets = 0, sum(each.offsets for each in outputs.values())
+        for topic, written in outputs.items():
+            whose = self._owners(topic, written)
+            for batch in read(self._plan.outputs[topic], written.ranges, committed=self._plan.committed):
+                for row in batch.rows:
+                    yield with_transaction(row, whose)
+                done += len(batch)
+                self._watch("output", done, offsets)
 
 
 def _refuse_hidden(written: Extent) -> None:

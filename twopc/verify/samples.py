@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.findings import Finding, Verdict, shown
 from twopc.verify.history import Expected, Place
 
@@ -23,28 +24,28 @@ class Samples:
             if not finding.expected and (wanted := _wanted(verdict.topic, finding))
         }
         self._sources = {source for _, source, _ in self.wanted}
-        self._last: dict[object, int] = {}
+        self._last: dict[TopicPartition, int] = {}
+        self._seen: dict[TopicPartition, int] = {}
         for source in self._sources:
             self._last[source.partition] = max(source.offset, self._last.get(source.partition, -1))
         self._values: dict[Wanted, list[str]] = defaultdict(list)
 
     @property
     def complete(self) -> bool:
-        """Whether all partitions that matter were seen beyond the last record that is wanted of them."""
-        return not self._last
+        """Whether all partitions that matter were seen beyond the last record that is wanted of them.
 
-    def take(self, topic: str, expected: Expected) -> bool:
-        """Keep the value if it is wanted; return whether a partition is done with."""
+        Asked between two batches of the input: within one, a record comes again on every path.
+        """
+        return all(self._seen.get(partition, -1) > last for partition, last in self._last.items())
+
+    def take(self, topic: str, expected: Expected) -> None:
+        """Keep the value if it is wanted."""
         source = expected.source
-        last = self._last.get(source.partition)
-        if last is None:
-            return False
-        if source.offset > last:
-            del self._last[source.partition]
-            return True
+        if source.partition not in self._last:
+            return
+        self._seen[source.partition] = max(source.offset, self._seen.get(source.partition, -1))
         if source in self._sources:
             self._values[topic, source, shown(expected.key)].append(shown(expected.value))
-        return False
 
     def filled(self, verdict: Verdict) -> tuple[Finding, ...]:
         """Return the findings with the values that were expected; several, where one input record makes several."""

@@ -1,0 +1,108 @@
+"""The ways of records through a job's graph, from a source to a sink, each on its own. Pure.
+
+Order is kept on every path, and between two paths there is none: so a replay runs each by itself, with a copy of what
+follows a merge for each of the streams that it merges.
+
+Invariant: nothing that a path makes depends on how the records of several inputs interleave. An operator that keeps a
+state by key does where a key's records come to it over several paths, or of several topics: which of them comes first
+nothing decides. So no path leads through it, and what it reaches is `undetermined`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from twopc.graph import JobDefinition, Merge, Operator, upstream
+from twopc.listing import listed
+from twopc.operators.steps import StatefulMap
+from twopc.sink import Sink
+from twopc.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class PathNode:
+    """An operator as it stands on some paths; of one behind a merge there are several, each with one input."""
+
+    id: str
+    inputs: tuple[str, ...]
+    what: Any
+    operator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The nodes of all paths, in topological order; and why of some operators nothing can be worked out, by id."""
+
+    nodes: tuple[PathNode, ...]
+    undetermined: Mapping[str, str]
+
+    @classmethod
+    def of(cls, definition: JobDefinition) -> Paths:
+        operators = definition.operators
+        tangled = {each.id: said for each in operators if (said := _tangled(operators, each))}
+        undetermined: dict[str, str] = {}
+        nodes: list[PathNode] = []
+        ends: dict[str, tuple[PathNode, ...]] = {}
+        for each in operators:
+            behind = (undetermined[before] for before in each.inputs if before in undetermined)
+            if said := tangled.get(each.id) or next(behind, ""):
+                undetermined[each.id] = said
+            before = tuple(node for origin in each.inputs for node in ends[origin])
+            if each.id in tangled:
+                ends[each.id] = ()
+            elif isinstance(each.what, Merge):
+                ends[each.id] = before
+            else:
+                ends[each.id] = _copies(each, before)
+                nodes += ends[each.id]
+        return cls(tuple(nodes), undetermined)
+
+    def to(self, sinks: Collection[str]) -> Paths:
+        """Return the paths that lead to these sinks."""
+        wanted: set[str] = set()
+        kept = []
+        for node in reversed(self.nodes):
+            if node.id in wanted or node.operator in sinks:
+                wanted.update(node.inputs)
+                kept.append(node)
+        return Paths(tuple(kept[::-1]), self.undetermined)
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """Where the paths begin, by operator id."""
+        return {node.operator: node.what for node in self.nodes if not node.inputs}
+
+    @property
+    def sinks(self) -> dict[str, PathNode]:
+        """Where the paths end, by node id: a sink behind a merge is the end of several."""
+        return {node.id: node for node in self.nodes if isinstance(node.what, Sink)}
+
+
+def _copies(operator: Operator, before: Sequence[PathNode]) -> tuple[PathNode, ...]:
+    """Return the operator once for each path that comes to it; not at all behind what no path leads through."""
+    if len(before) == 1 or not operator.inputs:
+        return (PathNode(operator.id, tuple(node.id for node in before), operator.what, operator.id),)
+    return tuple(PathNode(f"{operator.id}/{node.id}", (node.id,), operator.what, operator.id) for node in before)
+
+
+def _tangled(operators: Sequence[Operator], operator: Operator) -> str:
+    """Say why nothing tells what an operator makes; empty where its input does."""
+    if not isinstance(operator.what, StatefulMap):
+        return ""
+    before = list(upstream(operators, operator.id))
+    inputs = dict.fromkeys(
+        name for each in before if isinstance(each.what, Source) for name in each.what.inputs or (each.id,)
+    )
+    if len(inputs) > 1:
+        return (
+            f"{operator.id!r} keeps state over the records of {listed(inputs)}, which meet in an order that no topic "
+            "has, and what it makes depends on that order"
+        )
+    if any(isinstance(each.what, Merge) for each in before):
+        return (
+            f"{operator.id!r} keeps state over branches of one stream that meet in an order that no topic has, and "
+            "what it makes depends on that order"
+        )
+    return ""
