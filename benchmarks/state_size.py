@@ -21,7 +21,7 @@ from pathlib import Path
 
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.runtime.state import SubtaskStore, Taken
+from twopc.runtime.state import LocalSnapshot, SubtaskStore
 from twopc.state.backend import Family
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.snapshot_store import SnapshotStore
@@ -69,7 +69,7 @@ def measure(megabytes: int, changed: int, snapshots: int, folder: Path) -> Cost:
     store = SubtaskStore(SUBTASK, backend, SnapshotStore(LocalStore(folder / "checkpoints")), folder, inline_bytes=0)
     fill(backend, keys)
     whole = store.take(CheckpointId(1), ())
-    assert isinstance(whole, Taken)
+    assert isinstance(whole, LocalSnapshot)
     store.write(whole)
     store.put(whole)
     rng = random.Random(1)
@@ -84,7 +84,7 @@ def measure(megabytes: int, changed: int, snapshots: int, folder: Path) -> Cost:
         position = SplitPosition("in[0]", 0, [number, "topic-id"])
         started = time.perf_counter()
         taken = store.take(CheckpointId(number), (position,))
-        assert isinstance(taken, Taken)
+        assert isinstance(taken, LocalSnapshot)
         store.write(taken)
         took = time.perf_counter()
         handle = store.put(taken)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from twopc.driver.announcement import FOLDER_VARIABLE
+from twopc.driver.discovery import FOLDER_VARIABLE
 from twopc.testing import ports
 from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker

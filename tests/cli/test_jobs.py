@@ -15,7 +15,7 @@ from coordinator.server import CoordinatorServer
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, eventually
 from tests.stored_job import StoredJob
 from twopc import cli
-from twopc.driver.announcement import announced
+from twopc.driver.discovery import announced
 from twopc.errors import CheckpointDeclined, ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.messages import Decline, Drain, EndOfInput, Failed, Progress, Trigger

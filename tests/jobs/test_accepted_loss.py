@@ -25,7 +25,7 @@ from twopc.loader.job_loader import load_job
 from twopc.runtime.spec import SubtaskSpec
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
-from twopc.worker.assembly import run_subtask
+from twopc.worker.bootstrap import run_subtask
 
 pytestmark = pytest.mark.broker
 

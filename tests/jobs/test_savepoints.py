@@ -19,7 +19,7 @@ from twopc.checkpoints.catalog import read_job
 from twopc.checkpoints.files import examine
 from twopc.checkpoints.times import times_of
 from twopc.cli.coordinator_options import connect
-from twopc.driver.announcement import find
+from twopc.driver.discovery import find
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.positions import offsets_of
 from twopc.protocol.checkpoints import CheckpointKind

@@ -19,7 +19,7 @@ import pytest
 
 from tests.jobs.cli import TIMEOUT_SECONDS, twopc
 from tests.rpc.kit import Watcher, eventually
-from twopc.driver.announcement import FOLDER_VARIABLE, find
+from twopc.driver.discovery import FOLDER_VARIABLE, find
 from twopc.errors import ConfigurationError
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.job_client import JobClient

@@ -22,7 +22,7 @@ from twopc.faults.tcp_proxy import Direction
 from twopc.kafka import direct
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.direct import DirectConnection, SubtaskClient
-from twopc.kafka.patience import patiently
+from twopc.kafka.retry import call_with_retry
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import CheckpointId
@@ -94,7 +94,7 @@ def proxy(proxied: tuple[LocalBroker, KafkaProxy]) -> Iterator[KafkaProxy]:
 def through(proxied: tuple[LocalBroker, KafkaProxy], proxy: KafkaProxy) -> Iterator[SubtaskClient]:
     """Return a client that has asked once, through the proxy; what it leaves is collected before another test."""
     with SubtaskClient(proxied[0].proxied_servers, {}) as made:
-        assert set(patiently(lambda: made.topics(["there"]), SECONDS)) == {"there"}
+        assert set(call_with_retry(lambda: made.topics(["there"]), SECONDS)) == {"there"}
         yield made
     gc.collect()
 
@@ -119,14 +119,14 @@ def test_a_connection_that_broke_is_made_anew_for_the_next_question(through: Sub
     proxy.drop_connections()
     with pytest.raises(Unavailable, match="gave no answer"):
         through.topics(["there"])
-    assert set(patiently(lambda: through.topics(["there"]), SECONDS)) == {"there"}
+    assert set(call_with_retry(lambda: through.topics(["there"]), SECONDS)) == {"there"}
 
 
 def test_a_question_whose_answer_is_lost_has_no_outcome(through: SubtaskClient, proxy: KafkaProxy) -> None:
     proxy.add(Rule(Api.DESCRIBE_TRANSACTIONS, Direction.TO_CLIENT, Fate.DROP))
     with pytest.raises(Unavailable, match="gave no answer"):
         through.describe_transaction("unknown")
-    assert patiently(lambda: through.describe_transaction("unknown"), SECONDS) is None
+    assert call_with_retry(lambda: through.describe_transaction("unknown"), SECONDS) is None
 
 
 def test_a_broker_that_is_gone_is_unavailable_and_found_again_when_it_is_back(
@@ -135,10 +135,10 @@ def test_a_broker_that_is_gone_is_unavailable_and_found_again_when_it_is_back(
     broker, _ = proxied
     broker.kill()
     with pytest.raises(Unavailable):
-        patiently(lambda: through.topics(["there"]), 1.0)
+        call_with_retry(lambda: through.topics(["there"]), 1.0)
     broker.start()
-    assert set(patiently(lambda: through.topics(["there"]), SECONDS)) == {"there"}
-    assert patiently(lambda: through.describe_transaction("unknown"), SECONDS) is None
+    assert set(call_with_retry(lambda: through.topics(["there"]), SECONDS)) == {"there"}
+    assert call_with_retry(lambda: through.describe_transaction("unknown"), SECONDS) is None
 
 
 @pytest.mark.timeout(720)
@@ -170,7 +170,7 @@ def test_every_leader_of_an_input_topic_is_asked_whether_it_is_still_the_same(tm
     ):
         create_topic(brokers.bootstrap_servers, "in", 3)
         # The broker that is asked may not have heard of it yet.
-        eventually(lambda: "in" in patiently(lambda: client.topics(["in"]), SECONDS))
+        eventually(lambda: "in" in call_with_retry(lambda: client.topics(["in"]), SECONDS))
         before = client.topics(["in"])["in"]
         client.identity.note_input("in", before.topic_id, range(3))
         client.identity.check(CheckpointId(1))
@@ -196,7 +196,7 @@ def by_coordinator(client: SubtaskClient) -> dict[int, str]:
     found: dict[int, str] = {}
     for number in range(1_000):
         name = f"t-{number}"
-        patiently(lambda name=name: client.describe_transaction(name), SECONDS)  # type: ignore[misc]
+        call_with_retry(lambda name=name: client.describe_transaction(name), SECONDS)  # type: ignore[misc]
         found[client._brokers.client()._manager.cluster.get_coordinator(name, CoordinatorType.TRANSACTION)] = name
         if len(found) == 3:
             return found

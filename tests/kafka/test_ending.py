@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from twopc.errors import Unavailable
-from twopc.kafka import patience
+from twopc.kafka import retry
 from twopc.kafka.ending import await_markers
 from twopc.kafka.transaction_verdict import BrokerState
 
@@ -36,7 +36,7 @@ def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
         made.now += seconds
 
-    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=sleep))
+    monkeypatch.setattr(retry, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=sleep))
 
 
 def test_what_is_open_or_done_is_not_waited_for() -> None:

@@ -40,7 +40,7 @@ def test_a_sink_whose_producers_forgot_all_brokers_fails_its_attempt_and_the_nex
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("twopc.kafka.client_health.CHECK_INTERVAL_SECONDS", 0.5)
-    monkeypatch.setattr("twopc.kafka.channel.ALIVE_CHECK_SECONDS", 0.5)
+    monkeypatch.setattr("twopc.kafka.tracked_producer.ALIVE_CHECK_SECONDS", 0.5)
     with LocalBroker(tmp_path, light=True) as broker:
         create_topic(broker.bootstrap_servers, "out")
         sink = DrivenSink(

@@ -12,10 +12,10 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Target
 
 from tests.kafka.kit import INPUT_ID, DrivenSink, eventually, values_of
-from twopc.kafka.channel import Channel
 from twopc.kafka.client_config import producer_config, transactional_config
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
@@ -33,7 +33,7 @@ driven.start_attempt()
 driven.write(b"pre-committed")
 committable = driven.pre_commit(1, position=5)
 driven.write(b"open")
-driven.writer._txn.slot.channel.producer.flush()
+driven.writer._txn.slot.producer.client.flush()
 print(json.dumps(committable.to_json()), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -212,13 +212,13 @@ def test_the_second_sweep_leaves_the_attempts_own_transactions_alone_and_ends_a_
 
 
 def _open_by_hand(servers: str, transactional_id: str, topic: str) -> object:
-    channel = Channel(transactional_config(producer_config(servers, {}), transactional_id, 60_000))
-    channel.producer.init_transactions(30)
-    channel.know(topic)
-    channel.producer.begin_transaction()
-    channel.producer.produce(topic, b"zombie")
-    channel.producer.flush(30)
-    return channel
+    producer = TrackedProducer(transactional_config(producer_config(servers, {}), transactional_id, 60_000))
+    producer.client.init_transactions(30)
+    producer.know(topic)
+    producer.client.begin_transaction()
+    producer.client.produce(topic, b"zombie")
+    producer.client.flush(30)
+    return producer
 
 
 def _await_state(servers: str, committable: Committable, state: BrokerState) -> None:

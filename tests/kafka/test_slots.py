@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from twopc.errors import CheckpointDeclined, Unavailable
 from twopc.kafka import slots
-from twopc.kafka.channel import Channel
 from twopc.kafka.slots import MOST_SLOTS, Slot, SlotPool, SlotState, may_be_taken_again
+from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.protocol.attempts import MOST_CONCURRENT
 from twopc.protocol.ids import CheckpointId
 
@@ -26,11 +26,11 @@ class Maker:
         self.made: list[int] = []
         self.failing = False
 
-    def __call__(self, number: int) -> tuple[str, Channel]:
+    def __call__(self, number: int) -> tuple[str, TrackedProducer]:
         if self.failing:
             raise Unavailable("not now")
         self.made.append(number)
-        return f"id-{number}", cast(Channel, object())
+        return f"id-{number}", cast(TrackedProducer, object())
 
 
 @pytest.fixture
@@ -133,12 +133,12 @@ def test_a_spare_is_made_before_it_is_asked_for_when_no_slot_becomes_free(maker:
 
 def test_a_slot_in_doubt_gets_another_producer_under_the_same_id(pool: SlotPool, maker: Maker) -> None:
     slot = pool.take(WAIT_SECONDS)
-    before = slot.channel
+    before = slot.producer
     pool.pre_committed(slot, CheckpointId(1))
     pool.settled(slot, doubtful=True)
     pool.release(CheckpointId(2))
     assert _wait_until(lambda: slot.state is SlotState.FREE)
-    assert slot.channel is not before
+    assert slot.producer is not before
     assert sorted(maker.made) == [0, 0, 1, 2]
 
 

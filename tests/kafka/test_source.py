@@ -198,7 +198,7 @@ def test_a_bounded_read_of_a_transactional_topic_ends_beyond_the_last_marker(
     driven.write(b"a")
     driven.commit(driven.pre_commit(1))
     driven.write(b"aborted")
-    driven.writer._txn.slot.channel.flush(30)
+    driven.writer._txn.slot.producer.flush(30)
     driven.writer.abort()
     driven.writer.begin()
     source = KafkaSource(out)
@@ -226,11 +226,11 @@ def test_a_bounded_read_ends_where_what_was_aborted_stands_right_before_an_open_
     driven.write(b"committed")
     driven.commit(driven.pre_commit(1))
     driven.write(b"aborted")
-    driven.writer._txn.slot.channel.flush(30)
+    driven.writer._txn.slot.producer.flush(30)
     aborted = driven.writer._txn
     driven.writer.begin()
     driven.write(b"open")
-    driven.writer._txn.slot.channel.flush(30)
+    driven.writer._txn.slot.producer.flush(30)
     driven.writer._txn = aborted
     driven.writer.abort()
     source = KafkaSource(out)

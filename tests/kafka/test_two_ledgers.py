@@ -19,7 +19,7 @@ from coordinator.events import StartAttempt
 from coordinator.requests import refuse_unknown_past
 from tests.simulation.broker_model import BrokerModel
 from tests.simulation.transaction_tables import Code
-from twopc.driver.fresh_start import refuse_moved_on
+from twopc.driver.restore_checks import refuse_moved_on
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError
 from twopc.kafka.claim import claim, refuse_successor
 from twopc.kafka.committable import WitnessMetadata, witness_metadata

@@ -15,10 +15,10 @@ from twopc.context import SubtaskContext
 from twopc.operators import Step
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.runtime.batch_size import BatchSize
+from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import MemoryLink
 from twopc.runtime.outputs import Outputs
-from twopc.runtime.parts import Parts
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
@@ -45,7 +45,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         link, backend = MemoryLink(), MemoryBackend()
         sinks = {"out": sink} if beside is None else {"out": sink, "beside": beside}
         context = SubtaskContext("job", AttemptId(1), 1, RunSettings(), SubtaskIndex(0))
-        parts = Parts(
+        parts = SubtaskDependencies(
             inputs=Inputs({"in": reader}),
             dataflow=row(steps, KeyedState(backend)),
             outputs=Outputs([GroupWriter.open(TransactionGroup(each, (each,)), sinks, context) for each in sinks]),

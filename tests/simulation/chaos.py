@@ -1,4 +1,4 @@
-"""What strikes a run from outside, now and then: kills, pauses, power failures, rivals, rot, clocks that jump."""
+"""What strikes a run from outside, now and then: kills, backoff, power failures, rivals, rot, clocks that jump."""
 
 from __future__ import annotations
 

@@ -226,11 +226,11 @@ class SimProducer:
         return code
 
 
-class SimChannel:
-    """As `twopc.kafka.output.Channel`."""
+class SimTrackedProducer:
+    """As `twopc.kafka.tracked_producer.TrackedProducer`."""
 
     def __init__(self, producer: SimProducer) -> None:
-        self.producer = producer
+        self.client = producer
         self.topics: set[str] = set()
 
     def reset(self) -> None:
@@ -238,12 +238,12 @@ class SimChannel:
 
     def flush(self, seconds: float) -> int:
         if not seconds:
-            return self.producer.waiting
-        self.producer.flush()
+            return self.client.waiting
+        self.client.flush()
         return 0
 
     def send_positions(self, offsets: Sequence[Any], group: object, seconds: float) -> None:
-        self.producer.send_offsets_to_transaction(offsets, group, seconds)
+        self.client.send_offsets_to_transaction(offsets, group, seconds)
 
     def know(self, topic: str) -> None:
         """Nothing has to be learned of the one topic."""

@@ -15,10 +15,10 @@ import tests.simulation.coordinator
 import tests.simulation.sink
 import tests.simulation.subtask
 import twopc.driver.attempt
-import twopc.driver.losses
+import twopc.driver.lost_transactions
 import twopc.driver.recovery
-import twopc.kafka.patience
 import twopc.kafka.resume
+import twopc.kafka.retry
 import twopc.protocol.ledger_state
 import twopc.state.restore
 from coordinator.attempt import RunningAttempt
@@ -45,9 +45,9 @@ from twopc.protocol.ledger_place import Place
 from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
 from twopc.protocol.times import Instant
-from twopc.runtime.committing import Committing
+from twopc.runtime.commit_queue import CommitQueue
 from twopc.runtime.outputs import Outputs
-from twopc.runtime.storing import Storing
+from twopc.runtime.snapshot_pipeline import SnapshotPipeline
 from twopc.runtime.subtask import Subtask
 from twopc.sink import Outcome, Settled
 
@@ -104,7 +104,7 @@ def _abort_slots(outputs: Any, chosen: Callable[[Any], bool]) -> None:
     [writer] = outputs._writers.values()
     for slot in writer._pool._slots:
         if slot.state is SlotState.PRE_COMMITTED and chosen(slot):
-            writer._broker.end(slot.transactional_id, slot.channel.producer.producer, commit=False)
+            writer._broker.end(slot.transactional_id, slot.producer.client.producer, commit=False)
 
 
 def _abort_with_checkpoint(on: Any, subtask: Any, message: Any) -> None:
@@ -190,7 +190,7 @@ def _ack_before_storing(original: Any, storing: Any, taken: Any, snapshot_of: An
 
 def _say_committed_first(commit: Any, committing: Any, work: Any) -> None:
     committing._done(work)
-    waiting: Any = twopc.kafka.patience
+    waiting: Any = twopc.kafka.retry
     waiting.time.sleep(0.3)
     for entry in work.due:
         for committable in entry.committables:
@@ -276,7 +276,7 @@ def _healed_from_the_latest() -> Iterator[None]:
         return latest
 
     with (
-        patch.object(twopc.driver.losses, "restored_from", latest_itself),
+        patch.object(twopc.driver.lost_transactions, "restored_from", latest_itself),
         patch.object(coordinator.restore_plan, "restored_from", latest_itself),
     ):
         yield
@@ -298,7 +298,7 @@ def _healed_blindly() -> Iterator[None]:
         return [settle(client, item, confirmed=item.name in confirmed, budget_seconds=seconds) for item in items]
 
     with (
-        patch.object(twopc.driver.losses, "plan", plan_all),
+        patch.object(twopc.driver.lost_transactions, "plan", plan_all),
         patch.object(tests.simulation.sink, "settle_all", settle_each),
     ):
         yield
@@ -355,15 +355,15 @@ MUTANTS = (
     Mutant("positions are not restored", _around(twopc.driver.recovery.Planner, "plan", _from_the_start)),
     Mutant("each driver looks anew where to start", _around(twopc.driver.recovery.Planner, "plan", _planned_anew)),
     Mutant("state is not restored", instead(tests.simulation.subtask, "restore_state", _without_state)),
-    Mutant("pre-committed without a flush", instead(TransactionalWriter, "_flush", lambda writer, channel: None)),
+    Mutant("pre-committed without a flush", instead(TransactionalWriter, "_flush", lambda writer, producer: None)),
     Mutant("nothing lingering is aborted", _no_sweeps, KILLS),
     Mutant("ids are the same in every attempt", _same_ids_in_every_attempt, {"pause_at_start": 0.2}),
     Mutant("positions are read when the snapshot is stored", _around(Subtask, "_snapshot_maker", _late_positions)),
     Mutant(
         "acknowledged before the snapshot is stored",
-        _around(Storing, "_put", _ack_before_storing),
+        _around(SnapshotPipeline, "_put", _ack_before_storing),
     ),
-    Mutant("committed is said before it is", _around(Committing, "_commit", _say_committed_first), KILLS),
+    Mutant("committed is said before it is", _around(CommitQueue, "_commit", _say_committed_first), KILLS),
     Mutant("one acknowledgement completes", instead(PendingCheckpoint, "whole", property(_one_acknowledgement))),
     Mutant("what an absent subtask missed is not repeated", _nothing_repeated, BREAKS),
     Mutant(

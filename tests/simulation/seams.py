@@ -22,14 +22,14 @@ import tests.simulation.subtask
 import twopc.driver.supervision
 import twopc.kafka.lingering
 import twopc.kafka.live_commit
-import twopc.kafka.patience
 import twopc.kafka.resume
+import twopc.kafka.retry
 import twopc.kafka.transactional
 import twopc.protocol.ledger_state
 import twopc.runtime.assembly
-import twopc.runtime.committing
+import twopc.runtime.commit_queue
+import twopc.runtime.snapshot_pipeline
 import twopc.runtime.state
-import twopc.runtime.storing
 import twopc.runtime.subtask
 import twopc.state.restore
 import twopc.storage.files
@@ -52,8 +52,8 @@ CRASHING: tuple[Any, ...] = (
     twopc.kafka.resume,
     twopc.kafka.transactional,
     twopc.runtime.assembly,
-    twopc.runtime.storing,
-    twopc.runtime.committing,
+    twopc.runtime.snapshot_pipeline,
+    twopc.runtime.commit_queue,
     twopc.runtime.subtask,
     tests.simulation.disk,
     tests.simulation.driver,
@@ -146,8 +146,8 @@ def replaced() -> Iterator[None]:
         stack.enter_context(patch.object(coordinator.ledger, "encode_entry", _present.encode_entry))
         for module in (twopc.protocol.ledger_state, tests.simulation.disk):
             stack.enter_context(patch.object(module, "decode_entry", _present.decode_entry))
-        stack.enter_context(patch.object(twopc.kafka.patience, "time", _present))
-        stack.enter_context(patch.object(twopc.kafka.patience, "random", _present))
+        stack.enter_context(patch.object(twopc.kafka.retry, "time", _present))
+        stack.enter_context(patch.object(twopc.kafka.retry, "random", _present))
         stack.enter_context(patch.object(twopc.kafka.transactional, "SlotPool", _present.slot_pool))
         yield
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.simulation.broker import OUTPUT, SimBroker
-from tests.simulation.kafka_clients import SimChannel, SimControlClient, SimProducer, identity_of
+from tests.simulation.kafka_clients import SimControlClient, SimProducer, SimTrackedProducer, identity_of
 from tests.simulation.process import Lane
 from tests.simulation.world import World
 from twopc.context import JobContext, SubtaskContext
@@ -83,15 +83,15 @@ class SimSlotPool(SlotPool):
         if self._closed or (slot is None and (self._free() is not None or len(self._slots) >= MOST_SLOTS)):
             return
         try:
-            name, channel = self._make(len(self._slots) if slot is None else self._slots.index(slot))
+            name, producer = self._make(len(self._slots) if slot is None else self._slots.index(slot))
         except TwoPhaseCommitError:
             self._later()
             return
         if slot is None:
-            self._slots.append(Slot(name, channel))
+            self._slots.append(Slot(name, producer))
         elif slot.state is SlotState.TO_MAKE:
             slot.change(SlotEvent.MADE)
-            slot.channel, slot.doubtful = channel, False
+            slot.producer, slot.doubtful = producer, False
 
 
 class _Output:
@@ -103,10 +103,10 @@ class _Output:
     def learn_static(self) -> None:
         """Nothing has to be learned of the one topic."""
 
-    def write(self, channel: SimChannel, batch: Batch) -> int:
+    def write(self, producer: SimTrackedProducer, batch: Batch) -> int:
         for value in batch.values:
-            channel.topics.add(OUTPUT)
-            channel.producer.produce(int(value.partition(":")[0]), value)
+            producer.topics.add(OUTPUT)
+            producer.client.produce(int(value.partition(":")[0]), value)
         return len(batch)
 
 
@@ -132,7 +132,7 @@ class SimWriter(TransactionalWriter):
         name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
         producer = SimProducer(self._broker, name, self._timeout_ms)
         producer.init_transactions()
-        return name, SimChannel(producer)
+        return name, SimTrackedProducer(producer)
 
     def _metadata_of(self, group: str) -> object:
         return group

@@ -30,9 +30,9 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.operators import Dataflow, KeyedStateStore, Map
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
+from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.outputs import Outputs
-from twopc.runtime.parts import Parts
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
@@ -120,7 +120,7 @@ class SimSubtask:
         self._link.lost()
 
     def _start(self) -> None:
-        """Wait for the coordinator's welcome, as the assembly does."""
+        """Wait for the coordinator's welcome, as the bootstrap does."""
         self._awaits_welcome = True
         self._world.after(int(SILENCE_SECONDS * 1000), partial(self._guarded, self._give_up), self._lane)
         self._guarded(self._begin_if_welcome)
@@ -159,7 +159,7 @@ class SimSubtask:
         writer = self._writer = self._sink.open_writer(context)
         reached(CrashPoint.BEFORE_SEEK, subtask=spec.subtask)
         self._reader = self._source.open_reader(context, spec.splits)
-        parts = Parts(
+        parts = SubtaskDependencies(
             inputs=Inputs({"in": self._reader}),
             dataflow=self._dataflow(KeyedState(backend)),
             outputs=Outputs([GroupWriter("out", writer, {"out": writer.write})]),

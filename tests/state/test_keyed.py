@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.operators.held import KeyedStateStore
+from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.state.keyed import KeyedState, OperatorState
 from twopc.state.memory import MemoryBackend
 

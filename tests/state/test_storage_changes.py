@@ -17,7 +17,7 @@ from tests.stored_job import stored_files
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.protocol.facts import SplitPosition, StateHandle
 from twopc.protocol.ids import CheckpointId
-from twopc.runtime.state import SubtaskStore, Taken
+from twopc.runtime.state import LocalSnapshot, SubtaskStore
 from twopc.state.backend import Family
 from twopc.state.positions import read_positions
 from twopc.state.rocksdb import RocksDBBackend
@@ -43,9 +43,9 @@ class Job:
         self.store.write(taken)
         return self.store.put(taken)
 
-    def take(self, number: int) -> Taken:
+    def take(self, number: int) -> LocalSnapshot:
         taken = self.store.take(CheckpointId(number), at(number))
-        assert isinstance(taken, Taken)
+        assert isinstance(taken, LocalSnapshot)
         return taken
 
     def files(self, handle: StateHandle) -> dict[str, Path]:

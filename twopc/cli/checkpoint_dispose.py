@@ -22,7 +22,7 @@ from twopc.cli.coordinator_options import (
     TokenFile,
 )
 from twopc.cli.output import Output, OutputOption
-from twopc.driver.announcement import find
+from twopc.driver.discovery import find
 from twopc.driver.embedded import coordinator_at_rest
 from twopc.errors import ConfigurationError
 from twopc.protocol.ledger_state import LedgerState

@@ -63,7 +63,7 @@ def _folder(ctx: typer.Context) -> Path:
 
 
 def _jobs(folder: Path) -> Iterator[Offer]:
-    from twopc.driver.announcement import find_all
+    from twopc.driver.discovery import find_all
     from twopc.storage.local import jobs_in
 
     running = {each.job for each in find_all(folder)}

@@ -11,7 +11,7 @@ import typer
 
 from twopc.cli.checkpoint_options import CheckpointDir
 from twopc.cli.completion import job_names
-from twopc.driver.announcement import Announcement, find
+from twopc.driver.discovery import Announcement, find
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.protocol.ids import checked_name

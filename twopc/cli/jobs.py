@@ -13,7 +13,7 @@ from twopc.cli.output import Output, OutputOption
 from twopc.cli.shared_options import shared_options
 from twopc.cli.tables import print_tables
 from twopc.cli.trigger import trigger_checkpoint
-from twopc.driver.announcement import find_all
+from twopc.driver.discovery import find_all
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.rpc.admin_client import JobSummary
 

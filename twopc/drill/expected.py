@@ -23,9 +23,9 @@ from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
 from twopc.state.layout import keyed_partition
 from twopc.state.restore import restore_state
+from twopc.state.schema_check import drop_undeclared
 from twopc.state.serdes import check_serdes, read_serdes
 from twopc.state.snapshot_store import SnapshotStore
-from twopc.state.undeclared import drop_undeclared
 from twopc.storage.local import LocalStore
 from twopc.verify.history import Expected
 from twopc.verify.paths import Paths

@@ -12,9 +12,9 @@ from twopc.errors import CheckpointCorrupted
 from twopc.kafka import transaction_verdict
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.offset_status import unreadable
-from twopc.kafka.patience import patiently
 from twopc.kafka.positions import partition_positions
 from twopc.kafka.resume import gather
+from twopc.kafka.retry import call_with_retry
 from twopc.protocol.facts import Committable
 
 PATIENCE_SECONDS = 30.0
@@ -36,7 +36,7 @@ def judge_pending(found: JobCheckpoints, source: Cluster, cluster: Cluster) -> C
         return Check(TRANSACTIONS, Verdict.BROKEN, "a pending transaction can't be told", (str(error),))
     earlier = [entry.metadata for entry in found.completed[:-1] if entry.metadata is not None]
     positions = [position for each in earlier for position in each.positions] if _any_lost(verdicts) else []
-    gone = patiently(lambda: unreadable(source.control, partition_positions(positions)), PATIENCE_SECONDS)
+    gone = call_with_retry(lambda: unreadable(source.control, partition_positions(positions)), PATIENCE_SECONDS)
     return judge_transactions(prospects(latest.metadata, verdicts, settled, earlier, gone))
 
 
@@ -46,5 +46,5 @@ def _any_lost(verdicts: Mapping[str, transaction_verdict.Verdict]) -> bool:
 
 def _verdict(cluster: Cluster, item: Committable, confirmed: bool) -> transaction_verdict.Verdict:
     prepared = PreparedTransaction.from_committable(item)
-    evidence = patiently(lambda: gather(cluster.control, prepared, confirmed), PATIENCE_SECONDS)
+    evidence = call_with_retry(lambda: gather(cluster.control, prepared, confirmed), PATIENCE_SECONDS)
     return transaction_verdict.judge(prepared.recorded, evidence)

@@ -29,9 +29,9 @@ from twopc.drill.scratch import parts_of
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict, versions
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.kafka.patience import patiently
 from twopc.kafka.positions import partition_positions
 from twopc.kafka.preflight import bootstrap_servers_of
+from twopc.kafka.retry import call_with_retry
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent
@@ -134,7 +134,7 @@ class _Drill:
         self._note(Check.of(READABLE, damages, held=held, broken=f"{self._subject} can't be restored"))
         self._settings = replace(self._settings, parallelism=self._plan.parallelism or metadata.parallelism)
         self._figures["checkpoint age (RPO), s"] = self._timeline.began - metadata.triggered_ms / 1000
-        topics = patiently(lambda: self._input.control.topics(self._source.topics), PATIENCE_SECONDS)
+        topics = call_with_retry(lambda: self._input.control.topics(self._source.topics), PATIENCE_SECONDS)
         dropped = self._settings.dropped_inputs()
         read = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
         self._note(judge_positions(read, topics, self._input.ranges(topics)))

@@ -22,10 +22,10 @@ from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict, versions
 from twopc.drill.version import Restoration, Version, dropped_of, refuse_other_input
 from twopc.drill.version_diff import VersionOutput, diff, failed
-from twopc.driver.left_behind import refuse_left_behind
+from twopc.driver.restore_checks import refuse_unread_inputs
 from twopc.errors import CheckpointCorrupted, ConfigurationError, NotJudged
-from twopc.kafka.patience import patiently
 from twopc.kafka.positions import input_of, partition_positions
+from twopc.kafka.retry import call_with_retry
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
@@ -105,7 +105,7 @@ class _Drill:
         metadata, copies = self._copied()
         dropped = self._settings.dropped_inputs()
         inputs = self._one.inputs
-        refuse_left_behind(metadata, lambda split: input_of(split) in inputs, input_of, inputs, dropped)
+        refuse_unread_inputs(metadata, lambda split: input_of(split) in inputs, input_of, inputs, dropped)
         held = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
         ranges = self._ranges(metadata, dropped)
         at = {each.partition: each.position for each in held}
@@ -131,8 +131,8 @@ class _Drill:
     ) -> dict[TopicPartition, tuple[Position, Position]]:
         """Ask for the input; raise NotJudged if it can't be read from the checkpoint on any more."""
         with self._one.cluster() as cluster, self._other.cluster() as other:
-            topics = patiently(lambda: cluster.control.topics(self._one.inputs), PATIENCE_SECONDS)
-            others = patiently(lambda: other.control.topics(self._one.inputs), PATIENCE_SECONDS)
+            topics = call_with_retry(lambda: cluster.control.topics(self._one.inputs), PATIENCE_SECONDS)
+            others = call_with_retry(lambda: other.control.topics(self._one.inputs), PATIENCE_SECONDS)
             for name, topic in topics.items():
                 if name not in others or others[name].topic_id != topic.topic_id:
                     raise ConfigurationError(

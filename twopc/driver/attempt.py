@@ -29,12 +29,17 @@ from twopc.driver.actions import (
 from twopc.driver.control import Late, Now, Pause, Supervise, SweepEnd, unless_stopped, within
 from twopc.driver.effects import Begun, Log, Script, Tell, do
 from twopc.driver.fencing import explained, refuse_successor
-from twopc.driver.fresh_start import emptied, refuse_emptied, refuse_moved_on, refuse_unknown_middle
-from twopc.driver.going_back import consequence
 from twopc.driver.host import StoppedEarly
-from twopc.driver.left_behind import refuse_left_behind
 from twopc.driver.progress import RunProgress
 from twopc.driver.recovery import Planner, Recovered, assign, recovery
+from twopc.driver.restore_checks import (
+    emptied_states,
+    refuse_emptied_states,
+    refuse_moved_on,
+    refuse_unknown_middle,
+    refuse_unread_inputs,
+    repeated_output,
+)
 from twopc.driver.supervision import SWEEP_RETRY_SECONDS, Supervision, Sweeps
 from twopc.driver.witness import offsets_group
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
@@ -172,7 +177,7 @@ class Attempt:
         source, dropped = self.job.definition.source, self.settings.dropped_inputs()
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
         if inputs := source.inputs:
-            refuse_left_behind(
+            refuse_unread_inputs(
                 started.restored, lambda split: source.input_of(split) in inputs, source.input_of, inputs, dropped
             )
         # Before anything is taken over from whoever knows more, and when nothing can change any more.
@@ -183,8 +188,8 @@ class Attempt:
         restored = recovered.restored
         splits = yield from self.planner.plan(context, started, restored, standing.witnessed)
         read = {split.id for split in splits}
-        refuse_left_behind(restored, read.__contains__, source.input_of, map(source.input_of, read), dropped)
-        if (twice := consequence(started.latest, started.restored, splits, source.precedes)) is not None:
+        refuse_unread_inputs(restored, read.__contains__, source.input_of, map(source.input_of, read), dropped)
+        if (twice := repeated_output(started.latest, started.restored, splits, source.precedes)) is not None:
             yield Log(logging.WARNING, twice, never_hidden=True)
         yield from self._tell_starts(context.attempt, restored, splits)
         clusters = yield from do(FindClusters(context))
@@ -231,7 +236,7 @@ class Attempt:
             yield Tell(attempt, "restored", starts, restored.checkpoint_id)
         elif self.settings.restore_from == LATEST:
             states, skips = self.job.definition.state_serdes, self.job.definition.source.skips
-            empty = emptied(states, splits, skips, self.settings.checkpoint_dir)
+            empty = emptied_states(states, splits, skips, self.settings.checkpoint_dir)
             if empty is not None:
                 yield Log(logging.WARNING, empty)
 
@@ -248,7 +253,7 @@ class Attempt:
         if started.restored is not None:
             refuse_unknown_middle(states, standing, started.restored, self.job.definition.source.input_of)
         elif started.planned is None:
-            refuse_emptied(states, standing, folder)
+            refuse_emptied_states(states, standing, folder)
         return standing
 
     def _supervise(self, context: JobContext) -> Script[None]:

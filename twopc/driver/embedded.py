@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coordinator.server import CoordinatorServer
 from twopc.config import RunSettings
-from twopc.driver.announcement import announced
+from twopc.driver.discovery import announced
 from twopc.driver.events import EventSource
 from twopc.rpc.tls import TlsFiles, driver_tls, worker_tls
 

@@ -14,7 +14,7 @@ from copy import copy
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.runtime.spec import SubtaskSpec
-from twopc.worker.assembly import running_subtask
+from twopc.worker.bootstrap import running_subtask
 
 
 class InlineStage:

@@ -15,10 +15,10 @@ from typing import Any
 
 from twopc.config import RunSettings
 from twopc.driver.actions import AbortLingering
-from twopc.driver.aftermath import leave_nothing_open
 from twopc.driver.attempt import Attempt, Failure, RunningJob
 from twopc.driver.control import Late, Limited, Now, Pause, StopWanted, Supervise, SweepEnd
 from twopc.driver.effects import Action, Effect, Log, Notice, Script
+from twopc.driver.final_cleanup import leave_nothing_open
 from twopc.driver.host import StoppedEarly
 from twopc.driver.progress import RunProgress
 from twopc.driver.recovery import Planner

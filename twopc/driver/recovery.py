@@ -4,7 +4,7 @@
 1. Every committable of the latest completed checkpoint is settled by asking the broker: a completed checkpoint is a
    promise, whatever is restored afterwards.
 2. The confirmations are stored.
-3. If output is lost: it is decided, and stored, what becomes of it (`twopc.driver.losses`).
+3. If output is lost: it is decided, and stored, what becomes of it (`twopc.driver.lost_transactions`).
 4. Only then is any transactional id initialised again, and what lingers aborted: initialising destroys the evidence
    that steps 1 and 3 need, and fences a zombie of an earlier attempt.
 5. The source is planned: every start and stop becomes a position; where nothing is restored, the starts are stored.
@@ -22,7 +22,7 @@ from typing import Any
 from twopc.context import JobContext
 from twopc.driver.actions import AbortLingering, Claim, Confirm, PlanSplits, Reach, Settle, StoreStarts
 from twopc.driver.effects import Log, Script, do
-from twopc.driver.losses import accept, accepted, heal, rewritten
+from twopc.driver.lost_transactions import accept, accepted, heal, rewritten
 from twopc.faults.crash_table import CrashPoint
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition

@@ -11,7 +11,7 @@ from twopc.checkpoints.catalog import JobCheckpoints, read_job
 from twopc.checkpoints.copy import guarded, publish, stage
 from twopc.checkpoints.reference import Located
 from twopc.config import RunSettings
-from twopc.driver.going_back import consequence_of_copy
+from twopc.driver.restore_checks import repeated_output_of_copy
 from twopc.errors import ConfigurationError
 from twopc.logs import NEVER_HIDDEN
 from twopc.protocol.checkpoints import LATEST, NONE
@@ -53,7 +53,7 @@ def _bring(located: Located, root: Path) -> None:
         located.checkpoint_id,
         located.job,
         root,
-        consequence_of_copy(located.restorable()),
+        repeated_output_of_copy(located.restorable()),
     )
 
 

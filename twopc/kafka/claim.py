@@ -15,7 +15,7 @@ from __future__ import annotations
 from twopc.errors import Fenced, Unavailable
 from twopc.kafka.lingering import traces
 from twopc.kafka.naming import claim_id
-from twopc.kafka.patience import patiently
+from twopc.kafka.retry import call_with_retry
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import AttemptId
 
@@ -33,7 +33,7 @@ def claim(client: ControlClient, prefix: str, timeout_ms: int, attempt: AttemptI
         tries += 1
         return client.init_producer_id(name, timeout_ms)
 
-    if patiently(ask, BUDGET_SECONDS) == 0:
+    if call_with_retry(ask, BUDGET_SECONDS) == 0:
         return
     if tries > 1:
         raise Unavailable(f"{name} may be ours or another's: the broker's answer was lost. Starting again will tell")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twopc.kafka.channel import Channel
 from twopc.kafka.claim import claim, refuse_successor
 from twopc.kafka.grants import WRITE, require_topic_grants
 from twopc.kafka.leaders import LeaderClient
@@ -12,6 +11,7 @@ from twopc.kafka.lingering import abort_open, fence_earlier, traces
 from twopc.kafka.markers import MARKERS_BUDGET_SECONDS, close_committed
 from twopc.kafka.preflight import require_topics, transaction_timeout_ms
 from twopc.kafka.resume import Act, act_on_all, settle_all
+from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.attempts import Traces
 from twopc.protocol.facts import Committable
@@ -78,7 +78,7 @@ class PlainCommitter(Committer):
 
     def _check_producer(self, timeout_ms: int) -> None:
         """Let librdkafka check its settings, which it does when it makes a producer; nothing is sent."""
-        Channel(self._config.plain())
+        TrackedProducer(self._config.plain())
 
 
 class TransactionalCommitter(PlainCommitter):
@@ -95,7 +95,7 @@ class TransactionalCommitter(PlainCommitter):
         return transaction_timeout_ms(self._config.settings, client)
 
     def _check_producer(self, timeout_ms: int) -> None:
-        Channel(self._config.transactional(f"{self._config.prefix}-check", timeout_ms))
+        TrackedProducer(self._config.transactional(f"{self._config.prefix}-check", timeout_ms))
 
 
 def _committed(settled: Sequence[Settled]) -> list[Committable]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from twopc.errors import Unavailable
-from twopc.kafka.patience import patiently, pauses
+from twopc.kafka.retry import backoff, call_with_retry
 from twopc.kafka.transaction_verdict import BrokerState
 
 _ENDING = frozenset({BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT})
@@ -25,7 +25,7 @@ class Brokers(Protocol):
 def await_markers(client: Brokers, budget_seconds: float) -> None:
     """Return when every transaction that is being ended now has its markers; those that follow are not waited for."""
     awaited = _ending(client, budget_seconds)
-    for _ in pauses(budget_seconds):
+    for _ in backoff(budget_seconds):
         if not awaited:
             return
         awaited &= _ending(client, budget_seconds)
@@ -34,5 +34,5 @@ def await_markers(client: Brokers, budget_seconds: float) -> None:
 
 
 def _ending(client: Brokers, budget_seconds: float) -> set[str]:
-    listed = patiently(client.list_transactions, budget_seconds)
+    listed = call_with_retry(client.list_transactions, budget_seconds)
     return {name for name, state in listed.items() if state in _ENDING}

@@ -14,8 +14,8 @@ from twopc.kafka.cluster import Cluster
 from twopc.kafka.committable import WitnessMetadata
 from twopc.kafka.failures import error_of
 from twopc.kafka.grants import require_group_grant
-from twopc.kafka.patience import patiently
 from twopc.kafka.positions import PartitionPosition, split_positions
+from twopc.kafka.retry import call_with_retry
 from twopc.kafka.start import GroupOffsets, StartupMode
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.wire import EARLIEST, ControlClient
@@ -43,7 +43,7 @@ class ConsumerGroup(Follower):
     def standing(self) -> FollowerStanding:
         with ControlClient(self.servers, self.properties) as client:
             require_group_grant(client, self.name)
-            return patiently(
+            return call_with_retry(
                 lambda: group_standing(client, self.name, self.topics, self.start), STANDING_BUDGET_SECONDS
             )
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from twopc.errors import CheckpointDeclined, ConfigurationError, Unavailable
-from twopc.kafka.patience import patiently, pauses
+from twopc.kafka.retry import backoff, call_with_retry
 from twopc.kafka.wire import TopicInfo
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 
@@ -68,7 +68,7 @@ class Identity:
     def check(self, checkpoint_id: CheckpointId) -> None:
         """Raise ConfigurationError if a topic is another one now, or is gone; CheckpointDeclined if nobody answers."""
         try:
-            patiently(self._check, ANSWER_SECONDS)
+            call_with_retry(self._check, ANSWER_SECONDS)
         except Unavailable as error:
             raise CheckpointDeclined(f"whether the topics are still the same could not be told: {error}") from error
         self._checked = checkpoint_id
@@ -95,7 +95,7 @@ class Identity:
 
     def _check(self) -> None:
         missing: list[_Noted] = []
-        for _ in pauses(GONE_SECONDS):
+        for _ in backoff(GONE_SECONDS):
             missing = self._missing()
             if not missing:
                 return

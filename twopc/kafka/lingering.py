@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.naming import SlotName, parse_claim, parse_transactional_id
-from twopc.kafka.patience import patiently
+from twopc.kafka.retry import call_with_retry
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.attempts import Traces
@@ -55,7 +55,7 @@ def fence_earlier(client: ControlClient, prefix: str, timeout_ms: int, attempt: 
 
 
 def _list(client: ControlClient, prefix: str) -> _Listed:
-    return _slots_of(prefix, patiently(client.list_transactions, BUDGET_SECONDS))
+    return _slots_of(prefix, call_with_retry(client.list_transactions, BUDGET_SECONDS))
 
 
 def _slots_of(prefix: str, states: Mapping[str, BrokerState]) -> _Listed:
@@ -71,7 +71,7 @@ def abort_open(client: ControlClient, prefix: str, timeout_ms: int, attempt: Att
 
 def traces(client: ControlClient, prefix: str) -> Traces:
     """Return which attempts have left ids of the prefix, as far as the brokers remember."""
-    states = patiently(client.list_transactions, BUDGET_SECONDS)
+    states = call_with_retry(client.list_transactions, BUDGET_SECONDS)
     slots = [(name.attempt, state) for _, name, state in _slots_of(prefix, states)]
     return Traces(
         claimed=max(filter(None, (parse_claim(prefix, each) for each in states)), default=NO_ATTEMPT),
@@ -96,4 +96,4 @@ def _take_over(
 
 def _initialise(client: ControlClient, transactional_id: str, timeout_ms: int) -> None:
     """Return when it is done: the broker says CONCURRENT_TRANSACTIONS while it still aborts."""
-    patiently(lambda: client.init_producer_id(transactional_id, timeout_ms), BUDGET_SECONDS)
+    call_with_retry(lambda: client.init_producer_id(transactional_id, timeout_ms), BUDGET_SECONDS)

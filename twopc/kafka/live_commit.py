@@ -10,8 +10,8 @@ from twopc.errors import TransactionLost
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.failures import error_of
-from twopc.kafka.patience import patiently, pauses
 from twopc.kafka.resume import settle
+from twopc.kafka.retry import backoff, call_with_retry
 from twopc.kafka.slots import Slot, SlotPool, SlotState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
@@ -49,14 +49,14 @@ class LiveCommit:
 
     def _topics_are_the_same(self, prepared: PreparedTransaction) -> bool:
         """Whether a commit would still reach the topics that were written to: the broker would not say."""
-        now = patiently(lambda: self._client.topics(prepared.topic_ids), self._budget)
+        now = call_with_retry(lambda: self._client.topics(prepared.topic_ids), self._budget)
         return {name: topic.topic_id for name, topic in now.items()} == dict(prepared.topic_ids)
 
     def _commit_live(self, slot: Slot) -> bool:
         """Return whether the producer says that it has committed; if not, the outcome is in doubt."""
-        for _ in pauses(min(self._budget, LIVE_SECONDS)):
+        for _ in backoff(min(self._budget, LIVE_SECONDS)):
             try:
-                slot.channel.producer.commit_transaction(COMMIT_TIMEOUT_SECONDS)
+                slot.producer.client.commit_transaction(COMMIT_TIMEOUT_SECONDS)
             except KafkaException as error:
                 cause = error_of(error)
                 log.info("commit of %s: %s", slot.transactional_id, cause)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.patience import pauses
+from twopc.kafka.retry import backoff
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.transaction_verdict import BrokerState, Described
 from twopc.kafka.wire import OpenTransaction, TopicInfo
@@ -48,7 +48,7 @@ def close_committed(client: Brokers, committables: Iterable[Committable], budget
 
 def _close(client: Brokers, prepared: PreparedTransaction, budget_seconds: float) -> None:
     doubt: Unavailable | None = None
-    for _ in pauses(budget_seconds):
+    for _ in backoff(budget_seconds):
         try:
             if _turn(client, prepared):
                 return

@@ -13,10 +13,10 @@ from confluent_kafka import KafkaError, KafkaException
 
 from twopc.column import coded, last_taken, locate, user_code_error
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
-from twopc.kafka.channel import Channel
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.identity import Identity
 from twopc.kafka.refusal import Written
+from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.wire import ControlClient
 from twopc.record import Batch, Record
 from twopc.serde import Serde
@@ -67,36 +67,36 @@ class Output:
         if isinstance(self._topic, str):
             self.topics.learn(self._topic)
 
-    def write(self, channel: Channel, batch: Batch) -> int:
+    def write(self, producer: TrackedProducer, batch: Batch) -> int:
         """Hand the batch to the producer, waiting where its queue is full; return how many records it took."""
         if len(batch) == 0:
             return 0
         if isinstance(self._topic, str):
-            self._write_to(channel, self._topic, batch)
+            self._write_to(producer, self._topic, batch)
         else:
             for topic, part in _by_topic(self._topic, batch):
-                self._write_to(channel, topic, part)
-        channel.poll(0)
+                self._write_to(producer, topic, part)
+        producer.poll(0)
         return len(batch)
 
-    def _write_to(self, channel: Channel, topic: str, batch: Batch) -> None:
+    def _write_to(self, producer: TrackedProducer, topic: str, batch: Batch) -> None:
         self.topics.learn(topic)
-        channel.know(topic)
-        channel.topics.add(topic)
+        producer.know(topic)
+        producer.topics.add(topic)
         values = serialized(self._value, batch.values, batch, f"encoding a value for topic {topic}")
         keys = serialized(self._key, batch.keys, batch, f"encoding a key for topic {topic}")
         stamps = _timestamps(batch, topic)
         headers = batch.headers
-        channel.deliveries.written(Written(topic, batch.rows, keys, values, stamps))
+        producer.deliveries.written(Written(topic, batch.rows, keys, values, stamps))
         rest = iter(values)
         try:
             if any(headers):
-                _produce_with_headers(channel, topic, zip(rest, keys, stamps, headers, strict=False))
+                _produce_with_headers(producer, topic, zip(rest, keys, stamps, headers, strict=False))
             else:
-                _produce(channel, topic, zip(rest, keys, stamps, strict=False))
+                _produce(producer, topic, zip(rest, keys, stamps, strict=False))
         except KafkaException as error:
             # A transaction that failed says so itself; the report of the record that spoilt it is on its way.
-            channel.raise_reported(REPORT_SECONDS if error_of(error).code() == KafkaError._STATE else 0)
+            producer.raise_reported(REPORT_SECONDS if error_of(error).code() == KafkaError._STATE else 0)
             raise _named(batch, last_taken(rest), failure(f"producing to {topic}", error_of(error))) from error
         except (TypeError, ValueError, OverflowError, SystemError) as error:
             row = batch.rows[last_taken(rest)]
@@ -104,23 +104,23 @@ class Output:
             raise user_code_error(row, f"producing to topic {topic} with {sink}", error) from error
 
 
-def _produce(channel: Channel, topic: str, records: Iterator[tuple[Any, Any, int]]) -> None:
-    produce = channel.producer.produce
+def _produce(producer: TrackedProducer, topic: str, records: Iterator[tuple[Any, Any, int]]) -> None:
+    produce = producer.client.produce
     for value, key, stamp in records:
         try:
             produce(topic, value, key, -1, None, None, stamp)
         except BufferError:
-            _produce_when_there_is_room(channel, topic, value, key, -1, None, None, stamp)
+            _produce_when_there_is_room(producer, topic, value, key, -1, None, None, stamp)
 
 
-def _produce_with_headers(channel: Channel, topic: str, records: Iterator[tuple[Any, Any, int, Any]]) -> None:
-    produce = channel.producer.produce
+def _produce_with_headers(producer: TrackedProducer, topic: str, records: Iterator[tuple[Any, Any, int, Any]]) -> None:
+    produce = producer.client.produce
     for value, key, stamp, headers in records:
         checked = _checked(headers) if headers else None
         try:
             produce(topic, value, key, -1, None, None, stamp, checked)
         except BufferError:
-            _produce_when_there_is_room(channel, topic, value, key, -1, None, None, stamp, checked)
+            _produce_when_there_is_room(producer, topic, value, key, -1, None, None, stamp, checked)
 
 
 def _checked(headers: Any) -> list[Any]:
@@ -133,14 +133,14 @@ def _checked(headers: Any) -> list[Any]:
     return checked
 
 
-def _produce_when_there_is_room(channel: Channel, *record: Any) -> None:
+def _produce_when_there_is_room(producer: TrackedProducer, *record: Any) -> None:
     """Back-pressure. It ends: room comes, the oldest record runs into message.timeout.ms, or the producer is lost."""
     while True:
-        channel.poll(FULL_QUEUE_POLL_SECONDS)
+        producer.poll(FULL_QUEUE_POLL_SECONDS)
         try:
-            channel.producer.produce(*record)
+            producer.client.produce(*record)
         except BufferError:
-            channel.check_alive()
+            producer.check_alive()
             continue
         return
 

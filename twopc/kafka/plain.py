@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 
 from twopc.errors import CheckpointDeclined, ProtocolViolation, TwoPhaseCommitError
-from twopc.kafka.channel import Channel
 from twopc.kafka.identity import Identity
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.output import Output
+from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable
 from twopc.protocol.messages import Complete
@@ -32,7 +32,7 @@ class PlainWriter(SinkWriter):
         self._identity = identity
         self._patience = config.settings.checkpoint_timeout_ms / 1000
         output.learn_static()
-        self._channel = Channel(config.plain(), identity.doubt)
+        self._producer = TrackedProducer(config.plain(), identity.doubt)
 
     @property
     def open_transaction(self) -> str | None:
@@ -42,7 +42,7 @@ class PlainWriter(SinkWriter):
         """Nothing to open."""
 
     def write(self, batch: Batch) -> int:
-        return self._output.write(self._channel, batch)
+        return self._output.write(self._producer, batch)
 
     def pre_commit(self, request: PreCommit) -> Committable | None:
         self._identity.check_once(request.checkpoint_id)
@@ -56,7 +56,7 @@ class PlainWriter(SinkWriter):
 
     def close(self) -> None:
         try:
-            left = self._channel.flush(CLOSE_SECONDS)
+            left = self._producer.flush(CLOSE_SECONDS)
         except TwoPhaseCommitError as error:
             log.warning("records were not delivered before the end: %s", error)
         else:
@@ -70,7 +70,7 @@ class DeliveredWriter(PlainWriter):
 
     def pre_commit(self, request: PreCommit) -> Committable | None:
         super().pre_commit(request)
-        left = self._channel.flush(self._patience)
+        left = self._producer.flush(self._patience)
         if left:
             raise CheckpointDeclined(
                 f"{left} records were not delivered within checkpoint_timeout_ms; they still may be"

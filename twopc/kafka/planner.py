@@ -12,10 +12,10 @@ from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
 from twopc.kafka.group import ConsumerGroup
 from twopc.kafka.identity import recreated_input
 from twopc.kafka.offset_status import unreadable
-from twopc.kafka.patience import patiently
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of, partition_positions
 from twopc.kafka.preflight import require_topics
 from twopc.kafka.reader import check_config
+from twopc.kafka.retry import call_with_retry
 from twopc.kafka.start import StartupMode, resolve
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
@@ -40,13 +40,13 @@ class KafkaPlanner(SourcePlanner):
         held = {each.partition: each for each in self._own(restored.values())}
         with ControlClient(self.servers, self.properties) as client:
             # A broker that has just come back knows the coordinator of a group, or a leader, a little later.
-            splits = patiently(lambda: self._splits(client, held, bounded), PLAN_BUDGET_SECONDS)
+            splits = call_with_retry(lambda: self._splits(client, held, bounded), PLAN_BUDGET_SECONDS)
         return [split.to_split() for split in sorted(splits, key=lambda split: split.partition)]
 
     def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         read = self._own(positions)
         with ControlClient(self.servers, self.properties) as client:
-            return patiently(lambda: unreadable(client, read), PLAN_BUDGET_SECONDS)
+            return call_with_retry(lambda: unreadable(client, read), PLAN_BUDGET_SECONDS)
 
     def follower(self) -> Follower:
         return ConsumerGroup(self.group, self.topics, self.start, self.servers, self.properties)

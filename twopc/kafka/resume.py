@@ -19,8 +19,8 @@ from typing import assert_never
 from twopc.errors import Unavailable
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import PreparedTransaction, WitnessMetadata
-from twopc.kafka.patience import pauses
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.retry import backoff
 from twopc.kafka.transaction_verdict import AlreadyCommitted, Commit, Evidence, Lost, Verdict, Wait, Witness, judge
 from twopc.kafka.wire import ControlClient, GroupOffset
 from twopc.protocol.facts import Committable
@@ -73,7 +73,7 @@ def settle(
     """Return what became of the transaction; raise Unavailable if it can't be told within the budget. Idempotent."""
     prepared = PreparedTransaction.from_committable(committable)
     doubt = ""
-    for _ in pauses(budget_seconds):
+    for _ in backoff(budget_seconds):
         try:
             settled = _turn(client, committable, prepared, confirmed, act)
         except Unavailable as error:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from twopc.errors import CheckpointDeclined, TwoPhaseCommitError, Unavailable
-from twopc.kafka.channel import Channel
+from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.transitions import Transitions
 
@@ -73,7 +73,7 @@ class Slot:
     """
 
     transactional_id: str
-    channel: Channel
+    producer: TrackedProducer
     state: SlotState = SlotState.FREE
     checkpoint: CheckpointId = NO_CHECKPOINT
     carried: CheckpointId | None = None
@@ -92,7 +92,9 @@ def may_be_taken_again(carried: CheckpointId, completed: CheckpointId) -> bool:
 class SlotPool:
     """Lends slots to transactions. Any thread may call; `make` opens the producer of the n-th slot, and may be slow."""
 
-    def __init__(self, make: Callable[[int], tuple[str, Channel]], first: int, spare_after_seconds: float) -> None:
+    def __init__(
+        self, make: Callable[[int], tuple[str, TrackedProducer]], first: int, spare_after_seconds: float
+    ) -> None:
         self._make = make
         self._spare_after = spare_after_seconds
         self._changed = threading.Condition()
@@ -204,7 +206,7 @@ class SlotPool:
     def _make_one(self, slot: Slot | None) -> None:
         number = len(self._slots) if slot is None else self._slots.index(slot)
         try:
-            transactional_id, channel = self._make(number)
+            transactional_id, producer = self._make(number)
         except TwoPhaseCommitError as error:
             level = logging.DEBUG if isinstance(error, Unavailable) else logging.WARNING
             log.log(level, "a transactional producer could not be made, trying again: %s", error)
@@ -213,8 +215,8 @@ class SlotPool:
             return
         with self._changed:
             if slot is None:
-                self._slots.append(Slot(transactional_id, channel))
+                self._slots.append(Slot(transactional_id, producer))
             else:
                 slot.change(SlotEvent.MADE)
-                slot.channel, slot.doubtful = channel, False
+                slot.producer, slot.doubtful = producer, False
             self._changed.notify_all()

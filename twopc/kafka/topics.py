@@ -11,7 +11,7 @@ from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest
 
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.denial import needs
-from twopc.kafka.patience import patiently, pauses
+from twopc.kafka.retry import backoff, call_with_retry
 from twopc.kafka.wire import ControlClient
 
 PATIENCE_SECONDS = 120.0
@@ -92,7 +92,7 @@ class TopicClient(ControlClient):
                 lost.append(error)
                 raise
 
-        [result] = results(patiently(ask, PATIENCE_SECONDS))
+        [result] = results(call_with_retry(ask, PATIENCE_SECONDS))
         error = errors.for_code(result.error_code)
         if error is errors.NoError or (lost and error is already):
             return
@@ -105,8 +105,8 @@ class TopicClient(ControlClient):
         raise self._brokers.failure_of(error(reason))
 
     def _await(self, name: str, condition: Callable[[TopicDescription | None], bool], complaint: str) -> None:
-        for _ in pauses(PATIENCE_SECONDS):
-            if condition(patiently(lambda: self._described(name), PATIENCE_SECONDS)):
+        for _ in backoff(PATIENCE_SECONDS):
+            if condition(call_with_retry(lambda: self._described(name), PATIENCE_SECONDS)):
                 return
         raise Unavailable(f"topic {name!r} {complaint} after {PATIENCE_SECONDS:.0f} s")
 

@@ -16,7 +16,6 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from twopc.errors import CheckpointDeclined, ProtocolViolation, Unavailable
 from twopc.faults.points import CrashPoint, reached
-from twopc.kafka.channel import ABORT_TIMEOUT_SECONDS, Channel
 from twopc.kafka.claim import refuse_successor
 from twopc.kafka.committable import PreparedTransaction, witness_metadata
 from twopc.kafka.failures import error_of, failure
@@ -26,9 +25,10 @@ from twopc.kafka.live_commit import LiveCommit
 from twopc.kafka.markers import MARKERS_BUDGET_SECONDS, close_committed
 from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
 from twopc.kafka.output import Output, OutputTopics
-from twopc.kafka.patience import patiently
 from twopc.kafka.positions import partition_positions
+from twopc.kafka.retry import call_with_retry
 from twopc.kafka.slots import Slot, SlotPool
+from twopc.kafka.tracked_producer import ABORT_TIMEOUT_SECONDS, TrackedProducer
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import OpenTransaction
 from twopc.kafka.writer_config import WriterConfig
@@ -88,9 +88,9 @@ class TransactionalWriter(SinkWriter):
 
     def begin(self) -> None:
         slot = self._pool.take(self._patience)
-        slot.channel.reset()
+        slot.producer.reset()
         try:
-            slot.channel.producer.begin_transaction()
+            slot.producer.client.begin_transaction()
         except KafkaException as error:
             raise failure(f"beginning transaction {slot.transactional_id}", error_of(error)) from error
         self._txn = Transaction(slot)
@@ -106,7 +106,7 @@ class TransactionalWriter(SinkWriter):
 
     def _write(self, output: Output, batch: Batch) -> int:
         txn = self._opened
-        written = output.write(txn.slot.channel, batch)
+        written = output.write(txn.slot.producer, batch)
         txn.records += written
         return written
 
@@ -117,7 +117,7 @@ class TransactionalWriter(SinkWriter):
         if txn.records == 0 and not self._moved(request):
             return None
         self._pool.require_room()
-        self._flush(txn.slot.channel, request)
+        self._flush(txn.slot.producer, request)
         reached(CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
         self._send_positions(txn, request)
         reached(CrashPoint.AFTER_WITNESS, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
@@ -142,7 +142,7 @@ class TransactionalWriter(SinkWriter):
         if txn is None:
             return
         try:
-            txn.slot.channel.producer.abort_transaction(ABORT_TIMEOUT_SECONDS)
+            txn.slot.producer.client.abort_transaction(ABORT_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise failure(f"aborting transaction {txn}", error_of(error)) from error
 
@@ -155,25 +155,25 @@ class TransactionalWriter(SinkWriter):
         assert self._txn is not None, "no transaction was begun"
         return self._txn
 
-    def _make(self, number: int) -> tuple[str, Channel]:
+    def _make(self, number: int) -> tuple[str, TrackedProducer]:
         name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
-        channel = Channel(self._config.transactional(name, self._timeout_ms), self._identity.doubt)
+        producer = TrackedProducer(self._config.transactional(name, self._timeout_ms), self._identity.doubt)
         topics = list(self._output.topics.ids)
-        channel.await_broker(topics[0] if topics else None)
+        producer.await_broker(topics[0] if topics else None)
         try:
-            channel.producer.init_transactions(INIT_TIMEOUT_SECONDS)
+            producer.client.init_transactions(INIT_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise failure(f"initialising transactional id {name}", error_of(error)) from error
         # After it was opened, never before: a later attempt that did not find the id is found here.
         refuse_successor(self._client, self._config.prefix, self._config.attempt)
         for topic in topics:
-            channel.know(topic)
-        return name, channel
+            producer.know(topic)
+        return name, producer
 
-    def _flush(self, channel: Channel, request: PreCommit) -> None:
-        if channel.flush(0):
+    def _flush(self, producer: TrackedProducer, request: PreCommit) -> None:
+        if producer.flush(0):
             reached(CrashPoint.IN_FLUSH, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
-        left = channel.flush(self._patience)
+        left = producer.flush(self._patience)
         if left:
             raise CheckpointDeclined(
                 f"{left} records were not delivered within checkpoint_timeout_ms ({self._patience:.0f} s); "
@@ -196,7 +196,7 @@ class TransactionalWriter(SinkWriter):
             for item in partition_positions(request.positions)
         ]
         try:
-            txn.slot.channel.send_positions(offsets, self._metadata_of(request.group), self._patience)
+            txn.slot.producer.send_positions(offsets, self._metadata_of(request.group), self._patience)
         except KafkaException as error:
             cause = error_of(error)
             reason = failure(f"putting the positions into transaction {txn}", cause)
@@ -215,7 +215,7 @@ class TransactionalWriter(SinkWriter):
     def _described(self, txn: Transaction) -> OpenTransaction:
         name = txn.slot.transactional_id
         try:
-            found = patiently(lambda: self._client.describe_transaction(name), DESCRIBE_BUDGET_SECONDS)
+            found = call_with_retry(lambda: self._client.describe_transaction(name), DESCRIBE_BUDGET_SECONDS)
         except Unavailable as error:
             raise CheckpointDeclined(f"the transaction coordinator did not describe {name}: {error}") from error
         if found is None or found.described.state is not BrokerState.ONGOING:
@@ -227,7 +227,7 @@ class TransactionalWriter(SinkWriter):
         return found
 
     def _prepared(self, txn: Transaction, request: PreCommit, found: OpenTransaction) -> PreparedTransaction:
-        topics = sorted(txn.slot.channel.topics)
+        topics = sorted(txn.slot.producer.topics)
         missing = set(topics) - {partition.topic for partition in found.partitions}
         if missing:
             raise ProtocolViolation(

@@ -2,7 +2,6 @@
 
 from twopc.operators.chain import Chain
 from twopc.operators.dataflow import Dataflow, Output
-from twopc.operators.held import KeyedStateStore
 from twopc.operators.steps import (
     Filter,
     FilterRecords,
@@ -14,6 +13,7 @@ from twopc.operators.steps import (
     StatefulMap,
     Step,
 )
+from twopc.operators.write_back_cache import KeyedStateStore
 
 __all__ = [
     "Chain",

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from twopc.operators.dataflow import Dataflow
-from twopc.operators.held import KeyedStateStore
 from twopc.operators.steps import StatefulMap, Step
+from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.record import Batch
 
 _IN, _OUT = "in", "out"

@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any, Protocol, assert_never
 
 from twopc.column import ColumnError, ColumnLoop, Over, locate, span, user_code_error
-from twopc.operators.held import HeldStates, KeyedStateStore
 from twopc.operators.keyed import KeyedOperator
 from twopc.operators.records import filter_records, flat_map_records, map_records
 from twopc.operators.steps import (
@@ -34,6 +33,7 @@ from twopc.operators.steps import (
     Step,
 )
 from twopc.operators.values import Result, filter_values, flat_map_values, map_values
+from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
 from twopc.record import Batch, Row
 
 _ONE_TO_ONE = (Map, Filter, MapRecords, FilterRecords)
@@ -74,7 +74,7 @@ class Dataflow:
 
     def __init__(self, nodes: Sequence[Node], store: KeyedStateStore) -> None:
         steps: dict[str, StatefulMap] = {node.id: node.what for node in nodes if isinstance(node.what, StatefulMap)}
-        self._keyed = {key: KeyedOperator(step, HeldStates(key, store, len(steps))) for key, step in steps.items()}
+        self._keyed = {key: KeyedOperator(step, WriteBackCache(key, store, len(steps))) for key, step in steps.items()}
         self._starts = self._connected(nodes)
         self._cuttable = {source: _trunk(starts) for source, starts in self._starts.items()}
         self._loop = ColumnLoop()

@@ -1,7 +1,8 @@
 """stateful_map: a function with a state for each key, kept with the input partition that the key was read from.
 
 - A batch reads each of its keys at most once and writes each of them at most once; a key that comes again soon does
-  neither (`twopc.operators.held`). What changed is in the store after `write_back`, which comes before every snapshot.
+  neither (`twopc.operators.write_back_cache`). What changed is in the store after `write_back`, which comes before
+  every snapshot.
 - Within a key, records are seen in the order of their partition.
 - The function sees every state as its serde gives it back, also within a batch: outputs don't depend on where a batch
   ended, and a state that the function goes on changing doesn't change an output that shares it.
@@ -18,9 +19,9 @@ from typing import Any
 from twopc.column import ColumnError, Over, last_taken, locate, map_column, span
 from twopc.errors import UserCodeError
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.operators.held import HeldStates
 from twopc.operators.steps import StatefulMap
 from twopc.operators.values import Result
+from twopc.operators.write_back_cache import WriteBackCache
 from twopc.record import Batch, Row
 from twopc.serde import Json, Serde
 from twopc.state.key_form import key_bytes, need_no_mark
@@ -35,7 +36,7 @@ Run = tuple[TopicPartition, Sequence[bytes]]
 class KeyedOperator:
     """One stateful_map on one subtask."""
 
-    def __init__(self, step: StatefulMap, states: HeldStates) -> None:
+    def __init__(self, step: StatefulMap, states: WriteBackCache) -> None:
         self._step = step
         self._states = states
         self._holds_ints = type(step.state) is Json
@@ -98,13 +99,13 @@ class KeyedOperator:
         """Call the function for each key of the run and the next value; keep the states that it leaves behind."""
         partition, keys = run
         function, serde, holds_ints = self._step.function, self._step.state, self._holds_ints
-        states, unwritten = self._states.of(partition)
-        weight = 0
+        states, dirty = self._states.of(partition)
+        size_bytes = 0
         # The keys come first: the other way round one value more would be taken.
         for key, value in zip(keys, values, strict=False):
             held = states[key]
             if type(held) is bytes:
-                weight -= len(held)
+                size_bytes -= len(held)
                 state = int(held) if holds_ints and held.isdigit() else _decoded(serde, held)
             else:
                 state = held
@@ -116,13 +117,13 @@ class KeyedOperator:
                 same = new == state and type(state) is int
             else:
                 new = _encoded(serde, new)
-                weight += 0 if new is None else len(new)
+                size_bytes += 0 if new is None else len(new)
                 same = new == held
             states[key] = new
             if not same:
-                unwritten[key] = new
+                dirty[key] = new
             outputs.append(output)
-        self._states.grew(weight)
+        self._states.grew(size_bytes)
 
 
 def _decoded(serde: Serde, data: bytes) -> Any:

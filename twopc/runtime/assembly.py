@@ -17,10 +17,10 @@ from twopc.operators import Dataflow
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
+from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import Link
 from twopc.runtime.outputs import Outputs
-from twopc.runtime.parts import Parts
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
@@ -29,9 +29,9 @@ from twopc.state.backend import StateBackend
 from twopc.state.keyed import KeyedState
 from twopc.state.layout import keyed_partition, parse_snapshot_path
 from twopc.state.restore import restore_state
+from twopc.state.schema_check import drop_undeclared
 from twopc.state.serdes import check_serdes, write_serdes
 from twopc.state.snapshot_store import SnapshotStore
-from twopc.state.undeclared import drop_undeclared
 from twopc.transaction_group import GroupWriter
 
 SILENCE_MIN_SECONDS = 120.0
@@ -61,7 +61,9 @@ class Surroundings:
     executor: Callable[[str], Executor]
 
 
-def assemble(definition: JobDefinition, spec: SubtaskSpec, around: Surroundings, closing: ExitStack) -> Parts:
+def assemble(
+    definition: JobDefinition, spec: SubtaskSpec, around: Surroundings, closing: ExitStack
+) -> SubtaskDependencies:
     """Return the parts of a subtask that is ready to begin; `closing` lets go of all that was opened for it."""
     reached(CrashPoint.BEFORE_RESTORE, checkpoint=_restored(spec), subtask=spec.subtask)
     backend = _state(definition, spec, around)
@@ -85,7 +87,7 @@ def assemble(definition: JobDefinition, spec: SubtaskSpec, around: Surroundings,
     for executor in (store_executor, snapshot_executor, commit_executor):
         closing.callback(executor.shutdown, wait=True, cancel_futures=True)
     inline_bytes = spec.settings.inline_bytes(spec.parallelism)
-    return Parts(
+    return SubtaskDependencies(
         inputs=Inputs(readers),
         dataflow=Dataflow(definition.operators, KeyedState(backend)),
         outputs=Outputs(writers),
@@ -98,7 +100,7 @@ def assemble(definition: JobDefinition, spec: SubtaskSpec, around: Surroundings,
     )
 
 
-def subtask_of(spec: SubtaskSpec, parts: Parts) -> Subtask:
+def subtask_of(spec: SubtaskSpec, parts: SubtaskDependencies) -> Subtask:
     """Return the subtask that is made of these parts."""
     return Subtask(
         spec.subtask,

@@ -29,7 +29,7 @@ class SnapshotStorage(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LocalSnapshot:
     """What a snapshot will hold, fixed and not yet written; `key_count` is an estimate, for people.
 
     `state` is whole, or what was written since the whole one that was taken for the checkpoint `base`.
@@ -65,7 +65,7 @@ class SubtaskStore:
         self._base = NO_CHECKPOINT
         self._whole_next = True
 
-    def take(self, checkpoint_id: CheckpointId, positions: tuple[SplitPosition, ...]) -> Taken | InlineState:
+    def take(self, checkpoint_id: CheckpointId, positions: tuple[SplitPosition, ...]) -> LocalSnapshot | InlineState:
         """Fix positions and state; raise CheckpointDeclined if the disk refuses."""
         folder = self._work_folder / f"snapshot-{checkpoint_id}"
         try:
@@ -82,9 +82,9 @@ class SubtaskStore:
             state, self._base = self._backend.freeze(), checkpoint_id
         else:
             state = changes
-        return Taken(checkpoint_id, state, self._base, folder, self._backend.key_count())
+        return LocalSnapshot(checkpoint_id, state, self._base, folder, self._backend.key_count())
 
-    def write(self, taken: Taken) -> None:
+    def write(self, taken: LocalSnapshot) -> None:
         """Write what was taken into a local folder of its own; raises CheckpointDeclined."""
         if isinstance(taken.state, Changes):
             return
@@ -95,7 +95,7 @@ class SubtaskStore:
             shutil.rmtree(taken.folder, ignore_errors=True)
             raise
 
-    def put(self, taken: Taken) -> StateHandle:
+    def put(self, taken: LocalSnapshot) -> StateHandle:
         """Store a snapshot that was written, and let go of the local folder; raises CheckpointDeclined."""
         try:
             return self._put(taken)
@@ -103,7 +103,7 @@ class SubtaskStore:
             self._whole_next = True
             raise
 
-    def _put(self, taken: Taken) -> StateHandle:
+    def _put(self, taken: LocalSnapshot) -> StateHandle:
         if isinstance(taken.state, Changes):
             written = taken.state.encode()
             return self._storage.put_changes(taken.checkpoint_id, self._subtask, taken.base, written, taken.key_count)

@@ -1,9 +1,9 @@
 """One subtask: poll, process, write; on a trigger snapshot and pre-commit; on completion commit.
 
 One thread, the data loop, owns the readers, the dataflow, the state and the open transaction. Beside it snapshots are
-written, stored and acknowledged (`twopc.runtime.storing`), and transactions committed (`twopc.runtime.committing`).
-What is found there comes back to the loop through a queue. Every decision is `twopc.protocol.subtask_state`'s; this
-module carries it out.
+written, stored and acknowledged (`twopc.runtime.snapshot_pipeline`), and transactions committed
+(`twopc.runtime.commit_queue`). Their findings come back to the loop through a queue. Every decision is
+`twopc.protocol.subtask_state`'s; this module carries it out.
 
 Invariants:
 
@@ -37,10 +37,10 @@ from twopc.protocol.subtask_state import (
     TakeCheckpoint,
 )
 from twopc.runtime.batch_size import BatchSize
-from twopc.runtime.committing import Committing
-from twopc.runtime.parts import Parts
+from twopc.runtime.commit_queue import CommitQueue
+from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.slow_function import SlowFunctionWatch
-from twopc.runtime.storing import SnapshotOf, Storing
+from twopc.runtime.snapshot_pipeline import SnapshotOf, SnapshotPipeline
 from twopc.sink import PreCommit
 
 POLL_SECONDS = 0.01
@@ -58,7 +58,7 @@ class Subtask:
     def __init__(
         self,
         index: SubtaskIndex,
-        parts: Parts,
+        parts: SubtaskDependencies,
         *,
         group: str | None,
         silence_limit_seconds: float,
@@ -73,10 +73,10 @@ class Subtask:
         self._batch_size = batch_size
         self._watch = SlowFunctionWatch(parts.dataflow, parts.clock, self._send_slow)
         self._found: SimpleQueue[CommitPending | BaseException] = SimpleQueue()
-        self._storing = Storing(
+        self._storing = SnapshotPipeline(
             index, parts.store, parts.link, parts.clock, parts.snapshot_executor, parts.store_executor, self._guarded
         )
-        self._committing = Committing(index, parts.outputs, parts.commit_executor, self._guarded, self._found.put)
+        self._committing = CommitQueue(index, parts.outputs, parts.commit_executor, self._guarded, self._found.put)
         self._ended = False
         self._end_reported = False
         self._records_in = 0

@@ -12,7 +12,7 @@ from twopc.loader.job_loader import JobText
 from twopc.logs import output_of_subtask
 from twopc.runtime.spec import SubtaskSpec
 from twopc.spark.pickled_job import PickledJob
-from twopc.worker.assembly import run_subtask
+from twopc.worker.bootstrap import run_subtask
 from twopc.worker.parent_watchdog import end_forked_with_this, end_with_parent
 
 RESULT_SCHEMA = "subtask long"

@@ -13,7 +13,7 @@ from twopc.loader.job_loader import load_job
 from twopc.logs import output_of_subtask
 from twopc.runtime.spec import SubtaskSpec
 from twopc.termination import Terminated
-from twopc.worker.assembly import run_subtask
+from twopc.worker.bootstrap import run_subtask
 from twopc.worker.parent_watchdog import end_forked_with_this, end_with_parent
 
 

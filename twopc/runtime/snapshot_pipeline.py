@@ -22,7 +22,7 @@ from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Decline
 from twopc.runtime.link import Link
-from twopc.runtime.state import SubtaskStore, Taken
+from twopc.runtime.state import LocalSnapshot, SubtaskStore
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Pause:
     ended_at: float
 
 
-class Storing:
+class SnapshotPipeline:
     """Writes, stores and acknowledges. `guarded` runs a piece of work and tells the loop what it raises."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Storing:
     def begin(
         self,
         checkpoint_id: CheckpointId,
-        taken: Taken | InlineState,
+        taken: LocalSnapshot | InlineState,
         snapshot_of: SnapshotOf,
         paused_at: float,
         pre_committed_at: float,
@@ -74,7 +74,7 @@ class Storing:
         match taken:
             case InlineState():
                 self._acknowledge(checkpoint_id, snapshot_of(taken), pause, write_ms=0.0, store_ms=0.0)
-            case Taken():
+            case LocalSnapshot():
                 self._snapshot_executor.submit(self._guarded, lambda: self._write(taken, snapshot_of, pause))
             case _:
                 assert_never(taken)
@@ -84,7 +84,7 @@ class Storing:
         log.warning("checkpoint %d declined by subtask %d: %s", checkpoint_id, self._index, error)
         self._link.send(Decline(checkpoint_id, str(error)))
 
-    def _write(self, taken: Taken, snapshot_of: SnapshotOf, pause: Pause) -> None:
+    def _write(self, taken: LocalSnapshot, snapshot_of: SnapshotOf, pause: Pause) -> None:
         try:
             self._store.write(taken)
         except CheckpointDeclined as error:
@@ -93,7 +93,7 @@ class Storing:
         write_ms = (self._clock.monotonic() - pause.ended_at) * 1000
         self._store_executor.submit(self._guarded, lambda: self._put(taken, snapshot_of, pause, write_ms))
 
-    def _put(self, taken: Taken, snapshot_of: SnapshotOf, pause: Pause, write_ms: float) -> None:
+    def _put(self, taken: LocalSnapshot, snapshot_of: SnapshotOf, pause: Pause, write_ms: float) -> None:
         checkpoint_id = taken.checkpoint_id
         try:
             handle = self._store.put(taken)

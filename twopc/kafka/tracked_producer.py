@@ -22,7 +22,7 @@ BROKER_QUESTIONS = 100
 BROKER_PAUSE_SECONDS = 0.01
 
 
-class Channel:
+class TrackedProducer:
     """One producer, what it knows, what it wrote to, and what it failed to deliver. Used by one thread at a time."""
 
     def __init__(self, config: dict[str, Any], doubt: Callable[[], None] = lambda: None) -> None:
@@ -33,7 +33,7 @@ class Channel:
         self._known: set[str] = set()
         self._health = BrokerHealthCheck(config)
         try:
-            self.producer = Producer({**config, "on_delivery": self._on_delivery, "error_cb": self._health.on_error})
+            self.client = Producer({**config, "on_delivery": self._on_delivery, "error_cb": self._health.on_error})
         except KafkaException as error:
             raise failure("making a producer", error_of(error)) from error
 
@@ -55,7 +55,7 @@ class Channel:
         """Wait until every record is delivered or has failed; return how many are neither. Raise the first failure."""
         deadline = time.monotonic() + seconds
         while True:
-            left = self._serve(self.producer.flush, max(0.0, min(seconds, ALIVE_CHECK_SECONDS)))
+            left = self._serve(self.client.flush, max(0.0, min(seconds, ALIVE_CHECK_SECONDS)))
             seconds = deadline - time.monotonic()
             if left == 0 or seconds <= 0:
                 return left
@@ -63,7 +63,7 @@ class Channel:
 
     def poll(self, seconds: float) -> None:
         """Take the reports that have arrived; raise the first failure."""
-        self._serve(self.producer.poll, seconds)
+        self._serve(self.client.poll, seconds)
 
     def raise_reported(self, seconds: float) -> None:
         """Wait for the report of a failed record and raise it. A poll may return for less: librdkafka's log lines."""
@@ -78,7 +78,7 @@ class Channel:
         deadline = time.monotonic() + seconds
         while True:
             try:
-                return self.producer.send_offsets_to_transaction(offsets, group, POSITIONS_SECONDS)
+                return self.client.send_offsets_to_transaction(offsets, group, POSITIONS_SECONDS)
             except KafkaException as error:
                 cause = error_of(error)
                 if not cause.retriable() or cause.txn_requires_abort() or time.monotonic() > deadline:
@@ -88,7 +88,7 @@ class Channel:
 
     def check_alive(self) -> None:
         """Raise what this producer waits for in vain: all brokers, for ever, or a topic. For everyone who waits."""
-        self._health.check(self.producer)
+        self._health.check(self.client)
         self._doubt()
 
     def _serve(self, call: Callable[[float], int], seconds: float) -> int:
@@ -107,7 +107,7 @@ class Channel:
         if isinstance(cause, KafkaException):
             return failure("producing", error_of(cause))
         try:
-            self.producer.abort_transaction(ABORT_TIMEOUT_SECONDS)
+            self.client.abort_transaction(ABORT_TIMEOUT_SECONDS)
         except KafkaException as error:
             return failure("producing", error_of(error))
         return Unavailable("producing failed, and the Kafka client did not say why")
@@ -121,7 +121,7 @@ class Channel:
     def _spoilt_by(self) -> TwoPhaseCommitError | None:
         """Return what made the producer drop the records of its transaction: it says so to whoever wants another."""
         try:
-            self.producer.begin_transaction()
+            self.client.begin_transaction()
         except KafkaException as error:
             cause = error_of(error)
             if cause.txn_requires_abort() or cause.fatal():
@@ -146,7 +146,7 @@ class Channel:
 
     def _metadata(self, topic: str | None) -> Any:
         try:
-            found = self.producer.list_topics(topic, timeout=METADATA_TIMEOUT_SECONDS)
+            found = self.client.list_topics(topic, timeout=METADATA_TIMEOUT_SECONDS)
         except KafkaException as error:
             asked = "the cluster" if topic is None else f"topic {topic}"
             raise failure(f"asking for the metadata of {asked}", error_of(error)) from error

@@ -1,4 +1,4 @@
-"""Asking again: what is unavailable now is asked for until a budget of time is spent."""
+"""Retries with growing pauses and jitter: a call that raises Unavailable is repeated until a budget is spent."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SILENT_SECONDS = 3.0
 log = logging.getLogger(__name__)
 
 
-def pauses(budget_seconds: float) -> Iterator[None]:
-    """Yield once at once, then after growing pauses with jitter, until the budget is spent; at least twice."""
+def backoff(budget_seconds: float) -> Iterator[None]:
+    """Yield once at once, then after growing backoff with jitter, until the budget is spent; at least twice."""
     deadline = time.monotonic() + budget_seconds
     yield
-    yield from _growing_pauses(deadline)
+    yield from _growing_backoff(deadline)
 
 
-def _growing_pauses(deadline: float) -> Iterator[None]:
+def _growing_backoff(deadline: float) -> Iterator[None]:
     pause = FIRST_PAUSE_SECONDS
     while True:
         time.sleep(pause * random.uniform(0.5, 1.0))
@@ -38,7 +38,7 @@ def _growing_pauses(deadline: float) -> Iterator[None]:
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
 
-def patiently(ask: Callable[[], T], budget_seconds: float) -> T:
+def call_with_retry(ask: Callable[[], T], budget_seconds: float) -> T:
     """Return what `ask` returns; while it raises Unavailable, ask again, until the budget is spent."""
     began = time.monotonic()
     try:
@@ -46,7 +46,7 @@ def patiently(ask: Callable[[], T], budget_seconds: float) -> T:
     except Unavailable as error:
         last = error
     said = False
-    for _ in _growing_pauses(began + budget_seconds):
+    for _ in _growing_backoff(began + budget_seconds):
         waited = time.monotonic() - began
         if waited > SILENT_SECONDS and not said:
             said = True

@@ -1,4 +1,4 @@
-"""What a channel waits for before its producer may be asked for transactions."""
+"""What a tracked producer waits for before its client may be asked for transactions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from twopc.errors import Unavailable
-from twopc.kafka import channel as module
-from twopc.kafka.channel import Channel
+from twopc.kafka import tracked_producer as module
 from twopc.kafka.client_config import producer_config
+from twopc.kafka.tracked_producer import TrackedProducer
 
 BOOTSTRAP, BROKER = -1, 1
 
@@ -32,21 +32,21 @@ class FakeProducer:
         return SimpleNamespace(orig_broker_id=answered_by)
 
 
-def channel_of(*answers: int) -> tuple[Channel, FakeProducer]:
-    channel, producer = Channel(producer_config("127.0.0.1:1", {})), FakeProducer(answers)
-    channel.producer = producer  # type: ignore[assignment]
-    return channel, producer
+def tracked_producer_of(*answers: int) -> tuple[TrackedProducer, FakeProducer]:
+    tracked, producer = TrackedProducer(producer_config("127.0.0.1:1", {})), FakeProducer(answers)
+    tracked.client = producer  # type: ignore[assignment]
+    return tracked, producer
 
 
 def test_an_answer_of_a_bootstrap_server_is_not_yet_one_of_a_broker() -> None:
-    channel, producer = channel_of(BOOTSTRAP, BOOTSTRAP, BROKER)
-    channel.await_broker("out")
+    tracked, producer = tracked_producer_of(BOOTSTRAP, BOOTSTRAP, BROKER)
+    tracked.await_broker("out")
     assert producer.asked == ["out"] * 3
 
 
 def test_a_sink_without_a_topic_yet_asks_about_the_cluster() -> None:
-    channel, producer = channel_of(BROKER)
-    channel.await_broker(None)
+    tracked, producer = tracked_producer_of(BROKER)
+    tracked.await_broker(None)
     assert producer.asked == [None]
 
 
@@ -54,19 +54,19 @@ def test_a_cluster_of_which_only_bootstrap_servers_answer_is_not_waited_for_with
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "BROKER_PAUSE_SECONDS", 0)
-    channel, producer = channel_of(BOOTSTRAP)
-    channel.await_broker("out")
+    tracked, producer = tracked_producer_of(BOOTSTRAP)
+    tracked.await_broker("out")
     assert len(producer.asked) == module.BROKER_QUESTIONS
 
 
 def test_brokers_that_do_not_answer_are_unavailable() -> None:
-    channel, _ = channel_of()
+    tracked, _ = tracked_producer_of()
     with pytest.raises(Unavailable, match="metadata of topic out"):
-        channel.await_broker("out")
+        tracked.await_broker("out")
 
 
 def test_a_topic_is_asked_about_once() -> None:
-    channel, producer = channel_of(BOOTSTRAP)
-    channel.know("out")
-    channel.know("out")
+    tracked, producer = tracked_producer_of(BOOTSTRAP)
+    tracked.know("out")
+    tracked.know("out")
     assert producer.asked == ["out"]

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from twopc.errors import Unavailable
-from twopc.kafka import patience
-from twopc.kafka.patience import patiently
+from twopc.kafka import retry
+from twopc.kafka.retry import call_with_retry
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     def sleep(seconds: float) -> None:
         made.now += seconds
 
-    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=sleep))
+    monkeypatch.setattr(retry, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=sleep))
     return made
 
 
@@ -29,7 +29,7 @@ def unavailable() -> None:
 
 def test_who_waits_long_is_told_once_what_for(clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(Unavailable, match="no broker"):
-        patiently(unavailable, 60.0)
+        call_with_retry(unavailable, 60.0)
     (said,) = caplog.messages
     assert said.startswith("no broker; asking again for another 5")
     assert clock.now >= 60.0
@@ -42,6 +42,6 @@ def test_a_short_wait_is_not_spoken_of(clock: SimpleNamespace, caplog: pytest.Lo
         if (answer := next(answers)) is not None:
             raise answer
 
-    patiently(ask, 60.0)
+    call_with_retry(ask, 60.0)
     assert caplog.messages == []
-    assert clock.now < patience.SILENT_SECONDS
+    assert clock.now < retry.SILENT_SECONDS

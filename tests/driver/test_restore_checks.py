@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import pytest
 
-from tests.driver.test_losses import metadata
-from twopc.driver.fresh_start import emptied, refuse_unknown_middle
+from tests.driver.test_lost_transactions import metadata
+from twopc.driver.restore_checks import emptied_states, refuse_unknown_middle
 from twopc.errors import ConfigurationError
 from twopc.kafka.positions import input_of
 from twopc.kafka.source import KafkaSource
@@ -20,7 +20,7 @@ def splits(*starts: int) -> list[Split]:
 
 
 def test_states_that_begin_empty_in_the_middle_of_the_input_are_named() -> None:
-    said = emptied({"seen", "count"}, splits(0, 7, 9), KafkaSource("in").skips, "checkpoints")
+    said = emptied_states({"seen", "count"}, splits(0, 7, 9), KafkaSource("in").skips, "checkpoints")
     assert said is not None
     assert said.startswith("there is no checkpoint in checkpoints: states (count, seen) begin empty")
     assert "in[1]@7 (and in 1 more)" in said
@@ -29,7 +29,7 @@ def test_states_that_begin_empty_in_the_middle_of_the_input_are_named() -> None:
 
 @pytest.mark.parametrize(("states", "starts"), [((), (7, 9)), (("count",), (0, 0)), (("count",), ())])
 def test_nothing_is_said_where_no_state_lacks_anything(states: tuple[str, ...], starts: tuple[int, ...]) -> None:
-    assert emptied(states, splits(*starts), KafkaSource("in").skips, "checkpoints") is None
+    assert emptied_states(states, splits(*starts), KafkaSource("in").skips, "checkpoints") is None
 
 
 def standing(topic: str) -> FollowerStanding:

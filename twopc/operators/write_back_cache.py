@@ -5,12 +5,12 @@ ones are written by `write_back`, before every snapshot and whenever many have g
 
 Invariants:
 
-- What is changed and not yet written is never dropped, so the store with what is held here is the state.
-- Memory is bounded, whatever the number of keys: beyond about `WEIGHT_MAX` bytes a subtask some are let go of, most of
-  them those that came last, a few those that came first. Where keys come round in a circle that is longer than what is
-  held, who drops the oldest finds nothing; so what is held stays, and is renewed little by little.
-- At most `UNWRITTEN_MAX` changes and those of one batch wait to be written, so that a snapshot does not wait long;
-  up to `UNWRITTEN_WHILE_FROZEN_MAX` where a writer would wait for a snapshot that is being written.
+- A dirty entry (changed, not yet written) is never dropped, so the store overlaid with the cache is the state.
+- Memory is bounded, whatever the number of keys: beyond about `CACHE_BYTES_MAX` bytes a subtask the cache drops some,
+  most of them the newest, a few the oldest. Where keys come round in a circle longer than the cache, dropping the
+  oldest would miss every time; so most entries stay, and the cache is renewed little by little.
+- At most `DIRTY_MAX` entries and those of one batch wait to be written, so that a snapshot does not wait long;
+  up to `DIRTY_WHILE_FROZEN_MAX` where a writer would wait for a snapshot that is being written.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any, Protocol
 
 from twopc.kafka.topic_partition import TopicPartition
 
-UNWRITTEN_MAX = 8_192
-UNWRITTEN_WHILE_FROZEN_MAX = 65_536
-WEIGHT_MAX = 144_000_000
-WEIGHT_OF_ENTRY = 130
+DIRTY_MAX = 8_192
+DIRTY_WHILE_FROZEN_MAX = 65_536
+CACHE_BYTES_MAX = 144_000_000
+ENTRY_BYTES = 130
 """About the bytes that an entry of a dict takes, with a short key and an integer."""
 
 DROPPED_ONE_IN = 16
@@ -48,60 +48,60 @@ class KeyedStateStore(Protocol):
         """Say whether a write would wait for a snapshot that is being written."""
 
 
-class HeldStates:
+class WriteBackCache:
     """States by partition and key: bytes as the store has them, None for no state, or an int.
 
     `sharers` share the memory of a subtask: all its operators that hold states.
     """
 
     def __init__(self, name: str, store: KeyedStateStore, sharers: int = 1) -> None:
-        self._weight_max = WEIGHT_MAX // sharers
+        self._size_bytes_max = CACHE_BYTES_MAX // sharers
         self._name = name
         self._store = store
-        self._held: defaultdict[TopicPartition, dict[bytes, Any]] = defaultdict(dict)
-        self._unwritten: defaultdict[TopicPartition, dict[bytes, Any]] = defaultdict(dict)
-        self._weight = 0
+        self._cached: defaultdict[TopicPartition, dict[bytes, Any]] = defaultdict(dict)
+        self._dirty: defaultdict[TopicPartition, dict[bytes, Any]] = defaultdict(dict)
+        self._size_bytes = 0
 
     def fetch(self, partition: TopicPartition, keys: Iterable[bytes]) -> None:
         """Make sure that the state of each of these keys is at hand until `settle`."""
-        held = self._held[partition]
+        held = self._cached[partition]
         missing = list(set(keys).difference(held))
         if missing:
             states = self._store.get_many(self._name, partition, missing)
             held.update(zip(missing, states, strict=True))
-            self._weight += WEIGHT_OF_ENTRY * len(missing) + sum(map(len, filter(None, states)))
+            self._size_bytes += ENTRY_BYTES * len(missing) + sum(map(len, filter(None, states)))
 
     def of(self, partition: TopicPartition) -> tuple[dict[bytes, Any], dict[bytes, Any]]:
         """Return the states at hand of a partition, and those of them that the store lacks; a change goes into both."""
-        return self._held[partition], self._unwritten[partition]
+        return self._cached[partition], self._dirty[partition]
 
-    def grew(self, weight: int) -> None:
+    def grew(self, size_bytes: int) -> None:
         """Note by how many bytes the states at hand have grown since they were fetched."""
-        self._weight += weight
+        self._size_bytes += size_bytes
 
     def settle(self) -> None:
-        """Between batches: write where much is unwritten; let go of some where much is held."""
-        unwritten = sum(map(len, self._unwritten.values()))
-        most = UNWRITTEN_WHILE_FROZEN_MAX if self._store.frozen() else UNWRITTEN_MAX
-        if unwritten > most or self._weight > self._weight_max:
+        """Between batches: write where much is dirty; drop some where the cache is too large."""
+        dirty = sum(map(len, self._dirty.values()))
+        most = DIRTY_WHILE_FROZEN_MAX if self._store.frozen() else DIRTY_MAX
+        if dirty > most or self._size_bytes > self._size_bytes_max:
             self.write_back()
-        while self._weight > self._weight_max:
+        while self._size_bytes > self._size_bytes_max:
             self._drop_some()
 
     def _drop_some(self) -> None:
-        for held in self._held.values():
+        for held in self._cached.values():
             count = len(held) // DROPPED_ONE_IN + 1
             oldest = count // OLDEST_ONE_IN + 1
             keys = [*islice(held, oldest), *islice(reversed(held), count - oldest)]
             dropped = map(held.pop, keys)
-            self._weight -= WEIGHT_OF_ENTRY * len(keys) + sum(len(state) for state in dropped if type(state) is bytes)
+            self._size_bytes -= ENTRY_BYTES * len(keys) + sum(len(state) for state in dropped if type(state) is bytes)
 
     def write_back(self) -> None:
-        """Write every change to the store; what the store refuses stays unwritten."""
-        for partition, unwritten in self._unwritten.items():
+        """Write every change to the store; what the store refuses stays dirty."""
+        for partition, dirty in self._dirty.items():
             # Neighbours are written together: out of order RocksDB takes half as long again.
-            keys = sorted(unwritten)
+            keys = sorted(dirty)
             if keys:
-                states = [b"%d" % state if type(state) is int else state for state in map(unwritten.__getitem__, keys)]
+                states = [b"%d" % state if type(state) is int else state for state in map(dirty.__getitem__, keys)]
                 self._store.put_many(self._name, partition, keys, states)
-                unwritten.clear()
+                dirty.clear()

@@ -1,12 +1,22 @@
-"""What a start from the latest checkpoint is refused for: the brokers know more of the job than its ledger. Pure."""
+"""What a start is refused or warned for, by what it restores. Pure.
+
+Refused, unless a person asks for it by name:
+
+- the brokers know more of the job than its ledger: readers would see output again, or states would begin empty;
+- a restored checkpoint has positions and state of input that the job no longer reads. No later checkpoint would hold
+  them: if the job read that input again later, it would begin anew, and nothing would say so.
+
+Warned of: output that is out already and will be written again, where another checkpoint than the latest is restored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from twopc.checkpoints.damage import read_again
 from twopc.errors import ConfigurationError
 from twopc.listing import listed
-from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.facts import CheckpointMetadata, SplitPosition, in_order
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.source import FollowerStanding, Split
 
@@ -39,7 +49,7 @@ def refuse_moved_on(
     )
 
 
-def refuse_emptied(states: Collection[str], standing: FollowerStanding, checkpoint_dir: str) -> None:
+def refuse_emptied_states(states: Collection[str], standing: FollowerStanding, checkpoint_dir: str) -> None:
     """Raise ConfigurationError if states would begin empty where the group is in the middle of the input."""
     if not states or not standing.ahead:
         return
@@ -74,7 +84,7 @@ def refuse_unknown_middle(
     )
 
 
-def emptied(
+def emptied_states(
     states: Collection[str], splits: Sequence[Split], skips: Callable[[Split], bool], checkpoint_dir: str
 ) -> str | None:
     """Say that states begin empty while reading goes on somewhere; None where it `skips` nothing."""
@@ -87,3 +97,60 @@ def emptied(
         f"there is no checkpoint in {checkpoint_dir}: states ({', '.join(sorted(states))}) begin empty, and reading "
         f"begins at {first}{more}, where the source says. If the job ran before, name the --checkpoint-dir that it had"
     )
+
+
+def refuse_unread_inputs(
+    restored: CheckpointMetadata | None,
+    is_read: Callable[[str], bool],
+    input_of: Callable[[str], str],
+    inputs: Iterable[str],
+    dropped: Collection[str],
+) -> None:
+    """Raise ConfigurationError if the checkpoint stands in splits of input that is neither read nor `dropped`.
+
+    `inputs` are those that the job reads; one that is dropped too is refused.
+    """
+    read = sorted(set(inputs))
+    if both := sorted(set(dropped) & set(read)):
+        raise ConfigurationError(
+            f"drop_inputs names input {both[0]!r}, which the job reads: take it out of one of them"
+        )
+    if restored is None:
+        return
+    held = {position.split for position in restored.positions}
+    lost = sorted({input_of(split) for split in held if not is_read(split)} - set(dropped))
+    if lost:
+        raise ConfigurationError(
+            f"checkpoint {restored.checkpoint_id}, to be restored, has positions and state of input {lost[0]!r}, "
+            f"and the job does not read all of that (it reads: {listed(read, 'nothing')}), so they would be left "
+            "behind: let the job read it as it did, or give up for good what the checkpoint has of it with "
+            f"--drop-inputs {','.join(lost)}"
+        )
+
+
+def repeated_output(
+    latest: CheckpointMetadata | None,
+    restored: CheckpointMetadata | None,
+    splits: Iterable[Split],
+    precedes: Callable[[SplitPosition, SplitPosition], bool],
+) -> str | None:
+    """Say which output is out already and will be written again, by where reading begins; None where there is none.
+
+    `precedes` is the source's. What is not read any more is not read again.
+    """
+    if latest is None or (restored is not None and restored.checkpoint_id == latest.checkpoint_id):
+        return None
+    again = read_again((split.begin for split in splits), latest.positions, precedes)
+    if not again:
+        return None
+    which = "nothing is restored" if restored is None else f"checkpoint {restored.checkpoint_id} is restored"
+    return (
+        f"{which}, as asked, while checkpoint {latest.checkpoint_id} is the latest: readers will see the output of "
+        f"this input twice: {listed(again)}"
+    )
+
+
+def repeated_output_of_copy(restored: CheckpointMetadata) -> str:
+    """Say which output may be out already, where how far the job went after a copied checkpoint is not known here."""
+    starts = listed(f"from {held} on" for held in in_order(restored.positions))
+    return f"if the job has gone on since, readers will see the output of this input twice: {starts}"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gc
 
-from twopc.runtime.garbage import YOUNG_MAX, collected_seldom
+from twopc.runtime.gc_tuning import YOUNG_MAX, collected_seldom
 
 
 class Cycle:

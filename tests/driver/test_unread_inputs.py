@@ -7,7 +7,7 @@ from collections.abc import Collection
 import pytest
 
 from twopc.config import RunSettings
-from twopc.driver.left_behind import refuse_left_behind
+from twopc.driver.restore_checks import refuse_unread_inputs
 from twopc.errors import ConfigurationError
 from twopc.kafka.positions import PartitionPosition, input_of
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -27,7 +27,7 @@ A, B, B1 = TopicPartition("a", 0), TopicPartition("b", 0), TopicPartition("b", 1
 
 def judge(restored: CheckpointMetadata | None, read: Collection[TopicPartition], dropped: Collection[str] = ()) -> None:
     splits = set(map(str, read))
-    refuse_left_behind(restored, splits.__contains__, input_of, (each.topic for each in read), dropped)
+    refuse_unread_inputs(restored, splits.__contains__, input_of, (each.topic for each in read), dropped)
 
 
 def test_a_topic_that_is_no_longer_read_is_refused_by_name_with_the_flag_that_drops_it() -> None:

@@ -14,7 +14,7 @@ from twopc.runtime.state import SubtaskStore
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SubtaskDependencies:
     """What a subtask is made of; every executor must run one task at a time, in order."""
 
     inputs: Inputs

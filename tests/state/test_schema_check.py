@@ -11,8 +11,8 @@ from twopc.serde import Json
 from twopc.state.backend import Family
 from twopc.state.layout import state_prefix
 from twopc.state.memory import MemoryBackend
+from twopc.state.schema_check import drop_undeclared
 from twopc.state.serdes import read_serdes, write_serdes
-from twopc.state.undeclared import drop_undeclared
 
 PARTITIONS = [TopicPartition("in", 0), TopicPartition("in", 3)]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.operators import Chain, StatefulMap, held
+from twopc.operators import Chain, StatefulMap, write_back_cache
 from twopc.serde import Json, Serde, String
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import Address, DictStore
@@ -17,9 +17,9 @@ from twopc.testing.states import Address, DictStore
 P0 = TopicPartition("in", 0)
 
 
-def bounded(monkeypatch: pytest.MonkeyPatch, *, entries: int, unwritten: int) -> None:
-    monkeypatch.setattr(held, "WEIGHT_MAX", entries * held.WEIGHT_OF_ENTRY)
-    monkeypatch.setattr(held, "UNWRITTEN_MAX", unwritten)
+def bounded(monkeypatch: pytest.MonkeyPatch, *, entries: int, dirty: int) -> None:
+    monkeypatch.setattr(write_back_cache, "CACHE_BYTES_MAX", entries * write_back_cache.ENTRY_BYTES)
+    monkeypatch.setattr(write_back_cache, "DIRTY_MAX", dirty)
 
 
 def forgetful(state: Any, value: int) -> tuple[Any, Any]:
@@ -40,16 +40,16 @@ RECORDS = st.tuples(st.sampled_from([b"a", b"b", b"c", b"d", b"e"]), st.integers
     batches=st.lists(st.lists(RECORDS, max_size=8), max_size=12),
     step=st.sampled_from([("json", forgetful, Json()), ("text", spelt, String())]),
     entries=st.integers(0, 6),
-    unwritten=st.integers(0, 6),
+    dirty=st.integers(0, 6),
 )
 def test_outputs_and_state_do_not_depend_on_the_bounds(
-    batches: list[list[tuple[bytes, int, int]]], step: tuple[str, Any, Serde], entries: int, unwritten: int
+    batches: list[list[tuple[bytes, int, int]]], step: tuple[str, Any, Serde], entries: int, dirty: int
 ) -> None:
     name, function, serde = step
     model: dict[Address, Any] = {}
     store = DictStore()
     with pytest.MonkeyPatch.context() as monkeypatch:
-        bounded(monkeypatch, entries=entries, unwritten=unwritten)
+        bounded(monkeypatch, entries=entries, dirty=dirty)
         chain = Chain([StatefulMap(function, name, serde)], store)
         for batch in batches:
             expected = []
@@ -64,7 +64,7 @@ def test_outputs_and_state_do_not_depend_on_the_bounds(
 
 
 def test_changes_are_written_when_many_have_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
-    bounded(monkeypatch, entries=1_000, unwritten=3)
+    bounded(monkeypatch, entries=1_000, dirty=3)
     store, chain = touched(8)
     assert store.sizes == [4, 4]
     chain.write_back()
@@ -74,8 +74,8 @@ def test_changes_are_written_when_many_have_gathered(monkeypatch: pytest.MonkeyP
 def test_nothing_is_written_while_a_writer_would_wait_until_very_much_has_gathered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bounded(monkeypatch, entries=1_000, unwritten=3)
-    monkeypatch.setattr(held, "UNWRITTEN_WHILE_FROZEN_MAX", 6)
+    bounded(monkeypatch, entries=1_000, dirty=3)
+    monkeypatch.setattr(write_back_cache, "DIRTY_WHILE_FROZEN_MAX", 6)
     store = DictStore()
     store.is_frozen = True
     touch(store, *range(8))
@@ -83,14 +83,14 @@ def test_nothing_is_written_while_a_writer_would_wait_until_very_much_has_gather
 
 
 def test_keys_that_come_round_in_a_circle_find_as_many_as_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    bounded(monkeypatch, entries=50, unwritten=1_000)
+    bounded(monkeypatch, entries=50, dirty=1_000)
     store = DictStore()
     touch(store, *[number % 100 for number in range(1_000)])
     assert len(store.reads) < 700
 
 
 def test_keys_that_are_new_and_come_again_soon_are_held_before_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    bounded(monkeypatch, entries=50, unwritten=1_000)
+    bounded(monkeypatch, entries=50, dirty=1_000)
     store = DictStore()
     chain = touch(store, *range(100))
     touch(store, *[number % 20 + 200 for number in range(10_000)], chain=chain)
@@ -100,14 +100,14 @@ def test_keys_that_are_new_and_come_again_soon_are_held_before_long(monkeypatch:
 
 
 def test_what_is_held_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    bounded(monkeypatch, entries=10, unwritten=1_000)
+    bounded(monkeypatch, entries=10, dirty=1_000)
     store, _ = touched(100)
     assert len(store.states) >= 100 - 11
     assert len(store.reads) == 100
 
 
 def test_two_operators_share_what_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    bounded(monkeypatch, entries=100, unwritten=1_000)
+    bounded(monkeypatch, entries=100, dirty=1_000)
     store = DictStore()
     chain = Chain([StatefulMap(forgetful, name, Json()) for name in ("one", "two")], store)
     for key in [*range(80), *range(80)]:
@@ -116,16 +116,16 @@ def test_two_operators_share_what_may_be_held(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_states_that_are_big_are_let_go_of_until_few_enough_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    bounded(monkeypatch, entries=100, unwritten=1_000)
+    bounded(monkeypatch, entries=100, dirty=1_000)
     store = DictStore()
     chain = Chain([StatefulMap(lambda state, value: (value, value), "last", String())], store)
     chain.process(batch_of([InputRow("x" * 5_000, key_=b"%d" % key) for key in range(20)]))
     chain.process(batch_of([InputRow("y", key_=b"%d" % key) for key in range(20)]))
-    assert len(store.reads) - 20 >= 20 - 100 * held.WEIGHT_OF_ENTRY // 5_000
+    assert len(store.reads) - 20 >= 20 - 100 * write_back_cache.ENTRY_BYTES // 5_000
 
 
 def test_what_the_store_refused_is_written_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    bounded(monkeypatch, entries=1_000, unwritten=1_000)
+    bounded(monkeypatch, entries=1_000, dirty=1_000)
     store, chain = touched(2)
     store.refuses = True
     with pytest.raises(OSError, match="disk full"):

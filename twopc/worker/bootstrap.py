@@ -16,7 +16,7 @@ from twopc.graph import JobDefinition
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import worker_tls
 from twopc.runtime.assembly import Surroundings, assemble, failure_of, subtask_of
-from twopc.runtime.garbage import collected_seldom
+from twopc.runtime.gc_tuning import collected_seldom
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.subtask import Subtask
 from twopc.state.rocksdb import RocksDBBackend

@@ -15,7 +15,7 @@ from twopc.protocol.subtask_state import CommitPending
 from twopc.runtime.outputs import Outputs
 
 
-class Committing:
+class CommitQueue:
     """Commits on an executor. `guarded` tells the loop what a piece of work raises, `done` what is committed."""
 
     def __init__(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from twopc.driver.announcement import FOLDER_VARIABLE, announced, find, find_all
+from twopc.driver.discovery import FOLDER_VARIABLE, announced, find, find_all
 from twopc.errors import ConfigurationError
 
 ADDRESS, TOKEN = "127.0.0.1:4711", "canary-token"
@@ -64,7 +64,7 @@ def test_nobody_else_can_read_it_and_nothing_of_it_is_in_the_checkpoint_folder(r
 def test_what_a_killed_run_left_behind_is_not_believed_and_removed(root: Path, state: Path) -> None:
     program = (
         "import os, pathlib, sys\n"
-        "from twopc.driver.announcement import announced\n"
+        "from twopc.driver.discovery import announced\n"
         "with announced('late', pathlib.Path(sys.argv[1]), '127.0.0.1:4711', 'canary-token'):\n"
         "    os.kill(os.getpid(), 9)\n"
     )
