@@ -214,7 +214,8 @@ class RunningAttempt:
             return
         if state.final_completed:
             # The job ends when all have committed its last output, and that is durable: never before.
-            if may_store and self.confirmations.everywhere >= state.final_completed:
+            committed = self.confirmations.everywhere >= state.final_completed and state.next_global_commit is None
+            if may_store and committed:
                 out.store(AttemptEnded(self.number, True, "the final checkpoint is committed everywhere"))
             return
         due = self._trigger_due(state)

@@ -288,4 +288,5 @@ def completion_record(metadata: CheckpointMetadata) -> CheckpointCompleted:
         triggered_ms=metadata.triggered_ms,
         acknowledged_ms=metadata.acknowledged_ms,
         size_bytes=sum(snapshot.state.size_bytes for snapshot in metadata.snapshots),
+        global_committables=tuple(committable.name for committable in metadata.committables if committable.is_global),
     )

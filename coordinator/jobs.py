@@ -18,16 +18,16 @@ from coordinator.events import (
     TriggerCheckpoint,
 )
 from coordinator.ledger import Ledger
-from coordinator.requests import Outrun, refuse_outrun, refuse_unknown_past
-from coordinator.restore_plan import earlier_checkpoints, plan_restore
+from coordinator.requests import Outrun, check_attempt, refuse_outrun, refuse_unknown_past
+from coordinator.restore_plan import earlier_checkpoints, next_global_commit, plan_restore
 from coordinator.schedule import earliest
 from coordinator.shell import DecisionSink, JobShell
 from coordinator.status import Phase
 from twopc.clock import Clock
 from twopc.errors import Fenced, Unavailable
-from twopc.protocol.attempts import StartedAttempt
+from twopc.protocol.attempts import GlobalCommit, StartedAttempt
 from twopc.protocol.checkpoints import LATEST
-from twopc.protocol.ids import checked_name
+from twopc.protocol.ids import AttemptId, checked_name
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent
 from twopc.storage.store import CheckpointStore
@@ -73,6 +73,15 @@ class Jobs:
     def request(self, name: str, request: Request) -> None:
         """Do what was asked; raise Fenced, ConfigurationError, or Unavailable if it can't be done now."""
         self._request(self._job(name), request)
+
+    def next_global_commit(self, name: str, attempt: AttemptId) -> GlobalCommit | None:
+        """What global committers have to commit next; raise Fenced for any but the current attempt."""
+        job = self._job(name)
+        check_attempt(job.core.state, attempt)
+        try:
+            return next_global_commit(job.ledger)
+        except OSError as error:
+            raise Unavailable(f"a checkpoint of job {name!r} can't be read: {error.strerror}") from error
 
     def attach(self, name: str, attached: Attached) -> None:
         """Let a subtask in, or turn it away with a message."""

@@ -161,7 +161,9 @@ def confirmation(state: LedgerState, request: ConfirmCommittables, now: Instant)
     if completed is None:
         raise ConfigurationError(f"checkpoint {request.checkpoint_id} can't be confirmed: it is not a completed one")
     names = tuple(sorted(completed.outstanding & frozenset(request.names)))
-    return CommittablesConfirmed(request.checkpoint_id, names, confirmed_ms=now.unix_ms) if names else None
+    fact = CommittablesConfirmed(request.checkpoint_id, names, confirmed_ms=now.unix_ms)
+    state.check_confirmation(fact)
+    return fact if names else None
 
 
 def plan_to_store(state: LedgerState, planned: StartsPlanned) -> StartsPlanned | None:

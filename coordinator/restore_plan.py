@@ -1,4 +1,4 @@
-"""Which completed checkpoints a new attempt settles, restores, and may heal losses from; read and checked."""
+"""Which completed checkpoints an attempt settles, restores, heals from, and commits globally; read and checked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from coordinator.ledger import Ledger
 from coordinator.requests import checkpoint_to_restore
 from twopc.errors import CheckpointCorrupted
 from twopc.listing import listed
+from twopc.protocol.attempts import GlobalCommit
 from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.facts import CheckpointMetadata, in_order
 from twopc.protocol.healing import restored_from
@@ -76,3 +77,14 @@ def earlier_checkpoints(ledger: Ledger, newest: CompletedCheckpoint | None) -> t
         except CheckpointCorrupted as error:
             log.warning("checkpoint %d can't serve to heal a loss: %s", each.checkpoint_id, error)
     return tuple(found)
+
+
+def next_global_commit(ledger: Ledger) -> GlobalCommit | None:
+    """What global committers have to commit next; None where they have committed everything that has completed."""
+    due = ledger.state.next_global_commit
+    if due is None:
+        return None
+    committables = ledger.metadata(due.checkpoint_id).committables
+    return GlobalCommit(
+        due.checkpoint_id, tuple(item for item in committables if item.name in due.globally_outstanding)
+    )

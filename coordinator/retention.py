@@ -13,17 +13,17 @@ def to_forget(
 ) -> tuple[CheckpointId, ...]:
     """Return the checkpoints that may be deleted, given the completed ones, oldest first.
 
-    Kept are savepoints; the `retained` newest others; every one after the newest whose commits are all confirmed,
-    because its outcome is open, and a subtask whose transaction was lost replays from the last one whose output is
-    committed, confirmed or not; that newest confirmed one itself, for the same reason; the `restored` one, which the
-    next attempt starts from too if this one completes none; and those that healed subtasks of any of these are restored
-    from, since it can be restored only with them.
+    Kept are savepoints; the `retained` newest others; those whose global commit is outstanding; every one after the
+    newest whose commits are all confirmed, because its outcome is open, and a subtask whose transaction was lost
+    replays from the last one whose output is committed, confirmed or not; that newest confirmed one itself, for the
+    same reason; the `restored` one, which the next attempt starts from too if this one completes none; and those that
+    healed subtasks of any of these are restored from, since it can be restored only with them.
     """
     confirmed = [each.checkpoint_id for each in completed if not each.outstanding]
     needed_from = confirmed[-1] if confirmed else NO_CHECKPOINT
     ordinary = [each.checkpoint_id for each in completed if not each.record.kind.is_savepoint]
     candidates = {each for each in ordinary[: max(len(ordinary) - retained, 0)] if each < needed_from}
-    candidates.discard(restored)
+    candidates -= {restored, *(each.checkpoint_id for each in completed if each.globally_outstanding)}
     for each in reversed(completed):
         # Bases are earlier than what is restored from them, so one pass from the newest finds all.
         if each.checkpoint_id not in candidates:
@@ -43,6 +43,8 @@ def needed_because(
     if checkpoint_id == restored:
         return "the running attempt was restored from it, and has completed none of its own yet"
     for each in completed:
+        if checkpoint_id == each.checkpoint_id and each.globally_outstanding:
+            return "its output is still to be committed by a global committer, which a run of the job does"
         if checkpoint_id in each.bases.values():
             return f"checkpoint {each.checkpoint_id} can't be restored without it: lost output is written again from it"
     confirmed = [each.checkpoint_id for each in completed if not each.outstanding]

@@ -37,6 +37,7 @@ from twopc.rpc.job_codec import (
     decode_settings,
     decode_traces,
     encode_event,
+    encode_global_commit,
     encode_metadata,
     encode_planned,
 )
@@ -170,6 +171,16 @@ class JobService(JobControlServicer):
         attempt, checkpoint_id = AttemptId(request.attempt), CheckpointId(request.checkpoint_id)
         self._ask(request.job, ConfirmCommittables(attempt, checkpoint_id, tuple(request.committables)), context)
         return pb.ConfirmResponse()
+
+    def NextGlobalCommit(  # noqa: N802
+        self, request: pb.NextGlobalCommitRequest, context: grpc.ServicerContext
+    ) -> pb.NextGlobalCommitResponse:
+        attempt = AttemptId(request.attempt)
+        try:
+            commit = self._client.ask(lambda jobs: jobs.next_global_commit(request.job, attempt), context)
+        except Exception as error:  # noqa: BLE001
+            abort_with(context, error)
+        return pb.NextGlobalCommitResponse(commit_json=encode_global_commit(commit))
 
     def SettleLoss(  # noqa: N802
         self, request: pb.SettleLossRequest, context: grpc.ServicerContext

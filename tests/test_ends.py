@@ -10,13 +10,13 @@ import pytest
 
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
-from twopc.ends import JobCommitter, JobPlanner, JobSource
-from twopc.errors import ConfigurationError
-from twopc.protocol.attempts import Traces
+from twopc.ends import JobCommitter, JobPlanner, JobSink, JobSource
+from twopc.errors import ConfigurationError, GlobalCommitFailed, TransactionLost, Unavailable
+from twopc.protocol.attempts import GlobalCommit, Traces
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import Witnessed
-from twopc.sink import Committer, Outcome, Settled
+from twopc.sink import Committer, GlobalCommitter, Outcome, Settled, Sink, SinkWriter
 from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
 
 CONTEXT = JobContext("orders", AttemptId(2), 1, RunSettings())
@@ -160,3 +160,74 @@ def test_the_only_transaction_group_settles_whatever_is_there() -> None:
     only = Settling(ONE)
     JobCommitter("orders", {"renamed": only}, ExitStack()).settle([item("t1", "before")], frozenset())
     assert only.asked == ["t1"]
+
+
+class Global(Sink, GlobalCommitter):
+    """Has a global committer, which is itself; `error` keeps it from committing."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.committed: list[tuple[int, list[str]]] = []
+        self.closed = 0
+        self._error = error
+
+    def open_writer(self, context: SubtaskContext) -> SinkWriter:
+        raise NotImplementedError
+
+    def open_committer(self, context: JobContext) -> Committer:
+        return Settling(ONE)
+
+    def open_global_committer(self, context: JobContext) -> GlobalCommitter:
+        return self
+
+    def commit(self, checkpoint_id: CheckpointId, committables: Sequence[Committable]) -> None:
+        if self._error is not None:
+            raise self._error
+        self.committed.append((checkpoint_id, [item.name for item in committables]))
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Plain(Global):
+    def open_global_committer(self, context: JobContext) -> None:  # type: ignore[override]
+        return None
+
+
+def outstanding(*items: Committable) -> GlobalCommit:
+    return GlobalCommit(CheckpointId(3), items)
+
+
+def test_each_global_committer_commits_what_is_its_own_and_is_closed() -> None:
+    table, other = Global(), Global()
+    sink = JobSink({"table": table, "other": other, "kafka": Plain()})
+    sink.commit_globally(CONTEXT, outstanding(item("t1", "table"), item("o1", "other"), item("t2", "table")))
+    assert (table.committed, other.committed) == ([(3, ["t1", "t2"])], [(3, ["o1"])])
+    assert (table.closed, other.closed) == (1, 1)
+
+
+def test_a_group_says_whether_it_has_a_global_committer() -> None:
+    groups = JobSink({"table": Global(), "kafka": Plain()}).groups_of_run(CONTEXT)
+    assert {group.id: group.is_global for group in groups} == {"table": True, "kafka": False}
+
+
+@pytest.mark.parametrize("sinks", [{"a": Global(), "b": Plain()}, {"kafka": Plain()}], ids=["taken out", "changed"])
+def test_output_that_nobody_can_commit_globally_any_more_is_refused_by_name(sinks: dict[str, Sink]) -> None:
+    with pytest.raises(GlobalCommitFailed, match=r"checkpoint 3 by sink 'gone' failed.* no such sink") as raised:
+        JobSink(sinks).commit_globally(CONTEXT, outstanding(item("g1", "gone")))
+    assert not raised.value.restartable
+
+
+def test_the_only_global_committer_commits_whatever_is_there() -> None:
+    only = Global()
+    JobSink({"renamed": only}).commit_globally(CONTEXT, outstanding(item("t1", "before")))
+    assert only.committed == [(3, ["t1"])]
+
+
+@pytest.mark.parametrize(
+    ("error", "restartable"), [(OSError("disk full"), True), (Unavailable("away"), True), (TransactionLost("x"), False)]
+)
+def test_a_global_commit_that_fails_names_job_checkpoint_and_sink(error: Exception, restartable: bool) -> None:
+    sink = Global(error)
+    with pytest.raises(GlobalCommitFailed, match=f"job 'orders'.* checkpoint 3 by sink 'table'.*{error}") as raised:
+        JobSink({"table": sink}).commit_globally(CONTEXT, outstanding(item("t1", "table")))
+    assert (raised.value.restartable, sink.closed) == (restartable, 1)

@@ -46,6 +46,8 @@ PUBLIC_NAMES = [
     "Fenced",
     "Follower",
     "FollowerStanding",
+    "GlobalCommitFailed",
+    "GlobalCommitter",
     "Job",
     "JobContext",
     "JobDefinition",

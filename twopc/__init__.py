@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         CheckpointDeclined,
         ConfigurationError,
         Fenced,
+        GlobalCommitFailed,
         ProtocolViolation,
         TransactionLost,
         TwoPhaseCommitError,
@@ -46,7 +47,16 @@ if TYPE_CHECKING:
     from twopc.protocol.planned_starts import Witnessed
     from twopc.record import Batch, Record, Row
     from twopc.serde import Avro, Bytes, Json, Serde, String
-    from twopc.sink import Committer, Outcome, PreCommit, Settled, SharedTransaction, Sink, SinkWriter
+    from twopc.sink import (
+        Committer,
+        GlobalCommitter,
+        Outcome,
+        PreCommit,
+        Settled,
+        SharedTransaction,
+        Sink,
+        SinkWriter,
+    )
     from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
     from twopc.two_phase import TwoPhaseCommitSink
 
@@ -65,6 +75,8 @@ __all__ = [
     "Fenced",
     "Follower",
     "FollowerStanding",
+    "GlobalCommitFailed",
+    "GlobalCommitter",
     "Job",
     "JobContext",
     "JobDefinition",
@@ -108,6 +120,7 @@ _HOMES = {
         "CheckpointDeclined",
         "ConfigurationError",
         "Fenced",
+        "GlobalCommitFailed",
         "ProtocolViolation",
         "TransactionLost",
         "TwoPhaseCommitError",
@@ -126,7 +139,16 @@ _HOMES = {
     "twopc.protocol.planned_starts": ("Witnessed",),
     "twopc.record": ("Batch", "Record", "Row"),
     "twopc.serde": ("Avro", "Bytes", "Json", "Serde", "String"),
-    "twopc.sink": ("Committer", "Outcome", "PreCommit", "Settled", "SharedTransaction", "Sink", "SinkWriter"),
+    "twopc.sink": (
+        "Committer",
+        "GlobalCommitter",
+        "Outcome",
+        "PreCommit",
+        "Settled",
+        "SharedTransaction",
+        "Sink",
+        "SinkWriter",
+    ),
     "twopc.source": ("Follower", "FollowerStanding", "Source", "SourcePlanner", "SourceReader", "Split"),
     "twopc.two_phase": ("TwoPhaseCommitSink",),
 }

@@ -18,9 +18,9 @@ from dataclasses import replace
 from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
-from twopc.errors import ConfigurationError
+from twopc.errors import ConfigurationError, Fenced, GlobalCommitFailed
 from twopc.listing import listed
-from twopc.protocol.attempts import Traces
+from twopc.protocol.attempts import GlobalCommit, Traces
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.planned_starts import NOTHING_WITNESSED
 from twopc.sink import Committer, Outcome, Settled, Sink
@@ -169,6 +169,43 @@ class JobSink:
                 for group in self.groups(context)
             }
             return JobCommitter(context.job, committers, closing.pop_all())
+
+    def groups_of_run(self, context: JobContext) -> tuple[TransactionGroup, ...]:
+        """Form the transaction groups for an attempt that is about to run: with which of them commit globally."""
+        return tuple(
+            replace(group, is_global=self._has_global_committer(group, context)) for group in self.groups(context)
+        )
+
+    def commit_globally(self, context: JobContext, due: GlobalCommit) -> None:
+        """Let the global committer of each group commit what is its own; raise GlobalCommitFailed, Fenced."""
+        groups = self.groups(context)
+        by_id = {group.id: group for group in groups}
+        for name, committables in due.by_group.items():
+            group = groups[0] if len(groups) == 1 else by_id.get(name)
+            try:
+                committer = None if group is None else group.open_global_committer(self._sinks, context)
+                if committer is None:
+                    raise ConfigurationError(
+                        "the job has no such sink with a global committer any more: run it with that sink as it was, "
+                        "under the name that it had, and stop it with a last checkpoint before you take the sink out"
+                    )
+                with committer:
+                    committer.commit(due.checkpoint_id, committables)
+            except Fenced:
+                raise
+            except Exception as error:
+                raise GlobalCommitFailed(
+                    f"job {context.job!r}: the global commit of checkpoint {due.checkpoint_id} by sink {name!r} "
+                    f"failed, and nothing later is committed before it: {type(error).__name__}: {error}",
+                    error,
+                ) from error
+
+    def _has_global_committer(self, group: TransactionGroup, context: JobContext) -> bool:
+        committer = group.open_global_committer(self._sinks, context)
+        if committer is None:
+            return False
+        committer.close()
+        return True
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@
      + CheckpointDeclined   this checkpoint failed; the job goes on
      + CheckpointCorrupted  a checkpoint can't be read: choose another by hand
      + TransactionLost      a pre-committed transaction is gone: output is missing; a person decides
+     + GlobalCommitFailed   a sink's global committer could not commit a checkpoint: the message says why
      + NotJudged            a check could not be made: the message says what it lacked
      + ProtocolViolation    a bug, ours or the peer's: stop and report it
 
@@ -76,6 +77,18 @@ class TransactionLost(TwoPhaseCommitError):
 
     exit_code = 3
     restartable = False
+
+
+class GlobalCommitFailed(TwoPhaseCommitError):
+    """A sink's global committer could not commit a completed checkpoint; a new attempt tries again where that may help.
+
+    It has the exit code of what kept it, where that is an error of this package.
+    """
+
+    def __init__(self, message: str, cause: Exception | None = None) -> None:
+        super().__init__(message)
+        if isinstance(cause, TwoPhaseCommitError):
+            self.restartable, self.exit_code = cause.restartable, cause.exit_code
 
 
 class NotJudged(TwoPhaseCommitError):

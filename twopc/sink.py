@@ -1,15 +1,22 @@
 """The contract of a sink: what a job writes to, so that a reader sees the effect of each record exactly once.
 
-Three roles, each opened where it is needed:
+Three roles, and a fourth where a sink wants one, each opened where it is needed:
 
 - `Sink`, the description in the job: data, copied to the driver and to every subtask, with nothing open;
 - `SinkWriter`, on a subtask: writes one transaction after the other, pre-commits each, and commits it;
-- `Committer`, on the driver: decides about what writers of earlier attempts have left.
+- `Committer`, on the driver: decides about what writers of earlier attempts have left;
+- `GlobalCommitter`, on the driver: commits once a checkpoint what the writers of all subtasks have pre-committed.
 
 What the framework guarantees: a writer's `pre_commit` returns before the snapshot is acknowledged; `commit` is called
 only after the completion record exists, for every pre-committed transaction, oldest first; `claim`, then `settle` of
 everything that the latest completed checkpoint holds, then `abort_lingering`, all before any writer of the attempt is
-opened. After a crash what was committed may be committed again, so both `commit` and `settle` must be idempotent.
+opened. After a crash what was committed may be committed again, so `commit` and `settle` must be idempotent.
+
+A global committer gets each completed checkpoint that has committables of its sink, the oldest first, and again after a
+recovery, with the same committables, until the ledger holds that it has committed them: so it, too, must be idempotent.
+Until then the checkpoint is kept; a job ends only when nothing is outstanding; and a recovery commits globally between
+`settle` and `abort_lingering`. What was committed globally stays so when an earlier checkpoint is restored (`--from`):
+its input is read again, under greater checkpoint ids, and the output is there twice, of which the driver warns.
 
 `twopc.two_phase.TwoPhaseCommitSink` is the simple door to this: one class with Flink's names. `twopc.kafka` implements
 the contract itself.
@@ -201,6 +208,31 @@ class Committer(ABC):
         """Let go of everything."""
 
 
+class GlobalCommitter(ABC):
+    """Commits on the driver, once a checkpoint, what the writers of all subtasks have pre-committed: as one whole.
+
+    Opened for one turn of commits, on a thread of its own, of which a driver never has two at once. A driver that was
+    taken for dead may wake, and commit beside its successor what that one commits: a commit must bear that.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def commit(self, checkpoint_id: CheckpointId, committables: Sequence[Committable]) -> None:
+        """Commit all of them, or none: idempotent by job and checkpoint, whose ids only grow.
+
+        What is raised ends the attempt; the next one, if the restart strategy has one, calls this again. Raise
+        TransactionLost if output is gone, Fenced if a later attempt has taken over.
+        """
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
 class Sink(ABC):
     """The description of an output in a job. It is copied to every subtask, and opens nothing by itself."""
 
@@ -211,6 +243,14 @@ class Sink(ABC):
     @abstractmethod
     def open_committer(self, context: JobContext) -> Committer:
         """On the driver: prepare to decide, for this attempt; `context.attempt` is 0 where none was started yet."""
+
+    def open_global_committer(self, context: JobContext) -> GlobalCommitter | None:
+        """On the driver: prepare to commit for all subtasks; None where the writers' own commits do it.
+
+        Where there is one, the writers' `commit` may do nothing: the committables are outstanding until this has
+        committed them. Of sinks that share a transaction, the first one's counts.
+        """
+        return None
 
     def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
         """On the driver: the transaction that this sink shares with others of the job; None where it shares none."""

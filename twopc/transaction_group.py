@@ -18,7 +18,7 @@ from typing import Any
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.record import Batch
-from twopc.sink import Committer, Sink, SinkWriter
+from twopc.sink import Committer, GlobalCommitter, Sink, SinkWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,21 @@ class TransactionGroup:
     """`id` is what its committables are stored under, `sinks` are operator ids, in the order of the job.
 
     `cluster` is the Kafka cluster whose consumer groups its commits bring the positions to; None for no such.
+    `is_global`: a global committer, which is that of the first sink, commits what the subtasks have pre-committed.
     """
 
     id: str
     sinks: tuple[str, ...]
     cluster: str | None = None
+    is_global: bool = False
 
     def to_json(self) -> list[Any]:
-        return [self.id, list(self.sinks), self.cluster]
+        return [self.id, list(self.sinks), self.cluster, self.is_global]
 
     @classmethod
     def from_json(cls, body: Sequence[Any]) -> TransactionGroup:
-        name, sinks, cluster = body
-        return cls(str(name), tuple(map(str, sinks)), None if cluster is None else str(cluster))
+        name, sinks, cluster, is_global = body
+        return cls(str(name), tuple(map(str, sinks)), None if cluster is None else str(cluster), bool(is_global))
 
     def open_committer(self, sinks: Mapping[str, Sink], context: JobContext) -> Committer:
         """On the driver: open the one committer of the group; `sinks` are the job's."""
@@ -48,6 +50,10 @@ class TransactionGroup:
             committer.join(sinks[each])
         return committer
 
+    def open_global_committer(self, sinks: Mapping[str, Sink], context: JobContext) -> GlobalCommitter | None:
+        """On the driver: open the global committer of the group, if it has one."""
+        return sinks[self.sinks[0]].open_global_committer(context)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupWriter:
@@ -56,12 +62,14 @@ class GroupWriter:
     id: str
     writer: SinkWriter
     write: Mapping[str, Callable[[Batch], int]]
+    is_global: bool = False
 
     @classmethod
     def open(cls, group: TransactionGroup, sinks: Mapping[str, Sink], context: SubtaskContext) -> GroupWriter:
         first, *others = group.sinks
         writer = sinks[first].open_writer(context)
-        return cls(group.id, writer, {first: writer.write, **{each: writer.join(sinks[each]) for each in others}})
+        write = {first: writer.write, **{each: writer.join(sinks[each]) for each in others}}
+        return cls(group.id, writer, write, group.is_global)
 
 
 def transaction_groups(sinks: Mapping[str, Sink], context: JobContext) -> tuple[TransactionGroup, ...]:

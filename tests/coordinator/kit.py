@@ -53,14 +53,15 @@ def checkpoint(number: int) -> CheckpointId:
     return CheckpointId(number)
 
 
-def snapshot(subtask: int, *transactions: str, checkpoint_id: int = 1) -> SubtaskSnapshot:
+def snapshot(subtask: int, *transactions: str, checkpoint_id: int = 1, is_global: bool = False) -> SubtaskSnapshot:
     """What a subtask stored, with these transactions pre-committed."""
     return SubtaskSnapshot.of(
         subtask=SubtaskIndex(subtask),
         positions=(),
         state=InlineState(f"chk-{checkpoint_id}/subtask-{subtask}", {}, 10, 1),
         committables=tuple(
-            Committable(name, CheckpointId(checkpoint_id), SubtaskIndex(subtask), {}) for name in transactions
+            Committable(name, CheckpointId(checkpoint_id), SubtaskIndex(subtask), {}, is_global=is_global)
+            for name in transactions
         ),
     )
 

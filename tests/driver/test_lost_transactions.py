@@ -70,6 +70,9 @@ class Client:
         if names:
             self.log.append(f"confirm {','.join(names)}")
 
+    def next_global_commit(self, job: str, attempt: AttemptId) -> None:
+        """The sink commits nothing globally."""
+
     def settle_loss(
         self,
         job: str,

@@ -72,6 +72,9 @@ class Coordinator:
         if self._newer_attempt:
             raise Fenced(f"attempt {attempt} does not own the job")
 
+    def next_global_commit(self, job: str, attempt: AttemptId) -> None:
+        """Nothing is outstanding."""
+
     def plan_starts(self, *_: object) -> None:
         pass
 

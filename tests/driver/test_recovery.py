@@ -12,7 +12,7 @@ from twopc.driver.recovery import Planner, Recovered, assign, recovery
 from twopc.errors import TransactionLost, Unavailable
 from twopc.kafka.positions import PartitionPosition, PartitionSplit
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.protocol.attempts import StartedAttempt
+from twopc.protocol.attempts import GlobalCommit, StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
@@ -59,6 +59,10 @@ class FakeSink(Sink, Committer):
             for item in committables
         ]
 
+    def commit_globally(self, context: JobContext, due: GlobalCommit) -> None:
+        names = ",".join(item.name for item in due.committables)
+        self.log.append(f"commit globally {due.checkpoint_id}: {names}")
+
     def abort_lingering(self) -> list[str]:
         self.log.append("abort lingering")
         return ["old"]
@@ -66,11 +70,18 @@ class FakeSink(Sink, Committer):
 
 @dataclass
 class FakeClient:
+    """`outstanding` is what is to be committed globally, until it is confirmed."""
+
     log: list[str]
+    outstanding: list[GlobalCommit] = field(default_factory=list)
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
         if names:
             self.log.append(f"confirm {','.join(names)}")
+        self.outstanding = [each for each in self.outstanding if each.checkpoint_id != checkpoint_id]
+
+    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
+        return next(iter(self.outstanding), None)
 
 
 def started(latest: CheckpointMetadata | None, confirmed: Sequence[str] = ()) -> StartedAttempt:
@@ -97,6 +108,24 @@ def test_it_settles_then_confirms_then_aborts_what_lingers() -> None:
 
 def test_what_was_confirmed_before_the_crash_is_not_confirmed_again() -> None:
     assert run_recovery(metadata(7), confirmed=["t@7"]) == ["settle t@7", "abort lingering"]
+
+
+def test_what_is_outstanding_is_committed_globally_before_anything_is_swept_and_confirmed_only_then() -> None:
+    log: list[str] = []
+    client = FakeClient(log, [GlobalCommit(CheckpointId(each), (committable(each),)) for each in (6, 7)])
+    sink = FakeSink(log)
+    latest = metadata(6, 7)
+    of_all = [replace(item, is_global=True) for item in latest.committables]
+    snapshot = SubtaskSnapshot.of(SubtaskIndex(0), (), latest.snapshots[0].state, of_all)
+    recover(client, FakeSource(), sink, started(replace(latest, snapshots=(snapshot,))))
+    assert log == [
+        "settle t@6,t@7",
+        "commit globally 6: t@6",
+        "confirm t@6",
+        "commit globally 7: t@7",
+        "confirm t@7",
+        "abort lingering",
+    ]
 
 
 def test_without_a_checkpoint_only_what_lingers_is_aborted() -> None:

@@ -8,12 +8,17 @@ import pytest
 
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.driver.actions import AbortLingering, FindShortage, RequestStop
+from twopc.driver.actions import AbortLingering, CommitGlobally, FindShortage, RequestStop
 from twopc.driver.effects import Tell
 from twopc.driver.host import StoppedEarly
 from twopc.driver.progress import AttemptProgress
-from twopc.driver.supervision import SWEEP_PAUSE_SECONDS, SWEEP_RETRY_SECONDS, Supervision
-from twopc.errors import Fenced, Unavailable
+from twopc.driver.supervision import (
+    GLOBAL_COMMIT_RETRY_SECONDS,
+    SWEEP_PAUSE_SECONDS,
+    SWEEP_RETRY_SECONDS,
+    Supervision,
+)
+from twopc.errors import Fenced, GlobalCommitFailed, Unavailable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 
@@ -119,3 +124,60 @@ def test_while_the_end_of_the_job_is_on_its_way_nothing_new_is_asked_for() -> No
     watched.subtask_ended(None, 1.0, has_said_why=False)
     assert due(watched, 1.0, stop=True) == []
     assert watched.look(2.0, stop_wanted=True) is False
+
+
+def committing(*kinds: JobEventKind) -> Supervision:
+    """Of an attempt with a global committer, between two sweeps."""
+    watched = supervision(JobEventKind.ATTACHED, *kinds)
+    watched.commits_globally = True
+    watched.sweeps.due_at = 1_000.0
+    return watched
+
+
+def completed(watched: Supervision, number: int) -> None:
+    kind, attempt = JobEventKind.COMPLETED, CONTEXT.attempt
+    watched.progress.note(
+        JobEvent(kind=kind, job="flights", attempt=attempt, time_ms=0, checkpoint_id=CheckpointId(number)), 0.0
+    )
+
+
+def committed(watched: Supervision, now: float, answer: Exception | None = None) -> None:
+    list(watched.answered(CommitGlobally(CONTEXT), answer, now))
+
+
+def test_a_completed_checkpoint_is_committed_globally_where_a_sink_has_a_global_committer() -> None:
+    assert due(committing(), 1.0) == []
+    assert due(committing(JobEventKind.COMPLETED), 1.0) == [CommitGlobally]
+    watched = committing(JobEventKind.COMPLETED)
+    watched.commits_globally = False
+    assert due(watched, 1.0) == []
+
+
+def test_two_global_commits_are_never_under_way_at_once_and_none_is_left_out() -> None:
+    watched = committing(JobEventKind.COMPLETED)
+    assert due(watched, 1.0) == [CommitGlobally]
+    completed(watched, 8)
+    assert due(watched, 1.1) == [], "one is under way"
+    committed(watched, 1.2)
+    assert due(watched, 1.2) == [CommitGlobally]
+    committed(watched, 1.3)
+    assert due(watched, 1.3) == []
+
+
+def test_a_global_commit_that_fails_ends_the_attempt() -> None:
+    watched = committing(JobEventKind.COMPLETED)
+    due(watched, 1.0)
+    committed(watched, 1.1, GlobalCommitFailed("the table is locked"))
+    assert due(watched, 1.2) == []
+    with pytest.raises(GlobalCommitFailed, match="the table is locked"):
+        watched.look(1.2, stop_wanted=False)
+
+
+def test_a_coordinator_that_does_not_answer_is_asked_again_what_is_outstanding() -> None:
+    watched = committing(JobEventKind.COMPLETED)
+    due(watched, 1.0)
+    committed(watched, 1.1, Unavailable("no answer"))
+    assert watched.look(1.2, stop_wanted=False) is False
+    assert due(watched, 1.2) == []
+    assert watched.deadline == 1.1 + GLOBAL_COMMIT_RETRY_SECONDS
+    assert due(watched, 1.1 + GLOBAL_COMMIT_RETRY_SECONDS) == [CommitGlobally]

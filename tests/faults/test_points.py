@@ -17,6 +17,7 @@ from twopc.faults.points import REACHED_VARIABLE, VARIABLE, CrashPoint, points_r
 CODES = [
     *(f"C{number}" for number in range(1, 16)),
     *(f"T{number}" for number in range(1, 20)),
+    *(f"G{number}" for number in range(1, 4)),
     *(f"R{number}" for number in range(1, 11)),
 ]
 
@@ -48,8 +49,8 @@ def ended(armed: str, **environment: str) -> tuple[int, list[str]]:
     return process.returncode, output.splitlines()
 
 
-def test_there_are_44_crash_points_and_one_of_them_has_two_halves() -> None:
-    assert sorted(point.code for point in CrashPoint) == sorted([*CODES, "R6+"])
+def test_there_are_47_crash_points_and_two_of_them_have_two_halves() -> None:
+    assert sorted(point.code for point in CrashPoint) == sorted([*CODES, "T17+", "R6+"])
 
 
 @pytest.mark.parametrize("point", CrashPoint, ids=lambda point: point.code)

@@ -23,7 +23,7 @@ from tests.simulation.process import Crashed, Lane
 from tests.simulation.world import World
 from twopc.config import RunSettings
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommitError, Unavailable
-from twopc.protocol.attempts import CheckpointSettings, StartedAttempt, Traces
+from twopc.protocol.attempts import CheckpointSettings, GlobalCommit, StartedAttempt, Traces
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import FencedOff, ToSubtask
@@ -190,6 +190,9 @@ class SimJobClient:
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
         self._ask(lambda jobs: jobs.request(job, ConfirmCommittables(attempt, checkpoint_id, tuple(names))))
+
+    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
+        return self._ask(lambda jobs: jobs.next_global_commit(job, attempt))
 
     def settle_loss(
         self,

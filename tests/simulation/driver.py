@@ -187,8 +187,8 @@ class SimDriver:
 
     @property
     def sweeps(self) -> bool:
-        """Whether a checkpoint that has completed lets it look for what lingers."""
-        return self._driver.progress.current.completed == 0
+        """Whether a checkpoint that has completed lets it look for what lingers, or commit globally."""
+        return self._driver.progress.current.completed == 0 or self._world.faults.commits_globally
 
     def woken(self) -> None:
         """Something has happened: to a subtask, or at the coordinator, which is being watched."""

@@ -24,7 +24,8 @@ RAREST = (
     CrashPoint.DRIVER_IN_SETTLE,
     CrashPoint.DRIVER_AFTER_CONFIRM,
 )
-AIMED_AT = (*CrashPoint, *RARE, *RAREST)
+_OF_SEVERAL_GROUPS = CrashPoint.BETWEEN_COMMITS
+AIMED_AT = (*(point for point in CrashPoint if point is not _OF_SEVERAL_GROUPS), *RARE, *RAREST)
 """More often at the places that a run seldom comes to with the others in every state."""
 
 RECORDS = range(1, 9)
@@ -34,6 +35,14 @@ _BROUGHT_ABOUT: dict[CrashPoint, dict[str, Any]] = {
     CrashPoint.END_TXN_REPLY_LOST: {"broker_reply_lost": 0.3},
     CrashPoint.END_TXN_NOT_APPLIED: {"end_txn_late": 0.3},
     CrashPoint.END_TXN_CONCURRENT: {"prepare_ms": 300},
+    **{
+        point: {"commits_globally": True}
+        for point in (
+            CrashPoint.BEFORE_GLOBAL_COMMIT,
+            CrashPoint.AFTER_GLOBAL_COMMIT,
+            CrashPoint.AFTER_GLOBAL_CONFIRM,
+        )
+    },
     CrashPoint.DRIVER_IN_SETTLE: {"second_driver_every_ms": 300, "most_subtasks": 3},
 }
 """What it takes to come to a place that no line of ours brings about, or with the others in every state."""
@@ -49,7 +58,8 @@ class Faults:
     `aimed_occasion`-th time: so that few seeds reach every place. `pause_at_start` stops a subtask that was welcomed
     before it opens its sink; it may wake when its attempt is long over. `batch_cut` is how often a batch is cut behind
     a record; `stored_elsewhere`, how often a subtask's checkpoint folder is for once another than the
-    coordinator's, and takes what is stored. The settings of checkpoints, and how often people ask for one, are none.
+    coordinator's, and takes what is stored; `commits_globally` gives the sink a global committer. The settings of
+    checkpoints, and how often people ask for one, are none.
     """
 
     aimed_at: CrashPoint
@@ -103,6 +113,7 @@ class Faults:
     stored_elsewhere: float
     input_deleted_every_ms: int
     batch_cut: float
+    commits_globally: bool
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -180,6 +191,7 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         stored_elsewhere=rate(0.05, 0.3) if chance() < 0.3 else 0.0,
         input_deleted_every_ms=every(200, 500) if timeouts and chance() < 0.3 else 0,
         batch_cut=rate(0.1, 0.5),
+        commits_globally=not timeouts and chance() < 0.3,
     )
     brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
     return replace(faults, **brought_about) if brought_about else faults

@@ -10,6 +10,7 @@ from tests.simulation.cells import Peers
 from tests.simulation.coordinator import SimCoordinator, SimJobClient, settings_of
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.driver import SimDriver
+from tests.simulation.global_commits import GlobalTable
 from tests.simulation.people import People
 from tests.simulation.process import Process
 from tests.simulation.sink import SimSink
@@ -49,6 +50,7 @@ class Simulation:
         self.snapshots = SimSnapshots(world, self.folder)
         self.people = People(world, self.folder, self._coordinator)
         self.committed_names: set[str] = set()
+        self.table = GlobalTable(world, self.committed_names) if world.faults.commits_globally else None
         self.newest_attempt = AttemptId(0)
         self.triggered: list[CheckpointId] = []
         self.completed: list[CheckpointId] = []
@@ -138,7 +140,7 @@ class Simulation:
     def start_driver(self) -> None:
         number = len(self.drivers) + 1
         client = SimJobClient(self._coordinator, settings_of(self.world.faults))
-        sink = SimSink(self.broker)
+        sink = SimSink(self.broker, self.table)
         self.drivers.append(
             SimDriver(
                 self.world,

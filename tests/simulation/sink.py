@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.simulation.broker import OUTPUT, SimBroker
+from tests.simulation.global_commits import GlobalTable, SimGlobalCommitter
 from tests.simulation.kafka_clients import SimControlClient, SimProducer, SimTrackedProducer, identity_of
 from tests.simulation.process import Lane
 from tests.simulation.world import World
@@ -141,7 +142,8 @@ class SimWriter(TransactionalWriter):
 class SimCommitter(Committer):
     """The production settling and sweeping, on a simulated client."""
 
-    def __init__(self, broker: SimBroker, context: JobContext) -> None:
+    def __init__(self, broker: SimBroker, context: JobContext, table: GlobalTable | None) -> None:
+        self._table = table
         self._client: Any = SimControlClient(broker)
         self._broker = broker
         self._context = context
@@ -157,6 +159,8 @@ class SimCommitter(Committer):
         context, timeout_ms = self._context, _timeout_ms(self._broker)
         if self._fenced:
             return abort_open(self._client, context.job, timeout_ms, context.attempt)
+        if self._table is not None:
+            self._table.judge_sweep(context.attempt)
         lingering = fence_earlier(self._client, context.job, timeout_ms, context.attempt)
         self._fenced = True
         return lingering
@@ -165,8 +169,9 @@ class SimCommitter(Committer):
 class SimSink(Sink):
     """One copy per subtask and one per driver, as in production."""
 
-    def __init__(self, broker: SimBroker) -> None:
+    def __init__(self, broker: SimBroker, table: GlobalTable | None = None) -> None:
         self._broker = broker
+        self._table = table
 
     def open_writer(self, context: SubtaskContext) -> SimWriter:
         config = WriterConfig(
@@ -180,7 +185,10 @@ class SimSink(Sink):
         return SimWriter(self._broker, config, identity_of(context, self._broker))
 
     def open_committer(self, context: JobContext) -> SimCommitter:
-        return SimCommitter(self._broker, context)
+        return SimCommitter(self._broker, context, self._table)
+
+    def open_global_committer(self, context: JobContext) -> SimGlobalCommitter | None:
+        return None if self._table is None else SimGlobalCommitter(self._table)
 
 
 def _timeout_ms(broker: SimBroker) -> int:

@@ -162,7 +162,7 @@ class SimSubtask:
         parts = SubtaskDependencies(
             inputs=Inputs({"in": self._reader}),
             dataflow=self._dataflow(KeyedState(backend)),
-            outputs=Outputs([GroupWriter("out", writer, {"out": writer.write})]),
+            outputs=Outputs([GroupWriter("out", writer, {"out": writer.write}, spec.groups[0].is_global)]),
             store=SubtaskStore(
                 spec.subtask,
                 backend,

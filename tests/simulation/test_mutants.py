@@ -7,12 +7,16 @@ import pytest
 from tests.simulation.mutants import MUTANTS, Mutant
 from tests.simulation.mutants_in_flight import MUTANTS_IN_FLIGHT
 from tests.simulation.mutants_of_broker import MUTANTS_OF_BROKER
+from tests.simulation.mutants_of_global_commits import MUTANTS_OF_GLOBAL_COMMITS
 from tests.simulation.mutants_of_subtask import MUTANTS_OF_SUBTASK
 
 pytestmark = pytest.mark.simulation
 
 
-@pytest.mark.parametrize("mutant", [*MUTANTS, *MUTANTS_IN_FLIGHT, *MUTANTS_OF_BROKER, *MUTANTS_OF_SUBTASK], ids=str)
+ALL = (*MUTANTS, *MUTANTS_IN_FLIGHT, *MUTANTS_OF_BROKER, *MUTANTS_OF_SUBTASK, *MUTANTS_OF_GLOBAL_COMMITS)
+
+
+@pytest.mark.parametrize("mutant", ALL, ids=str)
 def test_a_break_of_the_protocol_is_caught(mutant: Mutant) -> None:
     assert any(caught(mutant, seed) for seed in range(mutant.seeds)), f"no seed noticed that {mutant.what}"
 

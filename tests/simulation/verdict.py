@@ -45,11 +45,17 @@ def judge_run(run: Simulation) -> None:
         expected, visible = expected_output(partition, size), tuple(run.broker.read_committed(partition))
         if visible != expected:
             world.violated("output is not exactly once", f"partition {partition}: {_difference(expected, visible)}")
+    _judge_global_commits(run)
     left = [name for name in run.broker.open_transactions() if not _opened_by_a_zombie_since(run, name)]
     if left:
         world.violated("left open", ", ".join(left))
     if run.driver.done and not world.violations and not run.folder.rotten:
         _judge_last_checkpoint(run)
+
+
+def _judge_global_commits(run: Simulation) -> None:
+    if run.table is not None and run.driver.done:
+        run.table.judge()
 
 
 def _opened_by_a_zombie_since(run: Simulation, name: str) -> bool:

@@ -9,13 +9,15 @@ import random
 from dataclasses import dataclass
 from enum import Enum
 
-from tests.crash_cells.cells import RECOVERY, THREE_DEEP
+from tests.crash_cells.cells import OF_OTHER_SINKS, RECOVERY, THREE_DEEP
 from twopc.faults.armed import Act, ArmedFault
 from twopc.faults.crash_table import CrashPoint, Where
 
 RUNS_PER_CLUSTER = 8
 
-_POINTS = tuple(point for point in CrashPoint if point.where is not Where.BETWEEN and point not in RECOVERY)
+_POINTS = tuple(
+    point for point in CrashPoint if point.where is not Where.BETWEEN and point not in {*RECOVERY, *OF_OTHER_SINKS}
+)
 _ACTS = (Act.KILL, Act.KILL, Act.STOP, Act.TERM, Act.PAUSE)
 _PAUSES_MS = (50, 400, 4_000)
 

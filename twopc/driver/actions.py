@@ -17,7 +17,7 @@ from twopc.protocol.planned_starts import StartsPlanned
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import Committer, Settled
 from twopc.source import FollowerStanding, Split
-from twopc.transaction_group import TransactionGroup, transaction_groups
+from twopc.transaction_group import TransactionGroup
 
 # The start of an attempt.
 
@@ -185,6 +185,26 @@ class AbortLingering(Action[list[str]]):
         return _committer(edge).abort_lingering()
 
 
+@dataclass(frozen=True, slots=True)
+class CommitGlobally(Action[None]):
+    """Let the global committers commit what they still have to, one checkpoint after the other, and confirm each.
+
+    Raises GlobalCommitFailed where one of them can't; Unavailable where the coordinator does not answer.
+    """
+
+    context: JobContext
+
+    def carry_out(self, edge: Edge) -> None:
+        job, attempt = self.context.job, self.context.attempt
+        while (due := edge.coordinator.next_global_commit(job, attempt)) is not None:
+            edge.reached(CrashPoint.BEFORE_GLOBAL_COMMIT, due.checkpoint_id)
+            edge.sink.commit_globally(self.context, due)
+            edge.reached(CrashPoint.AFTER_GLOBAL_COMMIT, due.checkpoint_id)
+            names = tuple(item.name for item in due.committables)
+            edge.coordinator.confirm(job, attempt, due.checkpoint_id, names)
+            edge.reached(CrashPoint.AFTER_GLOBAL_CONFIRM, due.checkpoint_id)
+
+
 # The plan.
 
 
@@ -232,7 +252,7 @@ class FindClusters(Action[Clusters]):
     context: JobContext
 
     def carry_out(self, edge: Edge) -> Clusters:
-        groups = transaction_groups(edge.definition.sinks, self.context)
+        groups = edge.sink.groups_of_run(self.context)
         clusters = [each.cluster for each in groups if each.cluster is not None]
         into = clusters[0] if len(clusters) == 1 else None
         with edge.source.open_planner(self.context) as planner:

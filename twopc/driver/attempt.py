@@ -26,7 +26,7 @@ from twopc.driver.actions import (
     StartAttempt,
     Submit,
 )
-from twopc.driver.control import Late, Now, Pause, Supervise, SweepEnd, unless_stopped, within
+from twopc.driver.control import EndOf, Late, Now, Pause, Supervise, unless_stopped, within
 from twopc.driver.effects import Begun, Log, Script, Tell, do
 from twopc.driver.fencing import explained, refuse_successor
 from twopc.driver.host import StoppedEarly
@@ -169,7 +169,7 @@ class Attempt:
         except (TwoPhaseCommitError, StoppedEarly) as error:
             yield from _end(context, str(error))
             raise
-        yield from self._supervise(context)
+        yield from self._supervise(context, commits_globally=any(group.is_global for group in specs[0].groups))
 
     def _prepare(self, context: JobContext, started: StartedAttempt) -> Script[tuple[SubtaskSpec, ...]]:
         """Recover and plan: all that comes before the first subtask. Late or twice, it does no harm."""
@@ -256,9 +256,9 @@ class Attempt:
             refuse_emptied_states(states, standing, folder)
         return standing
 
-    def _supervise(self, context: JobContext) -> Script[None]:
+    def _supervise(self, context: JobContext, *, commits_globally: bool) -> Script[None]:
         """Return when the job has finished; raise what ends the attempt otherwise. No subtask is left."""
-        supervision = Supervision(context, self.progress.current)
+        supervision = Supervision(context, self.progress.current, commits_globally)
         ended: Exception | KeyboardInterrupt | None = None
         reason = "finished"
         try:
@@ -273,7 +273,7 @@ class Attempt:
             ended, reason = error, "the driver ended the attempt"
         yield from _close(context, reason)
         with suppress(Late):
-            yield from within(LAST_SWEEP_SECONDS, _last_sweep() if ended is None else do(SweepEnd()))
+            yield from within(LAST_SWEEP_SECONDS, _last_sweep() if ended is None else do(EndOf(AbortLingering)))
         if ended is not None:
             raise ended
 
@@ -324,7 +324,7 @@ def _end(context: JobContext, reason: str) -> Script[None]:
 
 def _last_sweep() -> Script[None]:
     """Sweep once more when the job has finished: nobody may come by for a long time."""
-    yield SweepEnd()
+    yield EndOf(AbortLingering)
     sweeps = Sweeps()
     while True:
         try:

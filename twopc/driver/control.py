@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from twopc.driver.effects import Effect, Notice, Script
+from twopc.driver.effects import Action, Effect, Notice, Script
 from twopc.driver.supervision import Supervision
 
 T = TypeVar("T")
@@ -41,8 +41,10 @@ class Supervise(Effect[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class SweepEnd(Effect[None]):
-    """Go on when no sweep is under way."""
+class EndOf(Effect[None]):
+    """Go on when no action of this kind is under way beside the script."""
+
+    kind: type[Action[Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from twopc.ends import JobSink
 from twopc.errors import CheckpointCorrupted, TwoPhaseCommitError
 from twopc.faults.crash_table import CrashPoint
 from twopc.graph import JobDefinition
-from twopc.protocol.attempts import StartedAttempt, Traces
+from twopc.protocol.attempts import GlobalCommit, StartedAttempt, Traces
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.sink import Committer
@@ -33,6 +33,8 @@ class Coordinator(Protocol):
     ) -> StartedAttempt: ...
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None: ...
+
+    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None: ...
 
     def settle_loss(
         self,

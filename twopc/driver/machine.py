@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.config import RunSettings
-from twopc.driver.actions import AbortLingering
 from twopc.driver.attempt import Attempt, Failure, RunningJob
-from twopc.driver.control import Late, Limited, Now, Pause, StopWanted, Supervise, SweepEnd
+from twopc.driver.control import EndOf, Late, Limited, Now, Pause, StopWanted, Supervise
 from twopc.driver.effects import Action, Effect, Log, Notice, Script
 from twopc.driver.final_cleanup import leave_nothing_open
 from twopc.driver.host import StoppedEarly
@@ -176,7 +175,7 @@ class Driver:
                 return self._supervises(supervision)
             case Pause() if self.stop_wanted or (waiting.until is not None and self._now >= waiting.until):
                 self._go_on(self._script.send, None)
-            case SweepEnd() if not any(isinstance(action, AbortLingering) for _, action in self._beside.values()):
+            case EndOf(kind) if not any(isinstance(action, kind) for _, action in self._beside.values()):
                 self._go_on(self._script.send, None)
             case _ if waiting.until is not None and self._now >= waiting.until:
                 self._go_on(self._script.throw, Late())

@@ -5,9 +5,11 @@
    promise, whatever is restored afterwards.
 2. The confirmations are stored.
 3. If output is lost: it is decided, and stored, what becomes of it (`twopc.driver.lost_transactions`).
-4. Only then is any transactional id initialised again, and what lingers aborted: initialising destroys the evidence
+4. What completed checkpoints have outstanding is committed globally: a sink may then take whatever else it finds of
+   earlier attempts for garbage.
+5. Only then is any transactional id initialised again, and what lingers aborted: initialising destroys the evidence
    that steps 1 and 3 need, and fences a zombie of an earlier attempt.
-5. The source is planned: every start and stop becomes a position; where nothing is restored, the starts are stored.
+6. The source is planned: every start and stop becomes a position; where nothing is restored, the starts are stored.
 
 A crash anywhere in here is harmless: all of it is done again by the next attempt, and each step is idempotent.
 """
@@ -20,7 +22,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twopc.context import JobContext
-from twopc.driver.actions import AbortLingering, Claim, Confirm, PlanSplits, Reach, Settle, StoreStarts
+from twopc.driver.actions import AbortLingering, Claim, CommitGlobally, Confirm, PlanSplits, Reach, Settle, StoreStarts
+from twopc.driver.control import EndOf
 from twopc.driver.effects import Log, Script, do
 from twopc.driver.lost_transactions import accept, accepted, heal, rewritten
 from twopc.faults.crash_table import CrashPoint
@@ -52,7 +55,8 @@ def recovery(context: JobContext, started: StartedAttempt) -> Script[Recovered]:
         due = tuple(item for item in latest.committables if item.name not in started.lost)
         settled = yield from do(Settle(due, started.confirmed))
         yield Reach(CrashPoint.DRIVER_AFTER_SETTLE, settled_id)
-        if names := _newly_confirmed(settled, started.confirmed):
+        global_ = {item.name for item in latest.committables if item.is_global}
+        if names := _newly_confirmed(settled, started.confirmed | global_):
             yield Confirm(context, settled_id, names)
         yield Reach(CrashPoint.DRIVER_AFTER_CONFIRM, settled_id)
         restored = yield from rewritten(context, started)
@@ -60,6 +64,9 @@ def recovery(context: JobContext, started: StartedAttempt) -> Script[Recovered]:
             # A newer attempt settles for itself, and destroys this evidence then: whoever is fenced has lost nothing.
             yield Confirm(context, settled_id)
             restored = yield from _past_losses(context, replace(started, restored=restored), settled)
+        # That of an attempt before may still be under way in this process.
+        yield EndOf(CommitGlobally)
+        yield CommitGlobally(context)
     # Last of all: it initialises the ids, which aborts whatever under them is not settled yet.
     lingering = yield from do(AbortLingering())
     yield Reach(CrashPoint.DRIVER_AFTER_ABORT_LINGERING, settled_id)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twopc.context import JobContext
-from twopc.driver.actions import AbortLingering, FindShortage, RequestStop
+from twopc.driver.actions import AbortLingering, CommitGlobally, FindShortage, RequestStop
 from twopc.driver.effects import Action, Log, Notice, Tell
 from twopc.driver.host import StoppedEarly
 from twopc.driver.progress import AttemptProgress, error_of
 from twopc.driver.stopping import NOTHING_LOST, hopeless
-from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
+from twopc.errors import Fenced, GlobalCommitFailed, TwoPhaseCommitError, Unavailable
 
 SAID_SECONDS, UNSAID_SECONDS = 10.0, 0.5
 """How long the job's end may be on its way, through the coordinator, if it was told, and if nobody knows."""
@@ -28,6 +28,8 @@ SHORTAGE_AGAIN_SECONDS = 30.0
 
 SWEEP_PAUSE_SECONDS = 30.0
 SWEEP_RETRY_SECONDS = 0.2
+
+GLOBAL_COMMIT_RETRY_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -78,6 +80,43 @@ class Sweeps:
 
 
 @dataclass(slots=True)
+class GlobalCommits:
+    """The commits of global committers: begun when a checkpoint has completed, never two at once.
+
+    Each turn commits all that is outstanding, so it does not matter which completions were heard of, and when.
+    """
+
+    due_at: float = 0.0
+    under_way: bool = False
+    error: TwoPhaseCommitError | None = None
+    _begun_for: int = 0
+    _done_for: int = 0
+
+    def outstanding(self, completed: int) -> bool:
+        """Whether a turn is to be begun: so many checkpoints of the attempt have completed."""
+        return completed > self._done_for and not self.under_way and self.error is None
+
+    def begin(self, completed: int) -> None:
+        self.under_way, self._begun_for = True, completed
+
+    def answered(self, answer: Exception | None, now: float) -> Iterator[Log]:
+        """Take in how a turn ended; only a coordinator that does not answer leaves the attempt as it is."""
+        self.under_way = False
+        match answer:
+            case None:
+                self._done_for = self._begun_for
+            case Unavailable():
+                self.due_at = now + GLOBAL_COMMIT_RETRY_SECONDS
+                yield Log(
+                    logging.INFO, f"nothing is committed globally while the coordinator does not answer: {answer}"
+                )
+            case TwoPhaseCommitError():
+                self.error = answer
+            case _:
+                self.error = GlobalCommitFailed(f"a global commit ended with {type(answer).__name__}: {answer}")
+
+
+@dataclass(slots=True)
 class _End:
     """What the host saw of the first subtask that ended."""
 
@@ -93,11 +132,16 @@ class _Stop:
 
 @dataclass(slots=True)
 class Supervision:
-    """One attempt whose subtasks run. Each `look` raises what ends it otherwise than well."""
+    """One attempt whose subtasks run. Each `look` raises what ends it otherwise than well.
+
+    `commits_globally`: it has a sink with a global committer.
+    """
 
     context: JobContext
     progress: AttemptProgress
+    commits_globally: bool = False
     sweeps: Sweeps = field(default_factory=Sweeps)
+    global_commits: GlobalCommits = field(default_factory=GlobalCommits)
     _shortage: Shortage = field(default_factory=Shortage)
     _end: _End | None = None
     _stop: _Stop | None = None
@@ -117,6 +161,8 @@ class Supervision:
             raise error_of(progress.failure) from (None if end is None else end.error)
         if self.sweeps.fenced is not None:
             raise self.sweeps.fenced
+        if self.global_commits.error is not None:
+            raise self.global_commits.error
         if end is not None:
             if now >= end.until:
                 raise end.error or Unavailable(
@@ -147,19 +193,30 @@ class Supervision:
         if self.progress.completed and not self.sweeps.under_way and now >= self.sweeps.due_at:
             self.sweeps.under_way = True
             yield AbortLingering()
+        if self._commits_due and now >= self.global_commits.due_at:
+            self.global_commits.begin(self.progress.completed)
+            yield CommitGlobally(self.context)
+
+    @property
+    def _commits_due(self) -> bool:
+        return self.commits_globally and self.global_commits.outstanding(self.progress.completed)
 
     @property
     def deadline(self) -> float | None:
         """When to look again though nothing has happened."""
         if self._end is not None:
             return self._end.until
-        return self.sweeps.due_at if self.progress.completed and not self.sweeps.under_way else None
+        sweep_at = [self.sweeps.due_at] if self.progress.completed and not self.sweeps.under_way else []
+        commit_at = [self.global_commits.due_at] if self._commits_due else []
+        return min([*sweep_at, *commit_at], default=None)
 
     def answered(self, effect: Action[Any], answer: Any, now: float) -> Iterator[Notice]:
         """Take in the answer to one of these, or its error."""
         match effect:
             case AbortLingering():
                 yield from self.sweeps.answered(answer, now)
+            case CommitGlobally():
+                yield from self.global_commits.answered(answer, now)
             case RequestStop() if isinstance(answer, Exception):
                 yield Log(logging.WARNING, f"the coordinator could not be asked for a last checkpoint: {answer}")
             case RequestStop() if self._stop is not None:

@@ -1,8 +1,8 @@
 """The crash table: every place where a process may end, what is durable there, and what recovery does. Pure data.
 
-C is the coordinator, T a subtask, R recovery, each counted in the order of a checkpoint, or of a recovery; R6 has two
-halves. Between the processes, T14 to T16 and R10 are no line of ours: a proxy, or a drill, brings them about and says
-that they were reached.
+C is the coordinator, T a subtask, G a global commit, R recovery, each counted in the order of a checkpoint, or of a
+recovery; T17 and R6 have two halves. Between the processes, T14 to T16 and R10 are no line of ours: a proxy, or a
+drill, brings them about and says that they were reached.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _TOLD_AGAIN = "the coordinator comes back and tells it again to every subtask th
 _LINGERING = "the open transaction is aborted as lingering; the input since the checkpoint before is read again"
 _NOT_CARRIED = "the transaction is in no completed checkpoint: it is aborted as lingering, and its input read again"
 _SETTLED = "the broker is asked about each committable: what is open is committed, what is committed is left alone"
+_GLOBALLY = "the next driver commits globally whatever is not confirmed, the oldest checkpoint first"
 _AGAIN = "recovery is done again from its start; each of its steps may be repeated"
 
 
@@ -115,9 +116,22 @@ class CrashPoint(Enum):
         "T16", _B, "the broker still writes markers: CONCURRENT_TRANSACTIONS", "it is completed", _SETTLED
     )
     AFTER_END_TXN = Place("T17", _T, "one of several transactions is committed", "it is completed", _SETTLED)
+    BETWEEN_COMMITS = Place(
+        "T17+", _T, "one transaction group is committed, another is not", "it is completed", _SETTLED
+    )
     AFTER_COMMIT = Place("T18", _T, "all are committed; they still count as pending", "it is completed", _SETTLED)
     AFTER_COMMITTED_SENT = Place(
         "T19", _T, "the coordinator is told of the commit, if the word arrives", "it is completed", _SETTLED
+    )
+
+    BEFORE_GLOBAL_COMMIT = Place(
+        "G1", _D, "a checkpoint has completed; its global commit is not begun", "it is completed", _GLOBALLY
+    )
+    AFTER_GLOBAL_COMMIT = Place(
+        "G2", _D, "it is committed globally; that is not confirmed", "it is completed, and committed", _GLOBALLY
+    )
+    AFTER_GLOBAL_CONFIRM = Place(
+        "G3", _D, "its global commit is confirmed; the next one's is not begun", "the confirmation", _GLOBALLY
     )
 
     BEFORE_RESTORE = Place("R1", _T, "the subtask is started; nothing is restored", "the restored checkpoint", _AGAIN)
@@ -141,6 +155,11 @@ class CrashPoint(Enum):
     @property
     def code(self) -> str:
         return self.value.code
+
+    @property
+    def in_global_commit(self) -> bool:
+        """Whether only a job with a global committer comes here."""
+        return self.code.startswith("G")
 
     @property
     def where(self) -> Where:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from twopc.errors import ConfigurationError
-from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import NO_ATTEMPT, AttemptId
+from twopc.protocol.facts import CheckpointMetadata, Committable
+from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId
 from twopc.protocol.planned_starts import StartsPlanned
 
 MOST_CONCURRENT = 10
@@ -80,6 +80,35 @@ class Traces:
 
 
 NO_TRACES = Traces()
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalCommit:
+    """What global committers have to commit with one completed checkpoint, of all subtasks, the oldest first."""
+
+    checkpoint_id: CheckpointId
+    committables: tuple[Committable, ...]
+
+    @property
+    def by_group(self) -> dict[str, tuple[Committable, ...]]:
+        """The committables by their transaction group."""
+        groups = dict.fromkeys(item.group for item in self.committables)
+        return {group: tuple(item for item in self.committables if item.group == group) for group in groups}
+
+    def to_json(self) -> dict[str, Any]:
+        groups = {group: [item.to_json() for item in items] for group, items in self.by_group.items()}
+        return {"checkpoint_id": self.checkpoint_id, "groups": groups}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> GlobalCommit:
+        return cls(
+            CheckpointId(int(body["checkpoint_id"])),
+            tuple(
+                Committable.from_json(item, group, is_global=True)
+                for group, items in body["groups"].items()
+                for item in items
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)

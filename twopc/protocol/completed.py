@@ -1,7 +1,8 @@
 """A completed checkpoint as the ledger knows it: its record, and what became of its transactions. Pure.
 
 Invariant: `outstanding` is what the record names, less what is confirmed, less what is lost. It is worked out once for
-each value, not each time that somebody asks: with thousands of subtasks that is what a confirmation costs.
+each value, not each time that somebody asks: with thousands of subtasks that is what a confirmation costs. What is
+outstanding *globally* no subtask confirms: the driver does, when a global committer has committed it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ class CompletedCheckpoint:
     """A completion record, which of its committables are confirmed, and what was decided about those that are lost.
 
     `outstanding` are the names of the committables whose commit nobody has confirmed yet, and about which nothing else
-    is decided. Of the times, Unix milliseconds, `completed_ms` is known from the first confirmation of its own on, and
-    `confirmed_ms` is of the last so far; 0 before, and where they never will be.
+    is decided; `globally_outstanding` those among them that a global committer has to commit. Of the times, Unix
+    milliseconds, `completed_ms` is known from the first confirmation of its own on, and `confirmed_ms` is of the last
+    so far; 0 before, and where they never will be.
     """
 
     record: CheckpointCompleted
@@ -28,10 +30,13 @@ class CompletedCheckpoint:
     completed_ms: int = 0
     confirmed_ms: int = 0
     outstanding: frozenset[str] = field(init=False, repr=False, compare=False)
+    globally_outstanding: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         names = frozenset(name for names in self.record.committables for name in names)
-        object.__setattr__(self, "outstanding", names - self.confirmed - self.lost)
+        outstanding = names - self.confirmed - self.lost
+        object.__setattr__(self, "outstanding", outstanding)
+        object.__setattr__(self, "globally_outstanding", outstanding.intersection(self.record.global_committables))
 
     @property
     def checkpoint_id(self) -> CheckpointId:
@@ -65,7 +70,8 @@ class CompletedCheckpoint:
         return not loss.bases and names == concerned
 
     def outstanding_of(self, subtask: SubtaskIndex) -> frozenset[str]:
-        return self.outstanding & self.record.names_of(subtask)
+        """What this subtask has still to commit."""
+        return (self.outstanding & self.record.names_of(subtask)) - self.globally_outstanding
 
     def confirm(self, names: AbstractSet[str], fact: CommittablesConfirmed) -> CompletedCheckpoint:
         """Enter what this fact says, its names as a set."""

@@ -18,7 +18,8 @@ class Committable:
     """Names one pre-committed transaction: all that another process needs to commit it.
 
     `payload` belongs to the sink that made it (for Kafka: `twopc.kafka.committable`); the protocol never looks inside.
-    `group` is the id of its sink's transaction group; it stands in the snapshot, not in the stored committable.
+    `group` is the id of its sink's transaction group, `is_global` says that the group's global committer commits it:
+    both stand in the snapshot, not in the stored committable.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Committable:
     subtask: SubtaskIndex
     payload: Mapping[str, Any]
     group: str = field(default="", compare=False)
+    is_global: bool = field(default=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -36,13 +38,14 @@ class Committable:
         }
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any], group: str = "") -> Committable:
+    def from_json(cls, body: Mapping[str, Any], group: str = "", *, is_global: bool = False) -> Committable:
         return cls(
             name=str(body["name"]),
             checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
             subtask=SubtaskIndex(int(body["subtask"])),
             payload=dict(body["payload"]),
             group=group,
+            is_global=is_global,
         )
 
 
@@ -163,13 +166,16 @@ class OperatorPart:
     def to_json(self) -> dict[str, Any]:
         splits = {"splits": [held.to_json() for held in self.splits]} if self.splits else {}
         items = {"committables": [item.to_json() for item in self.committables]} if self.committables else {}
-        return {**splits, **items}
+        return {**splits, **items, **({"global": True} if any(item.is_global for item in self.committables) else {})}
 
     @classmethod
     def from_json(cls, operator: str, body: Mapping[str, Any]) -> OperatorPart:
         return cls(
             tuple(SplitPosition.from_json(item, operator) for item in body.get("splits", ())),
-            tuple(Committable.from_json(item, operator) for item in body.get("committables", ())),
+            tuple(
+                Committable.from_json(item, operator, is_global=bool(body.get("global", False)))
+                for item in body.get("committables", ())
+            ),
         )
 
 

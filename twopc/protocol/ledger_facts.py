@@ -48,7 +48,8 @@ class CheckpointReserved:
 class CheckpointCompleted:
     """The completion record: from here on the checkpoint is completed. `committables` holds names, by subtask.
 
-    `label`, times (Unix milliseconds) and size repeat what the metadata says, for lists.
+    `global_committables` are those names among them that a global committer commits. `label`, times (Unix milliseconds)
+    and size repeat what the metadata says, for lists.
     """
 
     KIND: ClassVar[str] = "checkpoint-completed"
@@ -62,6 +63,7 @@ class CheckpointCompleted:
     triggered_ms: int = 0
     acknowledged_ms: int = 0
     size_bytes: int = 0
+    global_committables: tuple[str, ...] = ()
 
     def names_of(self, subtask: SubtaskIndex) -> frozenset[str]:
         """Names of the committables of one subtask."""
@@ -78,6 +80,7 @@ class CheckpointCompleted:
             "triggered_ms": self.triggered_ms,
             "acknowledged_ms": self.acknowledged_ms,
             "size_bytes": self.size_bytes,
+            "global_committables": list(self.global_committables),
         }
 
     @classmethod
@@ -92,12 +95,14 @@ class CheckpointCompleted:
             triggered_ms=int(body.get("triggered_ms", 0)),
             acknowledged_ms=int(body.get("acknowledged_ms", 0)),
             size_bytes=int(body.get("size_bytes", 0)),
+            global_committables=tuple(str(name) for name in body.get("global_committables", ())),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class CommittablesConfirmed:
-    """The transactions with these names, of this checkpoint or of earlier ones, are committed.
+    """The transactions with these names, of this checkpoint or of earlier ones, are committed: where a global committer
+    commits them, by that one.
 
     Times are Unix milliseconds, for people, and 0 where they are not known: when this checkpoint was completed, so that
     subtasks were told to commit, and when the coordinator stored that they have.

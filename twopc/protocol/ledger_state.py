@@ -3,7 +3,9 @@
 Invariants, checked as each fact is applied:
 - attempts grow; a checkpoint's id is greater than every id reserved before it;
 - only a reserved checkpoint of the current attempt completes, and completed ids grow;
-- a confirmation names a completed checkpoint; what is lost of one is decided once.
+- a confirmation names a completed checkpoint; what is lost of one is decided once;
+- global commits are confirmed in the order of their checkpoints, and each once, though a later checkpoint names again
+  what its subtasks had not let go of yet.
 """
 
 from __future__ import annotations
@@ -89,6 +91,11 @@ class LedgerState:
             return self.stop
         return StopRequested(self.stop.attempt, drain=self.stop.drain)
 
+    @property
+    def next_global_commit(self) -> CompletedCheckpoint | None:
+        """The oldest of which a global committer has still something to commit: those after it have to wait."""
+        return next((each for each in self.completed if each.globally_outstanding), None)
+
     def find(self, checkpoint_id: CheckpointId) -> CompletedCheckpoint | None:
         return next((each for each in self.completed if each.checkpoint_id == checkpoint_id), None)
 
@@ -108,13 +115,10 @@ class LedgerState:
                 return LedgerState(self.attempt, self.ended, self.stop, fact.checkpoint_id, kept, self.planned)
             case CheckpointCompleted():
                 self._check_completion(fact)
-                done = (*self.completed, CompletedCheckpoint(fact))
+                done = (*self.completed, CompletedCheckpoint(fact, self._committed_globally(fact)))
                 return LedgerState(self.attempt, self.ended, self.stop, self.last_reserved, done)
             case CommittablesConfirmed():
-                _require(
-                    self.find(fact.checkpoint_id) is not None,
-                    f"checkpoint {fact.checkpoint_id} is confirmed and not completed",
-                )
+                self.check_confirmation(fact)
                 names = frozenset(fact.names)
                 return self._with(tuple([each.confirm(names, fact) for each in self.completed]))
             case LossSettled():
@@ -147,6 +151,19 @@ class LedgerState:
         _require(
             newest < fact.checkpoint_id <= self.last_reserved,
             f"checkpoint {fact.checkpoint_id} completes after {newest}, reserved were {self.last_reserved}",
+        )
+
+    def _committed_globally(self, fact: CheckpointCompleted) -> frozenset[str]:
+        """What a global committer has committed before of what this checkpoint names: the newest names all of that."""
+        return frozenset() if self.newest is None else self.newest.confirmed.intersection(fact.global_committables)
+
+    def check_confirmation(self, fact: CommittablesConfirmed) -> None:
+        """Raise ProtocolViolation unless this may be confirmed now."""
+        found, due = self.find(fact.checkpoint_id), self.next_global_commit
+        _require(found is not None, f"checkpoint {fact.checkpoint_id} is confirmed and not completed")
+        _require(
+            due is None or due is found or found is None or found.globally_outstanding.isdisjoint(fact.names),
+            f"the global commit of checkpoint {fact.checkpoint_id} is confirmed before that of an earlier one",
         )
 
     def _check_loss(self, fact: LossSettled) -> None:

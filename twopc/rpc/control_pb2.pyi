@@ -244,6 +244,20 @@ class ConfirmResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class NextGlobalCommitRequest(_message.Message):
+    __slots__ = ("job", "attempt")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    attempt: int
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class NextGlobalCommitResponse(_message.Message):
+    __slots__ = ("commit_json",)
+    COMMIT_JSON_FIELD_NUMBER: _ClassVar[int]
+    commit_json: bytes
+    def __init__(self, commit_json: _Optional[bytes] = ...) -> None: ...
+
 class SubtaskBase(_message.Message):
     __slots__ = ("subtask", "checkpoint_id")
     SUBTASK_FIELD_NUMBER: _ClassVar[int]

@@ -123,6 +123,11 @@ class JobControlStub:
                 request_serializer=twopc_dot_rpc_dot_control__pb2.ConfirmRequest.SerializeToString,
                 response_deserializer=twopc_dot_rpc_dot_control__pb2.ConfirmResponse.FromString,
                 _registered_method=True)
+        self.NextGlobalCommit = channel.unary_unary(
+                '/twopc.rpc.JobControl/NextGlobalCommit',
+                request_serializer=twopc_dot_rpc_dot_control__pb2.NextGlobalCommitRequest.SerializeToString,
+                response_deserializer=twopc_dot_rpc_dot_control__pb2.NextGlobalCommitResponse.FromString,
+                _registered_method=True)
         self.SettleLoss = channel.unary_unary(
                 '/twopc.rpc.JobControl/SettleLoss',
                 request_serializer=twopc_dot_rpc_dot_control__pb2.SettleLossRequest.SerializeToString,
@@ -163,6 +168,13 @@ class JobControlServicer:
 
     def Confirm(self, request, context):
         """Stores that these committables are committed. Answers after the fact is durable.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def NextGlobalCommit(self, request, context):
+        """What the global committers have to commit next, for the driver of this attempt: the oldest checkpoint first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -215,6 +227,11 @@ def add_JobControlServicer_to_server(servicer, server):
                     servicer.Confirm,
                     request_deserializer=twopc_dot_rpc_dot_control__pb2.ConfirmRequest.FromString,
                     response_serializer=twopc_dot_rpc_dot_control__pb2.ConfirmResponse.SerializeToString,
+            ),
+            'NextGlobalCommit': grpc.unary_unary_rpc_method_handler(
+                    servicer.NextGlobalCommit,
+                    request_deserializer=twopc_dot_rpc_dot_control__pb2.NextGlobalCommitRequest.FromString,
+                    response_serializer=twopc_dot_rpc_dot_control__pb2.NextGlobalCommitResponse.SerializeToString,
             ),
             'SettleLoss': grpc.unary_unary_rpc_method_handler(
                     servicer.SettleLoss,
@@ -297,6 +314,33 @@ class JobControl:
             '/twopc.rpc.JobControl/Confirm',
             twopc_dot_rpc_dot_control__pb2.ConfirmRequest.SerializeToString,
             twopc_dot_rpc_dot_control__pb2.ConfirmResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def NextGlobalCommit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/twopc.rpc.JobControl/NextGlobalCommit',
+            twopc_dot_rpc_dot_control__pb2.NextGlobalCommitRequest.SerializeToString,
+            twopc_dot_rpc_dot_control__pb2.NextGlobalCommitResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -13,7 +13,7 @@ import grpc
 
 from twopc.config import RunSettings
 from twopc.errors import Unavailable
-from twopc.protocol.attempts import NO_TRACES, StartedAttempt, Traces
+from twopc.protocol.attempts import NO_TRACES, GlobalCommit, StartedAttempt, Traces
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.planned_starts import StartsPlanned
@@ -22,6 +22,7 @@ from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.control_pb2_grpc import JobControlStub
 from twopc.rpc.job_codec import (
     decode_event,
+    decode_global_commit,
     decode_metadata,
     decode_planned,
     encode_planned,
@@ -111,6 +112,11 @@ class JobClient:
         """Have it stored that these committables are committed; returns when that is durable."""
         request = pb.ConfirmRequest(job=job, attempt=attempt, checkpoint_id=checkpoint_id, committables=names)
         self._call(self._stub.Confirm, request)
+
+    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
+        """Return what global committers have to commit next; None where they have committed all that has completed."""
+        answer = self._call(self._stub.NextGlobalCommit, pb.NextGlobalCommitRequest(job=job, attempt=attempt))
+        return decode_global_commit(answer.commit_json)
 
     def settle_loss(
         self,

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from twopc.errors import ProtocolViolation
-from twopc.protocol.attempts import CheckpointSettings, Traces
+from twopc.protocol.attempts import CheckpointSettings, GlobalCommit, Traces
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE
 from twopc.protocol.facts import CheckpointMetadata
@@ -102,6 +102,20 @@ def decode_metadata(data: bytes) -> CheckpointMetadata | None:
         return CheckpointMetadata.from_json(json.loads(data))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ProtocolViolation("the coordinator sent checkpoint metadata that can't be read") from error
+
+
+def encode_global_commit(commit: GlobalCommit | None) -> bytes:
+    """Nothing becomes no bytes."""
+    return b"" if commit is None else json.dumps(commit.to_json()).encode()
+
+
+def decode_global_commit(data: bytes) -> GlobalCommit | None:
+    if not data:
+        return None
+    try:
+        return GlobalCommit.from_json(json.loads(data))
+    except NOT_OF_THIS_SHAPE as error:
+        raise ProtocolViolation("the coordinator sent a global commit that can't be read") from error
 
 
 def encode_planned(planned: StartsPlanned | None) -> bytes:

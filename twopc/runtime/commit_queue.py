@@ -44,7 +44,9 @@ class CommitQueue:
             return
         try:
             for entry in work.due:
-                for committable in entry.committables:
+                for number, committable in enumerate(entry.committables):
+                    if number:
+                        reached(CrashPoint.BETWEEN_COMMITS, checkpoint=checkpoint_id, subtask=self._index)
                     self._outputs.commit(committable, work.proof)
         except BaseException:
             self._failed = True

@@ -26,6 +26,7 @@ class Outputs:
 
     def __init__(self, groups: Sequence[GroupWriter]) -> None:
         self._writers = {group.id: group.writer for group in groups}
+        self._global = {group.id for group in groups if group.is_global}
         self._write = {sink: write for group in groups for sink, write in group.write.items()}
 
     @property
@@ -52,7 +53,7 @@ class Outputs:
         for group, writer in self._writers.items():
             committable = writer.pre_commit(request)
             if committable is not None:
-                done(replace(committable, group=group))
+                done(replace(committable, group=group, is_global=group in self._global))
 
     def commit(self, committable: Committable, proof: Complete) -> None:
         """Commit what was pre-committed."""
