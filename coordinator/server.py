@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -23,8 +22,7 @@ from twopc.protocol.job_events import JobEvent
 from twopc.rpc import admin_pb2, admin_pb2_grpc, control_pb2, control_pb2_grpc
 from twopc.rpc.channel import ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX
 from twopc.rpc.tls import TlsFiles, server_credentials
-from twopc.storage.local import jobs_in
-from twopc.storage.open import open_to_write
+from twopc.storage.store import CheckpointStore, jobs_in
 
 STOP_SECONDS = 1.0
 
@@ -42,7 +40,7 @@ _OPTIONS = (
 
 
 class CoordinatorServer:
-    """Serves the jobs whose checkpoints are in one folder, until it is stopped.
+    """Serves the jobs whose checkpoints are in one store, until it is stopped.
 
     With `tls` it shows a certificate; with an authority in that, it asks for one. `observers` are called with every
     event, on the coordinator's own thread: they must be quick and ask it nothing. `events` is for who follows a job
@@ -51,7 +49,7 @@ class CoordinatorServer:
 
     def __init__(
         self,
-        checkpoint_dir: Path,
+        store: CheckpointStore,
         address: str = "127.0.0.1:0",
         token: str | None = None,
         observers: Sequence[Callable[[JobEvent], None]] = (),
@@ -61,12 +59,12 @@ class CoordinatorServer:
         allow_insecure: bool = False,
     ) -> None:
         check_address(address, token, tls, allow_insecure)
-        store = open_to_write(checkpoint_dir)
+        store.prepare()
         self._address = address
         self._credentials = None if tls is None else server_credentials(tls)
         clock = SystemClock()
         self._sessions = Sessions(observers)
-        jobs = Jobs(store.within, clock, self._sessions, lambda: jobs_in(checkpoint_dir))
+        jobs = Jobs(store.within, clock, self._sessions, lambda: jobs_in(store))
         self._loop = Loop(jobs, clock)
         self.events = EventStream(self._loop, self._sessions, limits)
         self._health = health.HealthServicer()

@@ -7,7 +7,6 @@ capitals); that order, first found wins.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
@@ -17,6 +16,7 @@ from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.logs import FORMATS, LEVELS
 from twopc.protocol.attempts import CheckpointSettings
+from twopc.storage.open import open_store
 from twopc.variables import PREFIX, name_unknown
 
 NO_TIMEOUT_MS = 2_147_483_647
@@ -155,7 +155,7 @@ class RunSettings:
         self._check_bounds()
         if not self.checkpoint_dir:
             raise ConfigurationError("checkpoint_dir is empty: name a folder for the checkpoints (--checkpoint-dir)")
-        refuse_url(self.checkpoint_dir)
+        open_store(self.checkpoint_dir)
 
     def _check_bounds(self) -> None:
         for least, most in _BOUNDS:
@@ -212,16 +212,6 @@ class RunSettings:
 _OTHER_NAMES = {"from": "restore_from"}
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "str": "text", "Mapping[str, str]": "values by name"}
-
-
-def refuse_url(checkpoint_dir: str) -> None:
-    """Raise ConfigurationError for what would be taken for a folder with a strange name, and is meant as no folder."""
-    # One slash is enough: of two in a row a path keeps one.
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", checkpoint_dir):
-        raise ConfigurationError(
-            f"checkpoints can't be kept in {checkpoint_dir!r}: --checkpoint-dir is the path of a folder, on a "
-            "file system that all machines share; object stores and other URLs can't be used yet"
-        )
 
 
 def _listed(names: str) -> frozenset[str]:

@@ -29,9 +29,16 @@ from twopc.inspect import open_checkpoint
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import CheckpointId
 from twopc.storage.local import LocalStore
+from twopc.storage.store import has_ledger
 
 Copier = Callable[[Located, Path], None]
-copiers = pytest.mark.parametrize(("copier", "name"), [(copy_checkpoint, "copy"), (pack, "copy.tar")])
+
+
+def copy_to_folder(located: Located, target: Path) -> None:
+    copy_checkpoint(located, LocalStore(target))
+
+
+copiers = pytest.mark.parametrize(("copier", "name"), [(copy_to_folder, "copy"), (pack, "copy.tar")])
 
 
 @pytest.fixture(scope="module")
@@ -57,20 +64,20 @@ def from_elsewhere(reference: Path, root: Path, job: str = JOB) -> str:
 
 @copiers
 def test_a_copy_is_whole_without_the_original(job: StoredJob, tmp_path: Path, copier: Copier, name: str) -> None:
-    copier(locate("before-1.2", job.root), tmp_path / name)
+    copier(locate("before-1.2", LocalStore(job.root)), tmp_path / name)
     shutil.rmtree(job.root)
-    with opened(str(tmp_path / name), tmp_path / "nowhere") as located:
+    with opened(str(tmp_path / name), LocalStore(tmp_path / "nowhere")) as located:
         assert (located.checkpoint_id, located.entry.label) == (2, "before-1.2")
         assert located.entry.confirmed == {name_of(0, 2), name_of(1, 2)}
-        examined = examine(located.checkpoint_dir, JOB)
+        examined = examine(located.root, JOB)
     assert (examined.checkpoints, examined.findings) == ([2], [])
 
 
 @copiers
 def test_a_copy_holds_what_healed_subtasks_need(job: StoredJob, tmp_path: Path, copier: Copier, name: str) -> None:
-    copier(locate("latest", job.root), tmp_path / name)
+    copier(locate("latest", LocalStore(job.root)), tmp_path / name)
     shutil.rmtree(job.root)
-    with opened(str(tmp_path / name), tmp_path) as located:
+    with opened(str(tmp_path / name), LocalStore(tmp_path)) as located:
         assert [entry.checkpoint_id for entry in located.found.completed] == [2, 4]
         paths = [snapshot.state.path for snapshot in located.restorable().snapshots]
     assert paths == ["chk-4/subtask-0", "chk-2/subtask-1"]
@@ -80,7 +87,7 @@ def test_a_copy_holds_what_healed_subtasks_need(job: StoredJob, tmp_path: Path, 
 def test_a_run_brings_a_copy_to_a_checkpoint_folder_of_its_own(
     job: StoredJob, tmp_path: Path, copier: Copier, name: str
 ) -> None:
-    copier(locate("2", job.root), tmp_path / name)
+    copier(locate("2", LocalStore(job.root)), tmp_path / name)
     before = {file: digest for file, digest in tree(job.folder).items() if file.startswith("chk-2/")}
     last_reserved = job.ledger.state.last_reserved
     shutil.rmtree(job.root)
@@ -95,7 +102,7 @@ def test_a_run_brings_a_copy_to_a_checkpoint_folder_of_its_own(
 
 def test_a_savepoint_of_another_checkpoint_folder_is_restored_by_its_path(job: StoredJob, tmp_path: Path) -> None:
     assert from_elsewhere(job.folder / "chk-2", tmp_path / "here") == "2"
-    assert [entry.checkpoint_id for entry in read_job(tmp_path / "here", JOB).completed] == [2]
+    assert [entry.checkpoint_id for entry in read_job(LocalStore(tmp_path / "here"), JOB).completed] == [2]
 
 
 def test_a_job_with_another_past_is_not_mixed_with_a_copy(job: StoredJob, tmp_path: Path) -> None:
@@ -117,8 +124,8 @@ def test_what_is_there_already_is_never_replaced(job: StoredJob, tmp_path: Path,
     (tmp_path / "full" / name / "file").write_bytes(b"mine")
     (tmp_path / name).symlink_to(tmp_path / "mine")
     for target in (tmp_path / name, tmp_path / "full" / name):
-        with pytest.raises(ConfigurationError, match="is there already"):
-            copier(locate("2", job.root), target)
+        with pytest.raises(ConfigurationError, match=r"is there already|can't be kept"):
+            copier(locate("2", LocalStore(job.root)), target)
     assert (tmp_path / "mine").read_bytes() == b"mine"
     assert [path.name for path in (tmp_path / "full" / name).iterdir()] == ["file"]
 
@@ -129,15 +136,15 @@ def test_nothing_damaged_is_copied(job: StoredJob, tmp_path: Path, damage: Damag
         path = stored_path(job.folder, name)
         damage(path)
         with pytest.raises(CheckpointCorrupted, match=re.escape(str(path.relative_to(job.root)))):
-            copy_checkpoint(locate(name.split("/")[0], job.root), tmp_path / "copy")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints"]
+            copy_checkpoint(locate(name.split("/")[0], LocalStore(job.root)), LocalStore(tmp_path / "copy"))
+    assert [path for path in (tmp_path / "copy").rglob("*") if path.is_file()] == []
 
 
 def test_a_checkpoint_that_retention_deletes_meanwhile_is_named_as_that(job: StoredJob, tmp_path: Path) -> None:
-    located = locate("1", job.root)
+    located = locate("1", LocalStore(job.root))
     job.forget(CheckpointId(1))
     with pytest.raises(ConfigurationError, match="was deleted while it was copied"):
-        copy_checkpoint(located, tmp_path / "copy")
+        copy_checkpoint(located, LocalStore(tmp_path / "copy"))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -145,7 +152,7 @@ def test_a_checkpoint_that_retention_deletes_meanwhile_is_named_as_that(job: Sto
 def test_wherever_the_disk_fails_there_is_no_half_a_copy(
     job: StoredJob, tmp_path: Path, copier: Copier, name: str, fault: Fault
 ) -> None:
-    located = locate("1", job.root)
+    located = locate("1", LocalStore(job.root))
     steps = count_steps(lambda: copier(located, tmp_path / f"first-{name}"))
     for at in range(1, steps + 1, 7):
         home = tmp_path / f"{at}"
@@ -153,9 +160,9 @@ def test_wherever_the_disk_fails_there_is_no_half_a_copy(
         with under_files(FailingDisk(fault, at)), suppress(Unavailable):
             copier(located, home / name)
         with under_files(SteppedDisk()):
-            if (home / name).exists():
-                with opened(str(home / name), home) as found:
-                    assert examine(found.checkpoint_dir, JOB).findings == [], at
+            if (home / name).is_file() or has_ledger(LocalStore(home / name / JOB)):
+                with opened(str(home / name), LocalStore(home)) as found:
+                    assert examine(found.root, JOB).findings == [], at
 
 
 def archive(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
@@ -207,7 +214,7 @@ def test_a_folder_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
 
 def test_an_archive_whose_reading_ends_early_is_named_and_not_what_was_unpacked(job: StoredJob, tmp_path: Path) -> None:
     path = tmp_path / "copy.tar"
-    pack(locate("2", job.root), path)
+    pack(locate("2", LocalStore(job.root)), path)
     whole = path.read_bytes()
     # Before the header of each file stands one with what is too long or too exact for it, and what that holds.
     header = whole.index(f"{JOB}/chk-2/subtask-1.json".encode()) - 2 * tarfile.BLOCKSIZE
@@ -232,7 +239,7 @@ def test_an_archive_holds_one_job_with_its_ledger(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["copy.tar.gz", "copy.tgz", "copy.zip"])
 def test_a_name_that_says_another_archive_is_refused(job: StoredJob, tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigurationError, match=r"ends with \.tar"):
-        copy_to(locate("2", job.root), tmp_path / name)
+        copy_to(locate("2", LocalStore(job.root)), str(tmp_path / name))
     assert not (tmp_path / name).exists()
 
 
@@ -247,22 +254,22 @@ def test_a_member_that_is_there_twice_replaces_nothing(tmp_path: Path) -> None:
 def test_a_damaged_archive_is_refused_or_its_files_are_named(job: StoredJob, tmp_path: Path, damage: Damage) -> None:
     path = tmp_path / "a" / "b" / "copy.tar"
     path.parent.mkdir(parents=True)
-    pack(locate("2", job.root), path)
-    with opened(str(path), tmp_path) as located:
-        whole = tree(located.checkpoint_dir)
+    pack(locate("2", LocalStore(job.root)), path)
+    with opened(str(path), LocalStore(tmp_path)) as located:
+        whole = tree(Path(located.root.identity))
     damage(path)
     try:
-        with opened(str(path), tmp_path / "nowhere", JOB) as located:
-            wrong = examine(located.checkpoint_dir, located.job).findings
+        with opened(str(path), LocalStore(tmp_path / "nowhere"), JOB) as located:
+            wrong = examine(located.root, located.job).findings
             # Some bytes of an archive say nothing: what fills its blocks up.
-            assert wrong or tree(located.checkpoint_dir) == whole
+            assert wrong or tree(Path(located.root.identity)) == whole
     except (ForeignFile, CheckpointCorrupted, ConfigurationError):
         pass
     assert not (tmp_path / "a" / "executed").exists()
 
 
 def test_an_archive_says_nothing_of_the_machine_that_it_was_made_on(job: StoredJob, tmp_path: Path) -> None:
-    pack(locate("2", job.root), tmp_path / "copy.tar")
+    pack(locate("2", LocalStore(job.root)), tmp_path / "copy.tar")
     with tarfile.open(tmp_path / "copy.tar") as tar:
         assert {(each.uid, each.gid, each.uname, each.gname) for each in tar} == {(0, 0, "", "")}
         assert json.dumps(tar.getnames()).count("subtask-0") == 1
@@ -273,11 +280,11 @@ def test_an_archive_says_nothing_of_the_machine_that_it_was_made_on(job: StoredJ
 def test_a_copy_of_a_checkpoint_with_small_state_is_whole_too(tmp_path: Path, copier: Copier, name: str) -> None:
     small = SmallJob(tmp_path / "checkpoints")
     small.checkpoint()
-    copier(locate("1", small.root), tmp_path / name)
+    copier(locate("1", LocalStore(small.root)), tmp_path / name)
     shutil.rmtree(small.root)
     here = tmp_path / "here"
     assert from_elsewhere(tmp_path / name, here) == "1"
-    examined = examine(here, JOB)
+    examined = examine(LocalStore(here), JOB)
     assert (examined.checkpoints, examined.findings) == ([1], [])
     with open_checkpoint("1", checkpoint_dir=here) as checkpoint:
         assert {entry.key: entry.raw for entry in checkpoint.entries("count")} == {b"LGA": b"1"}

@@ -27,6 +27,7 @@ from twopc.graph import JobDefinition
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.layout import TWINS
 from twopc.source import Source, SourcePlanner, SourceReader, Split
+from twopc.storage.local import LocalStore
 
 Command = Callable[[Path], str]
 Damage = Callable[[Path], None]
@@ -82,8 +83,8 @@ def command(app: Any, *arguments: str) -> Command:
 
 def a_drill(root: Path) -> str:
     try:
-        with opened("latest", root, JOB) as located:
-            _, _, damages = copy_restorable(located, root.parent / "copy")
+        with opened("latest", LocalStore(root), JOB) as located:
+            _, damages = copy_restorable(located, LocalStore(root.parent / "copy"))
     except CheckpointCorrupted as error:
         return str(error)
     return "; ".join(damages)

@@ -18,7 +18,9 @@ from twopc.errors import ConfigurationError
 from twopc.protocol.envelope import encode_fact
 from twopc.protocol.facts import InlineState, StateHandle
 from twopc.protocol.ids import CheckpointId
+from twopc.protocol.layout import metadata_path
 from twopc.protocol.ledger_facts import METADATA_KIND
+from twopc.storage.local import LocalStore
 
 FILES = ["chk-2/metadata.json", "chk-2/subtask-1/manifest.json", "chk-2/subtask-1/000002.sst"]
 PROBLEMS: dict[Damage, Problem] = {
@@ -49,12 +51,12 @@ def placed(job: StoredJob, name: str) -> Path:
 
 
 def found(job: StoredJob, only: int | None = None) -> dict[str, Problem]:
-    examined = examine(job.root, JOB, None if only is None else CheckpointId(only))
+    examined = examine(LocalStore(job.root), JOB, None if only is None else CheckpointId(only))
     return {finding.file: finding.problem for finding in examined.findings}
 
 
 def test_nothing_is_wrong_with_what_was_stored_and_all_of_it_was_read(job: StoredJob) -> None:
-    examined = examine(job.root, JOB)
+    examined = examine(LocalStore(job.root), JOB)
     stored = [path for path in job.folder.rglob("*") if path.is_file() and ".twins" not in path.parts]
     assert (examined.findings, examined.checkpoints) == ([], [1, 2, 3])
     assert (examined.files, examined.size_bytes) == (len(stored), sum(path.stat().st_size for path in stored))
@@ -82,7 +84,7 @@ def test_a_damaged_ledger_is_named_and_the_checkpoints_are_checked_by_their_own_
     wrong = found(job)
     assert wrong.pop(str(lost.relative_to(job.root))) is Problem.MISSING
     assert [Path(file).parts[:2] for file in wrong] == [(JOB, "ledger")]
-    assert examine(job.root, JOB).checkpoints == [1, 2, 3]
+    assert examine(LocalStore(job.root), JOB).checkpoints == [1, 2, 3]
 
 
 @pytest.mark.parametrize("name", [*FILES[:2], "ledger/000000000003.json"])
@@ -125,11 +127,11 @@ def test_metadata_that_leads_elsewhere_is_refused_and_nothing_there_is_read(
     job: StoredJob, tmp_path: Path, place: str
 ) -> None:
     """Whoever wrote this had the ledger in hand too: every digest is right."""
-    metadata = read_job(job.root, JOB).completed[-1].metadata
+    metadata = read_job(LocalStore(job.root), JOB).completed[-1].metadata
     assert metadata is not None
     rewrite_state(job, replace(metadata.snapshots[1].state, path=place))
     (tmp_path / "outside").symlink_to(job.folder / "chk-3/subtask-1")
-    (finding,) = examine(job.root, JOB).findings
+    (finding,) = examine(LocalStore(job.root), JOB).findings
     assert (finding.file, finding.problem) == (f"{JOB}/chk-3/metadata.json", Problem.FOREIGN)
     assert repr(place) in finding.message
 
@@ -144,7 +146,7 @@ def test_a_folder_that_is_a_link_is_not_followed(job: StoredJob, tmp_path: Path,
 def test_looking_changes_nothing(job: StoredJob) -> None:
     before = tree(job.root)
     (job.folder / "chk-2" / "metadata.json").chmod(0o400)
-    examine(job.root, JOB)
+    examine(LocalStore(job.root), JOB)
     assert tree(job.root) == before
 
 
@@ -153,19 +155,19 @@ def test_a_checkpoint_is_checked_with_those_that_it_can_not_be_restored_without(
     first, second = job.checkpoint(), job.checkpoint()
     third = job.checkpoint(confirmed=False)
     job.heal(third, 1, first)
-    assert [entry.checkpoint_id for entry in needed_by(read_job(job.root, JOB), third)] == [first, third]
-    assert examine(job.root, JOB, third).checkpoints == [first, third]
-    assert examine(job.root, JOB, second).checkpoints == [second]
+    assert [entry.checkpoint_id for entry in needed_by(read_job(LocalStore(job.root), JOB), third)] == [first, third]
+    assert examine(LocalStore(job.root), JOB, third).checkpoints == [first, third]
+    assert examine(LocalStore(job.root), JOB, second).checkpoints == [second]
 
 
 def test_a_job_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no job 'nobody'"):
-        examine(tmp_path, "nobody")
+        examine(LocalStore(tmp_path), "nobody")
 
 
 def rewrite_state(job: StoredJob, state: StateHandle | InlineState) -> None:
     """Store other state for subtask 1 of the newest checkpoint."""
-    metadata = read_job(job.root, JOB).completed[-1].metadata
+    metadata = read_job(LocalStore(job.root), JOB).completed[-1].metadata
     assert metadata is not None
     first, second = metadata.snapshots
     changed = replace(metadata, snapshots=(first, replace(second, state=state)))
@@ -174,8 +176,8 @@ def rewrite_state(job: StoredJob, state: StateHandle | InlineState) -> None:
 
 def rewrite_newest(job: StoredJob, data: bytes) -> None:
     """Store other metadata for the newest checkpoint, and a ledger that names it."""
-    entry = read_job(job.root, JOB).completed[-1]
-    path = entry.folder / "metadata.json"
+    entry = read_job(LocalStore(job.root), JOB).completed[-1]
+    path = job.folder / metadata_path(entry.checkpoint_id)
     path.unlink()
     path.write_bytes(data)
     job.rewrite_ledger(replace(entry.completed.record, metadata_sha256=sha256(data).hexdigest()))

@@ -117,6 +117,7 @@ def test_list_as_a_table_has_a_line_per_checkpoint(root: Path) -> None:
 
 
 def test_list_of_a_folder_without_jobs_says_so(tmp_path: Path) -> None:
+    (tmp_path / "no-job").mkdir()
     result = run("list", "--checkpoint-dir", tmp_path)
     assert result.exit_code == 0
     assert "no completed checkpoint" in result.stdout

@@ -21,6 +21,7 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.messages import Decline, Drain, EndOfInput, Failed, Progress, Trigger
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.job_client import JobClient
+from twopc.storage.local import LocalStore
 
 TOKEN = "canary-token"
 RARELY = replace(SETTINGS, checkpoint_interval_ms=600_000)
@@ -43,12 +44,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         monkeypatch.delenv(name, raising=False)
     root, token_file = tmp_path / "checkpoints", tmp_path / "token"
     token_file.write_text(f"{TOKEN}\n")
-    server = CoordinatorServer(root, token=TOKEN)
+    server = CoordinatorServer(LocalStore(root), token=TOKEN)
     address = server.start()
     driver = JobClient(address, token=TOKEN, patience_seconds=PATIENCE_SECONDS)
     attempt = driver.start_attempt(JOB, RARELY).attempt
     subtasks = [ScriptedSubtask(address, attempt, subtask, token=TOKEN) for subtask in (0, 1)]
-    with announced(JOB, root, address, TOKEN), AdminClient(address, token=TOKEN) as admin:
+    with announced(JOB, LocalStore(root), address, TOKEN), AdminClient(address, token=TOKEN) as admin:
         eventually(lambda: all(each.attached for each in admin.subtasks(JOB)), "both are attached")
         yield Site(root, address, token_file, subtasks)
     for subtask in subtasks:

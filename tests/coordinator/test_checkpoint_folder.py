@@ -9,11 +9,12 @@ import pytest
 
 from coordinator.server import CoordinatorServer
 from twopc.errors import ConfigurationError
-from twopc.storage.open import open_to_write
+from twopc.storage.local import LocalStore
+from twopc.storage.open import open_store
 
 
 def test_a_folder_that_is_not_there_yet_is_made_and_nothing_is_left_in_it(tmp_path: Path) -> None:
-    open_to_write(tmp_path / "new" / "folder")
+    open_store(tmp_path / "new" / "folder").prepare()
     assert list((tmp_path / "new" / "folder").iterdir()) == []
 
 
@@ -21,19 +22,19 @@ def test_a_folder_that_is_not_there_yet_is_made_and_nothing_is_left_in_it(tmp_pa
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigurationError, match=r"can't be kept in .*/file.*--checkpoint-dir"):
-        CoordinatorServer(tmp_path / "file" / below)
+        CoordinatorServer(LocalStore(tmp_path / "file" / below))
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
 def test_a_folder_that_can_only_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    monkeypatch.setattr("twopc.storage.open.tempfile.TemporaryFile", raising(code))
+    monkeypatch.setattr("twopc.storage.local.tempfile.TemporaryFile", raising(code))
     with pytest.raises(ConfigurationError, match="can be written to"):
-        open_to_write(tmp_path)
+        open_store(tmp_path).prepare()
 
 
 def test_a_full_disk_is_no_reason_not_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.storage.open.tempfile.TemporaryFile", raising(errno.ENOSPC))
-    open_to_write(tmp_path)
+    monkeypatch.setattr("twopc.storage.local.tempfile.TemporaryFile", raising(errno.ENOSPC))
+    open_store(tmp_path).prepare()
 
 
 def raising(code: int) -> object:
@@ -45,6 +46,6 @@ def raising(code: int) -> object:
 
 def test_a_url_makes_no_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match="can't be kept in 's3:/bucket'"):
-        open_to_write(Path("s3://bucket"))
+    with pytest.raises(ConfigurationError, match=r"can't be kept in 's3:/bucket'.*file:.*object stores"):
+        open_store(Path("s3://bucket"))
     assert list(tmp_path.iterdir()) == []

@@ -208,9 +208,9 @@ def test_damage_to_what_tools_read_is_said_by_name(copy: Path, damage: Damage) -
         with changed(copy, name, damage):
             if f"/{LEDGER}/" in name:
                 with pytest.raises(CheckpointCorrupted, match=name):
-                    read_job(copy, JOB)
+                    read_job(LocalStore(copy), JOB)
             elif name.endswith("metadata.json"):
-                found = {str(entry.checkpoint_id): entry for entry in read_job(copy, JOB).completed}
+                found = {str(entry.checkpoint_id): entry for entry in read_job(LocalStore(copy), JOB).completed}
                 assert name in found[checkpoint_of(name)].damage
                 assert found[checkpoint_of(name)].metadata is None
 

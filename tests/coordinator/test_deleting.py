@@ -51,9 +51,9 @@ def test_wherever_it_stops_every_checkpoint_that_is_kept_is_whole_and_the_rest_g
         with under_files(disk), suppress(PowerCut):
             job.forget(*OLD)
         disk.lose(disk.chooser(lost, 0))
-        kept = [entry.checkpoint_id for entry in read_job(job.root, JOB).completed]
+        kept = [entry.checkpoint_id for entry in read_job(LocalStore(job.root), JOB).completed]
         assert kept in ([1, 2, 3, 4, 5], [1, 4, 5]), at
-        assert examine(job.root, JOB).findings == [], at
+        assert examine(LocalStore(job.root), JOB).findings == [], at
         with under_files(SteppedDisk()):
             job.ledger = Ledger(JOB, LocalStore(job.folder))
             job.forget(*OLD)
@@ -64,4 +64,4 @@ def test_wherever_it_stops_every_checkpoint_that_is_kept_is_whole_and_the_rest_g
             for number, subtask in product((1, 4, 5), (0, 1))
             for path in stored_files(job.folder, f"chk-{number}/subtask-{subtask}").values()
         }, at
-        assert examine(job.root, JOB).findings == [], at
+        assert examine(LocalStore(job.root), JOB).findings == [], at

@@ -18,6 +18,7 @@ from twopc.checkpoints.catalog import read_job
 from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.protocol.messages import FencedOff, Trigger
 from twopc.rpc.job_client import JobClient
+from twopc.storage.local import LocalStore
 
 pytestmark = pytest.mark.drill
 
@@ -58,7 +59,7 @@ def test_the_job_goes_on_in_the_same_attempt_after_the_coordinator_was_killed(
             closing.callback(subtask.close)
         assert first.wait(timeout=240) == -signal.SIGKILL
         assert once.exists()
-        completed_before = [entry.checkpoint_id for entry in read_job(folder, JOB).completed]
+        completed_before = [entry.checkpoint_id for entry in read_job(LocalStore(folder), JOB).completed]
 
         closing.enter_context(coordinator(folder, address, armed))
         eventually(lambda: all(subtask.completed() > 4 for subtask in running), "checkpoints complete again")
@@ -70,7 +71,7 @@ def test_the_job_goes_on_in_the_same_attempt_after_the_coordinator_was_killed(
         triggered = [message.checkpoint_id for message in subtask.heard if isinstance(message, Trigger)]
         assert triggered == sorted(set(triggered))
         assert subtask.completed() > max(completed_before)
-    found = read_job(folder, JOB)
+    found = read_job(LocalStore(folder), JOB)
     assert found.attempt == started.attempt
     newest = found.completed[-1]
     assert newest.metadata is not None

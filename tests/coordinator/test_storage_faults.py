@@ -115,7 +115,7 @@ def test_wherever_the_disk_fails_the_job_goes_on_and_completes_the_next_checkpoi
         with under_files(SteppedDisk()):
             assert completes_again(scene), f"after step {at} no checkpoint completes"
         assert Ledger(JOB, LocalStore(root / JOB)).state == state_of(scene), at
-        found = read_job(root, JOB)
+        found = read_job(LocalStore(root), JOB)
         assert [entry.damage for entry in found.completed if entry.damage] == []
         assert left_behind(root) == [], at
 
@@ -166,7 +166,9 @@ def test_wherever_power_is_lost_everything_that_was_said_to_anybody_is_still_kno
         assert after.newest.checkpoint_id >= before.newest.checkpoint_id, f"at {at}, {lost}"
         assert after.current >= before.current, f"at {at}, {lost}"
         assert after.last_reserved >= max(triggered), f"at {at}, {lost}"
-        assert [entry.damage for entry in read_job(root, JOB).completed if entry.damage] == [], f"at {at}, {lost}"
+        assert [entry.damage for entry in read_job(LocalStore(root), JOB).completed if entry.damage] == [], (
+            f"at {at}, {lost}"
+        )
         with under_files(SteppedDisk()):
             scene.restart()
             scene.run()

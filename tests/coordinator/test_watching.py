@@ -18,6 +18,7 @@ from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.layout import LEDGER
 from twopc.rpc.job_client import JobClient
+from twopc.storage.local import LocalStore
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Served:
 
 @pytest.fixture(params=["inside", "over gRPC"])
 def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
-    server = CoordinatorServer(tmp_path)
+    server = CoordinatorServer(LocalStore(tmp_path))
     client = JobClient(server.start(), patience_seconds=PATIENCE_SECONDS)
     try:
         yield Served(server, client, server.events if request.param == "inside" else client)
@@ -92,6 +93,6 @@ def test_a_job_whose_ledger_is_damaged_can_not_be_watched(served: Served, tmp_pa
 
 
 def test_who_watches_a_coordinator_that_does_not_answer_is_told_so(tmp_path: Path) -> None:
-    server = CoordinatorServer(tmp_path, limits=Limits(answer_seconds=0.1))
+    server = CoordinatorServer(LocalStore(tmp_path), limits=Limits(answer_seconds=0.1))
     with pytest.raises(Unavailable, match="too busy"):
         next(iter(server.events.watch(JOB)))

@@ -112,7 +112,7 @@ class FinishedJob:
         return transcript
 
     def _kept(self) -> list[CheckpointMetadata]:
-        kept = [entry.metadata for entry in read_job(self.checkpoint_dir, self.job).completed]
+        kept = [entry.metadata for entry in read_job(LocalStore(self.checkpoint_dir), self.job).completed]
         assert kept, "no checkpoint is kept"
         assert kept[-1] is not None, "the newest checkpoint is damaged"
         return [metadata for metadata in kept if metadata is not None]

@@ -15,6 +15,7 @@ import pytest
 from tests.crash_cells.rig import Rig
 from twopc.checkpoints.catalog import CheckpointEntry, read_job
 from twopc.errors import ConfigurationError
+from twopc.storage.local import LocalStore
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
@@ -44,7 +45,7 @@ def rig(broker: LocalBroker, uneven_input: str, tmp_path: Path, topic: Callable[
 def mixed(rig: Rig) -> list[CheckpointEntry]:
     """The completed checkpoints in which one subtask was at its end and the other was not."""
     try:
-        completed = read_job(rig.checkpoint_dir, rig.job).completed
+        completed = read_job(LocalStore(rig.checkpoint_dir), rig.job).completed
     except ConfigurationError:
         return []
     found = [(entry, entry.metadata) for entry in completed]
@@ -86,7 +87,7 @@ def test_another_parallelism_goes_on_from_such_a_checkpoint(rig: Rig) -> None:
     run_until_mixed(rig, 1)
     with rig.run(parallelism="3") as again:
         again.finish()
-    newest = read_job(rig.checkpoint_dir, rig.job).completed[-1].metadata
+    newest = read_job(LocalStore(rig.checkpoint_dir), rig.job).completed[-1].metadata
     assert newest is not None
     assert [snapshot.finished for snapshot in newest.snapshots] == [True, True, True]
     assert len(written(rig)[b"few"]) == FEW

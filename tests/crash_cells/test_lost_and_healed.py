@@ -17,6 +17,7 @@ from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import SubtaskIndex
+from twopc.storage.local import LocalStore
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(720)]
 
@@ -39,7 +40,7 @@ def test_a_subtask_whose_transaction_expired_writes_it_again(rig: Rig) -> None:
         rig.await_arm(arm)
         _kill_everything(process.pid)
         process.wait()
-    completed = read_job(rig.checkpoint_dir, rig.job).completed[-1]
+    completed = read_job(LocalStore(rig.checkpoint_dir), rig.job).completed[-1]
     assert completed.metadata is not None
     lost = completed.metadata.snapshots[0].committables[-1]
     _await_expiry(rig, PreparedTransaction.from_committable(lost).transactional_id)
@@ -47,7 +48,7 @@ def test_a_subtask_whose_transaction_expired_writes_it_again(rig: Rig) -> None:
         again.finish()
     # Who writes a transaction again begins where it began.
     assert judge(rig, tuple(check for check in CHECKS if check is not positions_never_go_back)) == []
-    [healed] = [each for each in read_job(rig.checkpoint_dir, rig.job).completed if each.losses]
+    [healed] = [each for each in read_job(LocalStore(rig.checkpoint_dir), rig.job).completed if each.losses]
     assert healed.checkpoint_id == completed.checkpoint_id
     assert lost.name in healed.losses[0].names
     assert dict(healed.losses[0].bases)[SubtaskIndex(0)] < completed.checkpoint_id

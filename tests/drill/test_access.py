@@ -129,7 +129,7 @@ def test_what_is_written_for_a_run_and_what_is_told_of_a_plan_holds_no_secret(jo
     )
     restored = write_job_file(tmp_path, job_file, Names.fresh(), {})
     told = [Path(paced).read_text(), Path(restored).read_text()]
-    told += [repr(RestorePlan("j", tmp_path, access=ACCESS)), repr(FaultDrillPlan("j", 1, 1, access=ACCESS))]
+    told += [repr(RestorePlan("j", str(tmp_path), access=ACCESS)), repr(FaultDrillPlan("j", 1, 1, access=ACCESS))]
     told += [repr(plan_of(None, ["in"], ["out"], "s:1", access=ACCESS)), repr(VerifiedCluster("s:1", ACCESS))]
     assert not [text for text in told if PASSWORD in text]
 

@@ -19,6 +19,7 @@ import pytest
 
 from tests.jobs.cli import Finished, twopc
 from twopc.checkpoints.catalog import read_job
+from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
@@ -66,7 +67,7 @@ class Job:
         return self.newest()
 
     def newest(self) -> int:
-        return read_job(self.checkpoints, self.name).completed[-1].checkpoint_id
+        return read_job(LocalStore(self.checkpoints), self.name).completed[-1].checkpoint_id
 
     def written(self) -> int:
         return len(read_topic(self.servers, f"{self.name}-out"))

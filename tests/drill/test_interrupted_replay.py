@@ -12,6 +12,7 @@ import pytest
 
 from tests.jobs.cli import Finished, twopc
 from twopc.checkpoints.catalog import read_job
+from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
@@ -39,7 +40,7 @@ def drill(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drill:
         ran = twopc("run", *common, "--until-end", "--checkpoints-retained", "50", HIDDEN_JOB=name)
         assert ran.code == 0, ran.err
         if not first:
-            chosen = read_job(folder / "checkpoints", name).completed[-1].checkpoint_id
+            chosen = read_job(LocalStore(folder / "checkpoints"), name).completed[-1].checkpoint_id
     return lambda *more: twopc("drill", *common, "--from", str(chosen), "-o", "json", *more, HIDDEN_JOB=name)
 
 

@@ -36,6 +36,7 @@ from twopc.kafka.resume import Act, settle
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.sink import Outcome
+from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
@@ -107,7 +108,7 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DRILLED_JOB", job)
             patch.setattr("twopc.loader.job_loader._folders", set())
-            plan = RestorePlan(JOB_FILE, checkpoint_dir, restore_from, scratch_dir=temporary)
+            plan = RestorePlan(JOB_FILE, str(checkpoint_dir), restore_from, scratch_dir=temporary)
             return restore_drill(plan, RunSettings(bootstrap_servers=servers, host="process"), say=lambda _: None)
 
     temporary = folder / "tmp"
@@ -204,7 +205,7 @@ def abort_pending(servers: str, checkpoints: Path, job: str) -> None:
 
 
 def settle_newest(servers: str, checkpoints: Path, job: str, act: Act) -> list[Outcome]:
-    metadata = read_job(checkpoints, job).completed[-1].metadata
+    metadata = read_job(LocalStore(checkpoints), job).completed[-1].metadata
     assert metadata is not None
     with ControlClient(servers, {}) as client:
         found = [settle(client, each, confirmed=False, budget_seconds=60.0, act=act) for each in metadata.committables]

@@ -16,6 +16,7 @@ from twopc.driver.machine import Driver, Event
 from twopc.driver.shell import DriverShell, JobEdge
 from twopc.graph import JobDefinition
 from twopc.protocol.job_events import JobEvent
+from twopc.storage.local import LocalStore
 
 PATIENCE_SECONDS = 120
 
@@ -34,7 +35,7 @@ def shell_of(coordinator: Any, folder: Path, stop: threading.Event) -> DriverShe
     definition = JobDefinition.in_a_row("flights", QuietSource(), (), EmptySink())
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     host: Any = None
-    edge = JobEdge(definition, definition.source, definition.sink, coordinator, host, folder)
+    edge = JobEdge(definition, definition.source, definition.sink, coordinator, host, LocalStore(folder))
     driver = Driver(RunningJob(definition, "", ""), RunSettings(), "latest")
     return DriverShell(driver, edge, EventWatch(Silent(), "flights", events.put, None), events, stop)
 

@@ -21,6 +21,7 @@ from twopc.kafka.positions import offsets_of
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.serde import Avro, Bytes, Json, Serde, String
+from twopc.storage.local import LocalStore
 
 
 def opened(job: JobWithState, reference: str | int = "latest", serdes: dict[str, Serde] | None = None) -> Checkpoint:
@@ -36,7 +37,7 @@ def test_a_checkpoint_tells_positions_and_what_became_of_its_transactions(shared
             ("txn-1-1", "confirmed"),
         ]
         assert [each.subtask for each in checkpoint.subtasks] == [0, 1]
-        assert checkpoint.folder == shared.folder / "chk-1"
+        assert checkpoint.place == str(shared.folder / "chk-1")
 
 
 def test_a_checkpoint_tells_when_it_went_through_which_phase(tmp_path: Path) -> None:
@@ -172,8 +173,8 @@ def test_looking_changes_no_file_of_the_checkpoint_folder_and_leaves_none_elsewh
 
 
 def test_a_copy_and_an_archive_are_opened_as_the_checkpoint_itself(shared: JobWithState, tmp_path: Path) -> None:
-    located = locate("1", shared.root)
-    copy_checkpoint(located, tmp_path / "copy")
+    located = locate("1", LocalStore(shared.root))
+    copy_checkpoint(located, LocalStore(tmp_path / "copy"))
     pack(located, tmp_path / "packed.tar")
     for reference in (tmp_path / "copy", tmp_path / "packed.tar"):
         with open_checkpoint(reference) as checkpoint:
@@ -200,7 +201,9 @@ def test_a_snapshot_that_is_said_to_be_elsewhere_is_not_looked_for_there(shared:
         first = replace(checkpoint.subtasks[0].state, path="chk-1/subtask-1")
         snapshots = (replace(checkpoint.subtasks[0], state=first), checkpoint.subtasks[1])
         with pytest.raises(CheckpointCorrupted, match="'chk-1/subtask-1' as the place of subtask 0"):
-            OpenSnapshots(locate("1", shared.root), replace(checkpoint.metadata, snapshots=snapshots), {}).all()
+            OpenSnapshots(
+                locate("1", LocalStore(shared.root)), replace(checkpoint.metadata, snapshots=snapshots), {}
+            ).all()
 
 
 def test_a_snapshot_that_stands_elsewhere_than_its_metadata_says_is_refused(shared: JobWithState) -> None:
@@ -208,4 +211,6 @@ def test_a_snapshot_that_stands_elsewhere_than_its_metadata_says_is_refused(shar
         first, second = checkpoint.subtasks
         moved = changed(first, positions=(replace(first.positions[0], position=Position(7)),))
         with pytest.raises(CheckpointCorrupted, match="does not belong to its checkpoint"):
-            OpenSnapshots(locate("1", shared.root), replace(checkpoint.metadata, snapshots=(moved, second)), {}).all()
+            OpenSnapshots(
+                locate("1", LocalStore(shared.root)), replace(checkpoint.metadata, snapshots=(moved, second)), {}
+            ).all()

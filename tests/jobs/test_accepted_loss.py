@@ -23,6 +23,7 @@ from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.wire import ControlClient
 from twopc.loader.job_loader import load_job
 from twopc.runtime.spec import SubtaskSpec
+from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 from twopc.worker.bootstrap import run_subtask
@@ -102,7 +103,7 @@ def lose_the_last_checkpoint(broker: Broker, job_file: Path, folder: Path, monke
         patched.setattr("twopc.kafka.preflight.checked_timeout_ms", lambda given, _: given.transaction_timeout_ms)
         with pytest.raises(Unavailable, match="nobody commits"):
             run(definition, settings, host=ThreadHost())
-    completed = read_job(folder, definition.name).completed[-1]
+    completed = read_job(LocalStore(folder), definition.name).completed[-1]
     assert completed.metadata is not None
     [committable] = completed.metadata.committables
     name = PreparedTransaction.from_committable(committable).transactional_id
@@ -143,5 +144,5 @@ def test_an_expired_loss_is_refused_with_its_offsets_until_it_is_accepted_by_nam
     assert accepted.code == 0, accepted.err
     assert json.loads(accepted.out)["records_in"] == 3
     assert values_of(broker.bootstrap_servers, f"{name}-out") == [b"KEPT"] * 3
-    said = [loss for entry in read_job(folder, name).completed for loss in entry.losses]
+    said = [loss for entry in read_job(LocalStore(folder), name).completed for loss in entry.losses]
     assert [loss.names for loss in said] == [(lost,)]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.jobs.cli import Finished, twopc
 from twopc.checkpoints.catalog import read_job
+from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
@@ -57,7 +58,7 @@ def test_a_topic_that_the_job_stops_reading_is_refused_then_read_on_exactly_or_d
     dropped = run([a], "--drop-inputs", b)
     assert dropped.code == 0, dropped.err
     assert f"reading on from {a}[0]@300\n" in dropped.err
-    newest = read_job(tmp_path / "ck", "merge").completed[-1].metadata
+    newest = read_job(LocalStore(tmp_path / "ck"), "merge").completed[-1].metadata
     assert newest is not None
     assert [position.split for position in newest.positions] == [f"{a}[0]"]
 
@@ -98,7 +99,7 @@ def test_counts_do_not_begin_anew_in_the_middle_of_a_topic_that_was_dropped_and_
     assert refused.code == 2, refused.err
     assert f"{a}[0]@10" in refused.err
     assert "the states (seen)" in refused.err
-    named = str(read_job(tmp_path / "ck", out).completed[-1].checkpoint_id)
+    named = str(read_job(LocalStore(tmp_path / "ck"), out).completed[-1].checkpoint_id)
     assert f"--from {named}" in refused.err
     counted = [record.value for record in read_topic(servers, out)]
     assert counted == [b"%d" % number for number in range(1, 11)] * 2

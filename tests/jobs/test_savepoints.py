@@ -23,6 +23,7 @@ from twopc.driver.discovery import find
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.positions import offsets_of
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, delete_topic, produce, read_topic
 
@@ -72,7 +73,7 @@ def test_a_job_goes_on_from_an_archive_after_its_checkpoint_folder_was_deleted(s
     done = twopc(*run_of(servers, second, "--until-end", "--from", archive))
     assert done.code == 0, done.err
     assert counted(servers) == {b"k%d" % key: list(range(1, 201)) for key in range(7)}
-    assert examine(second, "count-by-key").findings == []
+    assert examine(LocalStore(second), "count-by-key").findings == []
 
 
 def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savepoint_though_a_worker_is_killed(
@@ -97,7 +98,7 @@ def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savep
             running.kill()
     assert struck.exists()
     assert counted(servers) == {b"k%d" % key: list(range(1, 201)) for key in range(7)}
-    newest = read_job(tmp_path, "count-by-key").completed[-1]
+    newest = read_job(LocalStore(tmp_path), "count-by-key").completed[-1]
     assert (newest.completed.record.kind, newest.label) == (CheckpointKind.FINAL_SAVEPOINT, "done")
     assert newest.metadata is not None
     assert sum(offsets_of(newest.metadata.positions).values()) >= 1_400
@@ -113,7 +114,7 @@ def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savep
 def _await_attached(checkpoints: Path) -> None:
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
-        with suppress(ConfigurationError, Unavailable), connect(find(checkpoints, "count-by-key")) as admin:
+        with suppress(ConfigurationError, Unavailable), connect(find(LocalStore(checkpoints), "count-by-key")) as admin:
             subtasks = admin.subtasks("count-by-key")
             if subtasks and all(each.attached for each in subtasks):
                 return

@@ -23,6 +23,7 @@ from twopc.driver.discovery import FOLDER_VARIABLE, find
 from twopc.errors import ConfigurationError
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.job_client import JobClient
+from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, produce
 
@@ -172,7 +173,7 @@ def test_a_job_on_a_service_shows_its_secrets_nowhere(site: Site) -> None:
 def test_a_job_with_a_coordinator_of_its_own_keeps_the_token_to_itself(site: Site) -> None:
     with site.process(*site.run()):
         eventually(lambda: _is_found(site), "the run says where it is")
-        announcement = find(site.checkpoints, site.job)
+        announcement = find(LocalStore(site.checkpoints), site.job)
         with AdminClient(announcement.address, token=announcement.token) as admin:
             eventually(lambda: _kept(admin, site.job) >= 2, "checkpoints complete")
             described = repr(admin.describe(site.job))
@@ -201,7 +202,7 @@ def test_a_broker_that_does_not_take_the_password_is_not_told_about_with_it(site
 
 def _is_found(site: Site) -> bool:
     try:
-        return find(site.checkpoints, site.job).job == site.job
+        return find(LocalStore(site.checkpoints), site.job).job == site.job
     except ConfigurationError:
         time.sleep(0.05)
         return False

@@ -10,6 +10,7 @@ from coordinator.access import ADMIN, TASK
 from coordinator.server import CoordinatorServer
 from tests.jobs.cli import twopc
 from tests.rpc.certificates import LOOPBACK, Authority, Identity, role
+from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, produce, read_topic
 
@@ -34,7 +35,7 @@ def test_a_job_runs_over_mutual_tls(broker: Broker, tmp_path: Path, topic: objec
     (tmp_path / "job.py").write_text(JOB)
     authority = Authority(tmp_path, "authority")
     server = CoordinatorServer(
-        tmp_path / "checkpoints", tls=authority.trusted_by(authority.issue("coordinator", LOOPBACK))
+        LocalStore(tmp_path / "checkpoints"), tls=authority.trusted_by(authority.issue("coordinator", LOOPBACK))
     )
     driver = authority.issue("driver", role(ADMIN))
     environment = {"TWOPC_COORDINATOR_CA": str(authority.file), **_shown("COORDINATOR", driver), "JOB_NAME": name}

@@ -16,6 +16,7 @@ import pytest
 from tests.leak_audit import Finding, Place, Problem, look, report, wait_until_clean
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.storage.files import create_once, make_folder
+from twopc.storage.local import LocalStore
 from twopc.storage.work_folder import make_work_folder
 
 HOLD_A_LOCK = """
@@ -140,7 +141,7 @@ def test_what_never_ends_is_found_when_the_time_is_up(place: Place, start: Start
 def test_the_folder_that_a_subtask_makes_for_its_state_is_found(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(place.temporary))
     assert place.checkpoint_dir is not None
-    folder = make_work_folder(place.checkpoint_dir, "orders", SubtaskIndex(0), AttemptId(3))
+    folder = make_work_folder(LocalStore(place.checkpoint_dir), "orders", SubtaskIndex(0), AttemptId(3))
     found = only(look(place))
     assert (found.problem, found.what) == (Problem.LEFTOVER_WORK_FOLDER, "subtask-0")
     assert folder.is_relative_to(found.where)

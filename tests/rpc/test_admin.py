@@ -24,6 +24,7 @@ from twopc.rpc import admin_pb2 as pb
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.admin_pb2_grpc import AdminStub
 from twopc.rpc.job_client import JobClient
+from twopc.storage.local import LocalStore
 
 RARELY = replace(SETTINGS, checkpoint_interval_ms=600_000)
 SECONDS = 20.0
@@ -51,7 +52,7 @@ class Site:
 
 @contextmanager
 def site_in(folder: Path) -> Iterator[Site]:
-    server = CoordinatorServer(folder)
+    server = CoordinatorServer(LocalStore(folder))
     address = server.start()
     driver = JobClient(address, patience_seconds=PATIENCE_SECONDS)
     with AdminClient(address) as admin:
@@ -74,7 +75,7 @@ def test_a_savepoint_is_answered_when_it_is_completed(site: Site, tmp_path: Path
     site.run()
     outcome = site.admin.checkpoint(JOB, CheckpointKind.SAVEPOINT, label="before-1.2", timeout=SECONDS)
     assert (outcome.completed, outcome.reason, outcome.message) == (True, None, "")
-    (stored,) = read_job(tmp_path, JOB).completed
+    (stored,) = read_job(LocalStore(tmp_path), JOB).completed
     assert stored.metadata is not None
     assert (stored.checkpoint_id, stored.metadata.kind, stored.metadata.label) == (
         outcome.checkpoint_id,
@@ -156,7 +157,7 @@ def test_a_job_is_stopped_with_a_final_checkpoint(site: Site, tmp_path: Path) ->
     site.run()
     outcome = site.admin.stop(JOB, timeout=SECONDS)
     assert outcome.finished
-    newest = read_job(tmp_path, JOB).completed[-1]
+    newest = read_job(LocalStore(tmp_path), JOB).completed[-1]
     assert newest.metadata is not None
     assert (newest.checkpoint_id, newest.metadata.kind) == (outcome.checkpoint_id, CheckpointKind.FINAL)
     with pytest.raises(ConfigurationError, match="can't be stopped"):
@@ -278,7 +279,7 @@ def test_only_a_manual_checkpoint_or_a_savepoint_can_be_asked_for(site: Site, ki
 
 
 def test_a_coordinator_that_ends_leaves_nobody_waiting(tmp_path: Path) -> None:
-    server = CoordinatorServer(tmp_path)
+    server = CoordinatorServer(LocalStore(tmp_path))
     address = server.start()
     driver = JobClient(address, patience_seconds=PATIENCE_SECONDS)
     with AdminClient(address) as admin, Watcher(driver) as watcher:

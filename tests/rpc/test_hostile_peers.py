@@ -30,6 +30,7 @@ from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.channel import MESSAGE_BYTES_MAX
 from twopc.rpc.codec import Attach, encode_from_subtask
 from twopc.rpc.job_client import JobClient
+from twopc.storage.local import LocalStore
 
 SEED = 20_261_121
 FRAMES = 10_000
@@ -50,7 +51,7 @@ def _raw(channel: grpc.Channel, method: str) -> Any:
 
 @contextmanager
 def serving(folder: Path, **options: Any) -> Iterator[tuple[str, JobClient]]:
-    server = CoordinatorServer(folder, **options)
+    server = CoordinatorServer(LocalStore(folder), **options)
     address = server.start()
     client = JobClient(address, token=options.get("token"), patience_seconds=PATIENCE_SECONDS)
     try:
@@ -359,7 +360,9 @@ def test_an_acknowledgement_that_no_message_can_hold_becomes_a_decline(tmp_path:
 def test_no_coordinator_is_waited_for_beyond_the_deadline_of_a_call(tmp_path: Path) -> None:
     idle = threading.Event()
     limits = Limits(answer_seconds=0.2)
-    server = CoordinatorServer(tmp_path, limits=limits, observers=[lambda _: (idle.wait(PATIENCE_SECONDS), None)[1]])
+    server = CoordinatorServer(
+        LocalStore(tmp_path), limits=limits, observers=[lambda _: (idle.wait(PATIENCE_SECONDS), None)[1]]
+    )
     client = JobClient(server.start(), patience_seconds=0)
     try:
         with pytest.raises(Unavailable, match="too busy"):

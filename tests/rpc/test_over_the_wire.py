@@ -33,6 +33,7 @@ from twopc.rpc.channel import MESSAGE_BYTES_MAX
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.job_client import JobClient
 from twopc.rpc.subtask_link import SubtaskLink
+from twopc.storage.local import LocalStore
 
 ATTEMPT = AttemptId(1)
 Closing = Callable[[Callable[[], None]], None]
@@ -52,7 +53,7 @@ def serve(tmp_path: Path, closing: Closing) -> Callable[..., tuple[CoordinatorSe
     """Starts coordinators, all on one checkpoint folder."""
 
     def start(address: str = "127.0.0.1:0", token: str | None = None) -> tuple[CoordinatorServer, str, JobClient]:
-        server = CoordinatorServer(tmp_path, address, token)
+        server = CoordinatorServer(LocalStore(tmp_path), address, token)
         bound = server.start()
         client = JobClient(bound, token=token, patience_seconds=PATIENCE_SECONDS)
         closing(server.stop)
@@ -85,7 +86,7 @@ def test_checkpoints_complete_and_are_committed_and_the_job_finishes(
     eventually(lambda: all(subtask.ended for subtask in running), "the subtasks end")
     assert [type(subtask.heard[-1]) for subtask in running] == [Finish, Finish]
     assert watcher.events[0].kind == "status"
-    newest = read_job(tmp_path, JOB).completed[-1]
+    newest = read_job(LocalStore(tmp_path), JOB).completed[-1]
     assert newest.metadata is not None
     assert newest.metadata.kind == "final"
     assert newest.confirmed == {committable.name for committable in newest.metadata.committables}
@@ -291,7 +292,7 @@ def test_a_stream_that_does_not_begin_with_attach_is_refused(serve: Serve, first
 
 def test_a_port_in_use_is_said_so(serve: Serve, tmp_path: Path) -> None:
     _, address, _ = serve()
-    second = CoordinatorServer(tmp_path, address)
+    second = CoordinatorServer(LocalStore(tmp_path), address)
     with pytest.raises(ConfigurationError, match="in use"):
         second.start()
 

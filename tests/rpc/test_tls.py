@@ -22,6 +22,7 @@ from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.channel import open_channel
 from twopc.rpc.job_client import JobClient
 from twopc.rpc.tls import TlsFiles, channel_credentials, driver_tls, server_credentials, worker_tls
+from twopc.storage.local import LocalStore
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
 
 @contextmanager
 def serving(folder: Path, tls: TlsFiles | None, token: str | None = None) -> Iterator[str]:
-    server = CoordinatorServer(folder, token=token, tls=tls)
+    server = CoordinatorServer(LocalStore(folder), token=token, tls=tls)
     address = server.start()
     try:
         yield address

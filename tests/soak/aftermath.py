@@ -15,7 +15,9 @@ from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.positions import partition_positions
 from twopc.protocol.envelope import decode_fact
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.layout import checkpoint_folder
 from twopc.protocol.ledger_facts import METADATA_KIND
+from twopc.storage.local import LocalStore
 
 
 class Aftermath:
@@ -82,5 +84,6 @@ class Aftermath:
         findings = wait_until_clean(place)
         assert not findings, report(findings)
         job_folder = processes.checkpoint_dir / processes.job
-        kept = {entry.folder.name for entry in read_job(processes.checkpoint_dir, processes.job).completed}
+        completed = read_job(LocalStore(processes.checkpoint_dir), processes.job).completed
+        kept = {checkpoint_folder(entry.checkpoint_id) for entry in completed}
         assert {path.parent.name for path in job_folder.glob("chk-*/metadata.json")} == kept

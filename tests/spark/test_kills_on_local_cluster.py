@@ -19,6 +19,7 @@ from tests.crash_cells.rig import Rig
 from tests.spark.zombies import wait_until_gone
 from twopc.checkpoints.catalog import read_job
 from twopc.faults.points import CrashPoint
+from twopc.storage.local import LocalStore
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -122,7 +123,11 @@ def other_worker(driver: int, sleeper: psutil.Process) -> psutil.Process:
 
 def attempts_with_checkpoints(rig: Rig) -> set[int]:
     folder = rig.checkpoint_dir / rig.job / "ledger"
-    return {each.attempt for each in read_job(rig.checkpoint_dir, rig.job).completed} if folder.is_dir() else set()
+    return (
+        {each.attempt for each in read_job(LocalStore(rig.checkpoint_dir), rig.job).completed}
+        if folder.is_dir()
+        else set()
+    )
 
 
 def wait_for_checkpoint_of_a_new_attempt(rig: Rig, *, last: int) -> None:

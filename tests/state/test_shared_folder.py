@@ -32,16 +32,16 @@ def start(folder: Path, attempt: int) -> None:
 
 def refusal(folder: Path, attempt: int) -> str:
     with pytest.raises(Unavailable) as caught:
-        require_shared(folder, "job", AttemptId(attempt))
+        require_shared(LocalStore(folder), "job", AttemptId(attempt))
     assert re.search(r"--checkpoint-dir one folder that all machines share", str(caught.value))
     return str(caught.value)
 
 
 def test_the_folder_with_the_record_of_the_attempt_is_the_coordinators(tmp_path: Path) -> None:
     start(tmp_path, 1)
-    require_shared(tmp_path, "job", AttemptId(1))
+    require_shared(LocalStore(tmp_path), "job", AttemptId(1))
     start(tmp_path, 2)
-    require_shared(tmp_path, "job", AttemptId(1))
+    require_shared(LocalStore(tmp_path), "job", AttemptId(1))
 
 
 def test_a_folder_that_is_not_there_is_named_with_the_host_and_not_made(tmp_path: Path) -> None:
@@ -60,6 +60,6 @@ def test_a_record_that_is_seen_a_little_later_is_waited_for(tmp_path: Path, monk
     later = threading.Timer(0.5, start, (tmp_path, 1))
     later.start()
     try:
-        require_shared(tmp_path, "job", AttemptId(1))
+        require_shared(LocalStore(tmp_path), "job", AttemptId(1))
     finally:
         later.join()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from twopc.protocol.ids import AttemptId, SubtaskIndex
+from twopc.storage.local import LocalStore
 from twopc.storage.scratch_folder import CHECKPOINTS, scratch_folder
 from twopc.storage.work_folder import make_work_folder
 
@@ -85,11 +86,11 @@ def test_what_its_workers_had_elsewhere_goes_with_it(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     scratch, others = tmp_path / "scratch", tmp_path / "real" / CHECKPOINTS
     scratch.mkdir()
-    kept = make_work_folder(others, "orders", SubtaskIndex(0), AttemptId(1))
+    kept = make_work_folder(LocalStore(others), "orders", SubtaskIndex(0), AttemptId(1))
     if killed:
         left = left_by_a_dead_owner(scratch)
-        work = make_work_folder(left / CHECKPOINTS, "orders", SubtaskIndex(0), AttemptId(1))
+        work = make_work_folder(LocalStore(left / CHECKPOINTS), "orders", SubtaskIndex(0), AttemptId(1))
     with scratch_folder("test", scratch) as folder:
         if not killed:
-            work = make_work_folder(folder / CHECKPOINTS, "orders", SubtaskIndex(0), AttemptId(1))
+            work = make_work_folder(LocalStore(folder / CHECKPOINTS), "orders", SubtaskIndex(0), AttemptId(1))
     assert (work.exists(), work.parent.parent.exists(), kept.exists()) == (False, False, True)

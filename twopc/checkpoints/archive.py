@@ -1,4 +1,4 @@
-"""A copied checkpoint as one file: a tar archive, uncompressed, of the folder that `twopc.checkpoints.copy` makes.
+"""A copied checkpoint as one file: a tar archive, uncompressed, of the store that `twopc.checkpoints.copy` makes.
 
 Invariants:
 
@@ -20,12 +20,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Self
 
-from twopc.checkpoints.copy import copy_checkpoint, guarded, stage
+from twopc.checkpoints.copy import copy_checkpoint
 from twopc.checkpoints.reference import ARCHIVE_SUFFIX, Located, locate
 from twopc.errors import ConfigurationError, ForeignFile, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import checked_name
 from twopc.protocol.layout import CHECKPOINT_FILE, LEDGER, LEDGER_FILE
 from twopc.storage import files
+from twopc.storage.local import LocalStore
+from twopc.storage.open import open_store
+from twopc.storage.store import CheckpointStore
 
 MEMBERS_MAX = 10_000_000
 HEADER_BYTES_MAX = 1024 * 1024
@@ -46,34 +49,29 @@ class _Bounded(tarfile.TarInfo):
         return member
 
 
-def is_archive(path: str | Path) -> bool:
-    """Say whether this is the name of an archive."""
-    return Path(path).name.endswith(ARCHIVE_SUFFIX)
-
-
-def copy_to(located: Located, target: Path) -> None:
-    """Make an archive or a folder of a checkpoint, as the name of the target says; as `copy_checkpoint`."""
-    if target.name.endswith(_OTHER_ARCHIVES):
+def copy_to(located: Located, target: str) -> None:
+    """Make an archive or a store of a checkpoint, as the name of the target says; as `copy_checkpoint`."""
+    if target.endswith(_OTHER_ARCHIVES):
         raise ConfigurationError(
             f"{target} is named as an archive that isn't made here: give a name that ends with {ARCHIVE_SUFFIX}, for "
             "one that is not compressed, or a folder's"
         )
-    if is_archive(target):
-        pack(located, target)
+    if target.endswith(ARCHIVE_SUFFIX):
+        pack(located, Path(target))
     else:
-        copy_checkpoint(located, target)
+        copy_checkpoint(located, open_store(target))
 
 
 @contextmanager
-def opened(reference: str, checkpoint_dir: Path, job: str | None = None) -> Iterator[Located]:
+def opened(reference: str, root: CheckpointStore, job: str | None = None) -> Iterator[Located]:
     """Find the checkpoint that `reference` names, as `locate` does; in an archive too, unpacked for this context."""
     path = Path(reference)
-    if not (is_archive(path) and path.is_file()):
-        yield locate(reference, checkpoint_dir, job)
+    if not (reference.endswith(ARCHIVE_SUFFIX) and path.is_file()):
+        yield locate(reference, root, job)
         return
     with tempfile.TemporaryDirectory(prefix="twopc-archive-") as folder:
         unpack(path, Path(folder) / "unpacked")
-        yield locate(str(Path(folder) / "unpacked"), checkpoint_dir, job)
+        yield locate(str(Path(folder) / "unpacked"), root, job)
 
 
 def pack(located: Located, archive: Path) -> None:
@@ -81,18 +79,25 @@ def pack(located: Located, archive: Path) -> None:
     if archive.exists() or archive.is_symlink():
         raise ConfigurationError(f"{archive} is there already: name a file that isn't there yet")
     staging = archive.with_name(f"{files.TEMPORARY}{secrets.token_hex(8)}")
-    with guarded(located, archive, staging):
+    try:
         files.make_folder(staging)
-        stage(located, staging / "files")
-        packed = staging / "packed.tar"
-        descriptor = files.disk.create(packed)
-        # Dereferenced, or a file with a second name would be stored as a link to it.
-        with io.FileIO(descriptor, "wb") as raw, tarfile.open(fileobj=raw, mode="w:", dereference=True) as tar:
-            tar.add(staging / "files" / located.job, located.job, filter=_plain)
-        with packed.open("rb") as again:
-            files.disk.sync(again.fileno())
-        files.disk.link(packed, archive)
+        copy_checkpoint(located, LocalStore(staging / "files"))
+        _pack(staging / "files" / located.job, staging / "packed.tar")
+        files.disk.link(staging / "packed.tar", archive)
         files.disk.sync_folder(archive.parent)
+    except OSError as error:
+        raise Unavailable(f"the copy can't be written to {archive}: {error}") from error
+    finally:
+        files.discard(staging)
+
+
+def _pack(folder: Path, packed: Path) -> None:
+    descriptor = files.disk.create(packed)
+    # Dereferenced, or a file with a second name would be stored as a link to it.
+    with io.FileIO(descriptor, "wb") as raw, tarfile.open(fileobj=raw, mode="w:", dereference=True) as tar:
+        tar.add(folder, folder.name, filter=_plain)
+    with packed.open("rb") as again:
+        files.disk.sync(again.fileno())
 
 
 def unpack(archive: Path, into: Path) -> None:

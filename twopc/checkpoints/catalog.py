@@ -1,10 +1,9 @@
-"""What a checkpoint folder holds, for tools: read only, safe beside a running coordinator."""
+"""What a checkpoint store holds, for tools: read only, safe beside a running coordinator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
@@ -12,19 +11,13 @@ from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.healing import restored_from
 from twopc.protocol.ids import AttemptId, CheckpointId, checked_name
-from twopc.protocol.layout import (
-    LEDGER,
-    TWINS,
-    checkpoint_folder,
-    entry_name,
-    entry_sequences,
-    metadata_path,
-)
+from twopc.protocol.layout import LEDGER, checkpoint_folder, entry_path, entry_sequences, metadata_path
 from twopc.protocol.ledger_checks import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
 from twopc.protocol.ledger_facts import LossSettled
 from twopc.protocol.ledger_state import LedgerState, replay
-from twopc.storage.local import jobs_in
-from twopc.storage.safe_read import read_fact
+from twopc.storage.store import CheckpointStore, has_ledger, jobs_in
+
+_ENTRIES = f"{LEDGER}/"
 
 T = TypeVar("T")
 
@@ -36,12 +29,12 @@ _READS = 100
 class CheckpointEntry:
     """One completed checkpoint, as the ledger knows it, and its metadata.
 
-    `metadata` is None where it can't be trusted any more; then `damage` says why.
+    `metadata` is None where it can't be trusted any more; then `damage` says why. `place` is where it is, for people.
     """
 
     completed: CompletedCheckpoint
     metadata: CheckpointMetadata | None
-    folder: Path
+    place: str
     damage: str = ""
 
     @property
@@ -82,91 +75,83 @@ class JobCheckpoints:
         return self.state.current
 
 
-def read_job(checkpoint_dir: Path, job: str) -> JobCheckpoints:
+def read_job(root: CheckpointStore, job: str) -> JobCheckpoints:
     """Read the ledger and every kept checkpoint of a job; raise ConfigurationError if there is no such job here.
 
     A running coordinator writes and prunes while we read; what doesn't fit together for that is read again.
     """
-    folder = checkpoint_dir / checked_name("job", job)
-    if not (folder / LEDGER).is_dir():
-        known = ", ".join(jobs_in(checkpoint_dir)) or "none"
-        raise ConfigurationError(f"no job {job!r} in the checkpoint folder {checkpoint_dir}; jobs there: {known}")
-    return read_beside(folder, lambda: _read(folder, job), _is_undamaged)
+    store = root.within(checked_name("job", job))
+    if not has_ledger(store):
+        known = ", ".join(jobs_in(root)) or "none"
+        raise ConfigurationError(f"no job {job!r} in the checkpoint folder {root.place()}; jobs there: {known}")
+    return _read_beside(store, lambda: _read(store, job), _is_undamaged)
 
 
-def read_beside(folder: Path, read: Callable[[], T], is_whole: Callable[[T], bool] = lambda _: True) -> T:
-    """Read from a job's folder, and again as long as that fails and something there was changed meanwhile.
+def _read_beside(store: CheckpointStore, read: Callable[[], T], is_whole: Callable[[T], bool] = lambda _: True) -> T:
+    """Read from a job's store, and again as long as that fails and something there was changed meanwhile.
 
     What is wrong though nobody changed anything is damage: it is returned, or raised, at once.
     """
     for _ in range(_READS - 1):
-        before = _standing(folder)
+        before = _standing(store)
         try:
             found = read()
         except (OSError, CheckpointCorrupted):
-            if _standing(folder) == before:
+            if _standing(store) == before:
                 raise
         else:
-            if is_whole(found) or _standing(folder) == before:
+            if is_whole(found) or _standing(store) == before:
                 return found
     return read()
 
 
-def _standing(folder: Path) -> list[set[str]]:
+def _standing(store: CheckpointStore) -> tuple[list[str], list[str], list[str]]:
     """All that a coordinator adds to, or deletes from: ids grow for ever, so no name comes back."""
-    return [set(_names(each)) for each in (folder, folder / LEDGER, folder / TWINS)]
+    return store.parts(), store.names(_ENTRIES), list(store.lost(_ENTRIES))
 
 
 def _is_undamaged(found: JobCheckpoints) -> bool:
     return not any(entry.damage for entry in found.completed)
 
 
-def latest_attempt(checkpoint_dir: Path, job: str) -> AttemptId | None:
+def latest_attempt(root: CheckpointStore, job: str) -> AttemptId | None:
     """The latest attempt that a job's ledger tells of, beside a running coordinator; None where there is no ledger."""
-    folder = checkpoint_dir / job
-    if not (folder / LEDGER).is_dir():
+    store = root.within(job)
+    if not has_ledger(store):
         return None
-    return read_beside(folder, lambda: _replay(folder, job)).current
+    return _read_beside(store, lambda: _replay(store, job)).current
 
 
-def is_kept(checkpoint_dir: Path, job: str, checkpoint_id: CheckpointId) -> bool:
+def is_kept(root: CheckpointStore, job: str, checkpoint_id: CheckpointId) -> bool:
     """Whether a checkpoint that was there is there still: a running job keeps its newest ones, and savepoints."""
-    return any(entry.checkpoint_id == checkpoint_id for entry in read_job(checkpoint_dir, job).completed)
+    return any(entry.checkpoint_id == checkpoint_id for entry in read_job(root, job).completed)
 
 
-def _read(folder: Path, job: str) -> JobCheckpoints:
-    state = _replay(folder, job)
-    return JobCheckpoints(job, state, tuple(_entry(folder, job, each) for each in state.completed))
+def _read(store: CheckpointStore, job: str) -> JobCheckpoints:
+    state = _replay(store, job)
+    return JobCheckpoints(job, state, tuple(_entry(store, job, each) for each in state.completed))
 
 
-def _entry(folder: Path, job: str, completed: CompletedCheckpoint) -> CheckpointEntry:
+def _entry(store: CheckpointStore, job: str, completed: CompletedCheckpoint) -> CheckpointEntry:
     name = metadata_path(completed.checkpoint_id)
     metadata, damage = None, ""
     try:
-        metadata = check_metadata(job, completed.record, read_fact(folder, name, f"{job}/{name}"))
+        metadata = check_metadata(job, completed.record, store.get(name))
     except FileNotFoundError:
         damage = f"{job}/{name} is missing, while the ledger names it"
     except CheckpointCorrupted as error:
         damage = str(error)
-    return CheckpointEntry(completed, metadata, folder / checkpoint_folder(completed.checkpoint_id), damage)
+    return CheckpointEntry(completed, metadata, store.place(checkpoint_folder(completed.checkpoint_id)), damage)
 
 
-def _replay(folder: Path, job: str) -> LedgerState:
-    # Before the entries: whoever makes a checkpoint's folder does so after its id is stored.
-    folders = _names(folder)
-    twins, names = _names(folder / TWINS), _names(folder / LEDGER)
-    numbers = entry_sequences(names)
-    lost = {f"{LEDGER}/{name}": f"{job}/{TWINS}/{name}" for name in twins if name not in names}
+def _replay(store: CheckpointStore, job: str) -> LedgerState:
+    # Before the entries: whoever stores something for a checkpoint does so after its id is stored.
+    parts, lost = store.parts(), store.lost(_ENTRIES)
+    numbers = entry_sequences(store.names(_ENTRIES))
     refuse_lost_entries(numbers, lost, job)
-    paths = {number: f"{LEDGER}/{entry_name(number)}" for number in numbers}
-    entries = {number: read_fact(folder, path, f"{job}/{path}") for number, path in paths.items()}
-    state = replay(entries, job, f"{job}/{LEDGER}")
-    refuse_unknown_checkpoints(state, folders, job)
+    state = replay({number: store.get(entry_path(number)) for number in numbers}, job, f"{job}/{LEDGER}")
+    refuse_unknown_checkpoints(state, parts, job)
     return state
-
-
-def _names(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 
 
 def find_checkpoint(found: JobCheckpoints, checkpoint_id: CheckpointId) -> CheckpointEntry:

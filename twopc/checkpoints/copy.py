@@ -1,147 +1,153 @@
-"""One checkpoint, packed with all that restoring it needs, as a checkpoint folder of its own.
+"""One checkpoint, packed with all that restoring it needs, as a store of its own.
 
     <target>/<job>/ledger/000000000001.json   what the ledger says of these checkpoints, summed up
     <target>/<job>/chk-7/...                  metadata and snapshots, and the same of those that 7 needs
 
 Invariants:
 
-- A copy is there whole, durable and verified, or not at all: it is made under a temporary name.
+- A copy is there whole, durable and verified, or not at all: its ledger comes last, and without one there is no job.
+- What is there already is not replaced, unless a copy of the same checkpoint left it that was interrupted.
 - Every byte that is copied is compared with what was written down when it was stored, as it is copied.
-- The copy holds no link to the original, so that either may be deleted, moved or damaged alone.
 - Ids go on where the original's stand, so a job that goes on from a copy never uses one again that is taken.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 
 from twopc.checkpoints.catalog import CheckpointEntry, is_kept
-from twopc.checkpoints.files import check_digest, checked_manifest, checked_metadata, needed_by, opened_file
+from twopc.checkpoints.files import JobFiles, check_digest, checked_manifest, checked_metadata, needed_by, opened_file
 from twopc.checkpoints.findings import Problem, WrongFile
 from twopc.checkpoints.reference import Located
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.ids import NO_ATTEMPT
-from twopc.protocol.layout import FILES, LEDGER, TWINS, entry_name, manifest_of, metadata_path
+from twopc.protocol.layout import entry_path, manifest_of, metadata_path
 from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
 from twopc.protocol.ledger_state import LedgerState, encode_entry
-from twopc.protocol.manifest import Manifest
-from twopc.storage import files
-from twopc.storage.local_files import copy_open_file
+from twopc.protocol.manifest import StoredFile
+from twopc.storage.store import CheckpointStore, Content, has_ledger
 
-_FIRST = 1
-_COPY = "copy"
+_LEDGER = entry_path(1)
+
+ContentOf = Callable[[CheckpointStore, str], Content]
+"""How a copy takes a file from the original: `independent` of it, or `shared` where that spares the bytes."""
 
 
-def copy_checkpoint(located: Located, target: Path) -> None:
-    """Make a folder `target`, which must not exist yet, or be empty, of this checkpoint and what it needs.
+def independent(store: CheckpointStore, name: str) -> Content:
+    return store.stream(name)
 
-    Raises CheckpointCorrupted, naming the file, if anything is wrong with the original; ConfigurationError if the
-    target is taken; Unavailable if it can't be written.
+
+def shared(store: CheckpointStore, name: str) -> Content:
+    return store.content(name)
+
+
+def copy_checkpoint(located: Located, target: CheckpointStore, content: ContentOf = independent) -> None:
+    """Make a store, in which there is nothing yet, of this checkpoint and what it needs; as `copy_to_job`."""
+    target.prepare()
+    if set(target.parts()) - {located.job}:
+        raise _taken(target)
+    copy_to_job(located, target.within(located.job), content)
+
+
+def copy_to_job(located: Located, job: CheckpointStore, content: ContentOf = independent) -> None:
+    """Make this checkpoint, and what it needs, all that there is in a job's store.
+
+    Raises CheckpointCorrupted, naming the file, if anything is wrong with the original; ConfigurationError if something
+    else is there; Unavailable if it can't be written.
     """
-    refuse_taken(target)
-    staging = target.with_name(f"{files.TEMPORARY}{secrets.token_hex(8)}")
-    with guarded(located, target, staging):
-        stage(located, staging)
-        publish(staging, target)
+    with _named_failures(located, job):
+        entries = needed_by(located.found, located.checkpoint_id)
+        original = JobFiles(located.job, located.store)
+        contents = _Contents.of(original, entries)
+        if set(job.names()) - contents.names:
+            raise _taken(job)
+        ledger = encode_entry(_summary(located, entries), Place(located.job, 1, NOTHING_BEFORE, job.creator()))
+        try:
+            job.establish()
+            _put_files(original, list(contents.files.values()), job, content)
+            job.put(contents.facts.items())
+            job.create_once(_LEDGER, ledger)
+        except BaseException:
+            with suppress(OSError):
+                if not has_ledger(job):
+                    job.delete(sorted(contents.names))
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What checkpoints have stored: metadata and manifests, and the files that these name, each by its name."""
+
+    facts: dict[str, bytes]
+    files: dict[str, StoredFile]
+
+    @classmethod
+    def of(cls, original: JobFiles, entries: tuple[CheckpointEntry, ...]) -> _Contents:
+        """Read them, checked; raise WrongFile."""
+        contents = cls({}, {})
+        for entry in entries:
+            metadata, contents.facts[metadata_path(entry.checkpoint_id)] = checked_metadata(original, entry)
+            for snapshot in metadata.snapshots:
+                found = checked_manifest(original, metadata, snapshot)
+                if found is not None:
+                    manifest, contents.facts[manifest_of(snapshot.state.path)] = found
+                    contents.files.update({file.stored: file for file in manifest.files})
+        return contents
+
+    @property
+    def names(self) -> set[str]:
+        return {*self.facts, *self.files}
+
+
+def _put_files(original: JobFiles, wanted: list[StoredFile], job: CheckpointStore, content: ContentOf) -> None:
+    def one_by_one() -> Iterator[tuple[str, Content]]:
+        for file in wanted:
+            # Opened first, so that what is wrong with the original is not taken for a failure to write.
+            with opened_file(original, file):
+                yield file.stored, content(original.store, file.stored)
+
+    for file, stored in zip(wanted, job.put(one_by_one()), strict=True):
+        check_digest(original, file, stored.sha256)
+
+
+def _summary(located: Located, entries: tuple[CheckpointEntry, ...]) -> LedgerState:
+    state = located.found.state
+    attempt = None if state.attempt is None else replace(state.attempt, restored=located.checkpoint_id)
+    ended = AttemptEnded(state.current, False, f"copied at checkpoint {located.checkpoint_id}")
+    return LedgerState(
+        attempt=attempt,
+        ended=ended if state.current != NO_ATTEMPT else None,
+        last_reserved=state.last_reserved,
+        completed=tuple(entry.completed for entry in entries),
+    )
 
 
 @contextmanager
-def guarded(located: Located, target: Path, staging: Path) -> Iterator[None]:
-    """Say what went wrong with a copy, and leave nothing of it behind."""
+def _named_failures(located: Located, target: CheckpointStore) -> Iterator[None]:
     try:
         yield
     except WrongFile as error:
         _refuse_forgotten(located, error)
         raise
+    except FileExistsError as error:
+        raise ConfigurationError(f"{target.place()} has been made by somebody else meanwhile") from error
     except OSError as error:
-        raise Unavailable(f"the copy can't be written to {target}: {error}") from error
-    finally:
-        files.discard(staging)
+        raise Unavailable(f"the copy can't be written to {target.place()}: {error}") from error
 
 
 def _refuse_forgotten(located: Located, error: WrongFile) -> None:
     """Raise ConfigurationError if the file is missing because the checkpoint was deleted meanwhile."""
     if error.finding.problem is not Problem.MISSING:
         return
-    if not is_kept(located.checkpoint_dir, located.job, located.checkpoint_id):
+    if not is_kept(located.root, located.job, located.checkpoint_id):
         raise ConfigurationError(
             f"checkpoint {located.checkpoint_id} of job {located.job!r} was deleted while it was copied: retention "
             "keeps the newest ones. Take a savepoint, which is kept, and copy that"
         ) from error
 
 
-def refuse_taken(target: Path) -> None:
-    """Raise ConfigurationError unless something may be given this name."""
-    if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
-        raise ConfigurationError(f"{target} is there already: name a folder that isn't there yet")
-
-
-def publish(staging: Path, target: Path) -> None:
-    """Give what was staged its name; raise ConfigurationError if somebody else was quicker."""
-    try:
-        files.publish_folder(staging, target)
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise ConfigurationError(f"{target} has been made by somebody else meanwhile") from error
-        raise
-
-
-def stage(located: Located, into: Path) -> None:
-    """Fill a new folder: the job's folder in it, durable, with one summary for a ledger."""
-    home = into / located.job
-    files.make_folder(home)
-    entries = needed_by(located.found, located.checkpoint_id)
-    for entry in entries:
-        _stage_checkpoint(located.job_folder, entry, home)
-    _stage_ledger(located, entries, home)
-
-
-def _stage_ledger(located: Located, entries: tuple[CheckpointEntry, ...], home: Path) -> None:
-    state = located.found.state
-    completed = tuple(entry.completed for entry in entries if entry.checkpoint_id <= located.checkpoint_id)
-    attempt = None if state.attempt is None else replace(state.attempt, restored=located.checkpoint_id)
-    ended = AttemptEnded(state.current, False, f"copied at checkpoint {located.checkpoint_id}")
-    summary = LedgerState(
-        attempt=attempt,
-        ended=ended if state.current != NO_ATTEMPT else None,
-        last_reserved=state.last_reserved,
-        completed=completed,
-    )
-    data = encode_entry(summary, Place(located.job, _FIRST, NOTHING_BEFORE, _COPY))
-    files.make_folder(home / TWINS)
-    files.create_once(home / LEDGER / entry_name(_FIRST), data)
-    files.link_again(home / LEDGER / entry_name(_FIRST), home / TWINS / entry_name(_FIRST))
-
-
-def _stage_checkpoint(source: Path, entry: CheckpointEntry, home: Path) -> None:
-    name = metadata_path(entry.checkpoint_id)
-    metadata, data = checked_metadata(source, entry)
-    files.make_folder((home / name).parent)
-    files.write_new(home / name, data)
-    for snapshot in metadata.snapshots:
-        found = checked_manifest(source, metadata, snapshot)
-        if found is not None:
-            contents, listed = found
-            stage_files(source, contents, home)
-            files.write_new(home / manifest_of(snapshot.state.path), listed)
-    files.disk.sync_folder((home / name).parent)
-
-
-def stage_files(source: Path, contents: Manifest, home: Path) -> None:
-    """Copy the files of a snapshot, verified, but those that another snapshot had already; raise WrongFile."""
-    files.make_folder(home / FILES)
-    for file in contents.files:
-        target = home / file.stored
-        if target.exists():
-            continue
-        with opened_file(source, file.stored, file) as descriptor:
-            _, digest = copy_open_file(os.dup(descriptor), target)
-        check_digest(source, file.stored, file, digest)
-    files.disk.sync_folder(home / FILES)
+def _taken(target: CheckpointStore) -> ConfigurationError:
+    return ConfigurationError(f"{target.place()} is there already, with something in it: name a place that is empty")

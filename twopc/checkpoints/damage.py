@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import ne
-from pathlib import Path
 
 from twopc.checkpoints.catalog import JobCheckpoints, read_job
 from twopc.checkpoints.files import examine
@@ -17,59 +16,60 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.listing import MOST, listed
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, in_order, position_text
 from twopc.protocol.ids import CheckpointId
+from twopc.storage.store import CheckpointStore
 
 _NOTHING_OLDER = "Nothing older is restored by itself, because the output is out already: "
 _COPY_BACK = "copy what is wrong back from a backup, "
 
 
 def refusal(
-    first: CheckpointCorrupted, checkpoint_dir: Path, job: str, checkpoint_id: CheckpointId | None = None
+    first: CheckpointCorrupted, root: CheckpointStore, job: str, checkpoint_id: CheckpointId | None = None
 ) -> CheckpointCorrupted:
     """Return the error that names all that is wrong with a checkpoint, of which `first` was met; the newest if None.
 
     Where the folder can't be looked into from here, or is whole now, `first` is what is known.
     """
     try:
-        known = _readable(checkpoint_dir, job)
+        known = _readable(root, job)
         if checkpoint_id is None and known is not None and known.completed:
             checkpoint_id = known.completed[-1].checkpoint_id
-        examined = examine(checkpoint_dir, job, checkpoint_id)
+        examined = examine(root, job, checkpoint_id)
     except (ConfigurationError, OSError):
         return first
     if not examined.findings:
         return first
-    return CheckpointCorrupted(words(examined, checkpoint_dir, known, checkpoint_id))
+    return CheckpointCorrupted(words(examined, root, known, checkpoint_id))
 
 
-def verdict(examined: Examined, checkpoint_dir: Path, checkpoint_id: CheckpointId | None) -> CheckpointCorrupted:
+def verdict(examined: Examined, root: CheckpointStore, checkpoint_id: CheckpointId | None) -> CheckpointCorrupted:
     """Return the error that names what was found wrong with one checkpoint, or with all of a job if None."""
-    return CheckpointCorrupted(words(examined, checkpoint_dir, _readable(checkpoint_dir, examined.job), checkpoint_id))
+    return CheckpointCorrupted(words(examined, root, _readable(root, examined.job), checkpoint_id))
 
 
-def read_whole_ledger(checkpoint_dir: Path, job: str) -> JobCheckpoints:
+def read_whole_ledger(root: CheckpointStore, job: str) -> JobCheckpoints:
     """Read a job's checkpoints as `read_job` does; raise CheckpointCorrupted, in these words, if it can't."""
     try:
-        return read_job(checkpoint_dir, job)
+        return read_job(root, job)
     except CheckpointCorrupted as error:
-        raise refusal(error, checkpoint_dir, job) from error
+        raise refusal(error, root, job) from error
 
 
-def _readable(checkpoint_dir: Path, job: str) -> JobCheckpoints | None:
+def _readable(root: CheckpointStore, job: str) -> JobCheckpoints | None:
     try:
-        return read_job(checkpoint_dir, job)
+        return read_job(root, job)
     except CheckpointCorrupted:
         return None
 
 
 def words(
-    examined: Examined, checkpoint_dir: Path, known: JobCheckpoints | None, checkpoint_id: CheckpointId | None
+    examined: Examined, root: CheckpointStore, known: JobCheckpoints | None, checkpoint_id: CheckpointId | None
 ) -> str:
     """Say what is wrong, and what to do; `known` is what the ledger says, None if that can't be read."""
     which = f"job {examined.job!r}" if checkpoint_id is None else f"checkpoint {checkpoint_id} of job {examined.job!r}"
     wrong = "; ".join(str(WrongFile(finding)) for finding in examined.findings[:MOST])
     if more := len(examined.findings) - MOST:
         wrong += f"; and {more} more" if more > 0 else ""
-    return f"{which} in {checkpoint_dir} is not as it was stored: {wrong}. {_way_on(known, checkpoint_id)}"
+    return f"{which} in {root.place()} is not as it was stored: {wrong}. {_way_on(known, checkpoint_id)}"
 
 
 def _way_on(known: JobCheckpoints | None, checkpoint_id: CheckpointId | None) -> str:

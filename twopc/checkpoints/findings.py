@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 
 from twopc.errors import CheckpointCorrupted, ForeignFile, NewerFormat
 from twopc.protocol.envelope import open_fact
 from twopc.protocol.ids import CheckpointId
-from twopc.storage.safe_read import read_fact
+from twopc.storage.store import CheckpointStore
 
 _FACT_ENDS = b"}\n"
 
@@ -66,22 +65,21 @@ class Examined:
             self.findings.append(error.finding)
 
 
-def refused_fact(folder: Path, name: str, error: CheckpointCorrupted) -> WrongFile:
-    """Tell what is wrong with a stored fact that was refused."""
-    source = f"{folder.name}/{name}"
+def refused_fact(store: CheckpointStore, name: str, source: str, error: CheckpointCorrupted) -> WrongFile:
+    """Tell what is wrong with a stored fact that was refused; `source` is what it is called."""
     if isinstance(error, NewerFormat):
         problem = Problem.NEWER_FORMAT
     elif isinstance(error, ForeignFile):
         problem = Problem.FOREIGN
     else:
-        problem = _of_contents(folder, name, source)
+        problem = _of_contents(store, name, source)
     return WrongFile(Finding(source, problem, str(error)))
 
 
-def _of_contents(folder: Path, name: str, source: str) -> Problem:
+def _of_contents(store: CheckpointStore, name: str, source: str) -> Problem:
     """Tell a fact that was cut from one that was changed, and one that is whole, but another, from both."""
     try:
-        data = read_fact(folder, name, source)
+        data = store.get(name)
         if not data.endswith(_FACT_ENDS):
             return Problem.TRUNCATED
         open_fact(data, source)

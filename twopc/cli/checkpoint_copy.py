@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,14 +11,15 @@ from twopc.checkpoints.archive import copy_to, opened
 from twopc.checkpoints.reference import Located
 from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
 from twopc.cli.output import Output, OutputOption
+from twopc.storage.open import open_store
 
 
 def copy(
     checkpoint: Checkpoint,
     target: Annotated[
-        Path, typer.Argument(help="A folder, or a file whose name ends with .tar; it must not exist yet.")
+        str, typer.Argument(help="A folder, or a file whose name ends with .tar; it must not exist yet.")
     ],
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    checkpoint_dir: CheckpointDir = "checkpoints",
     job: JobName = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -32,15 +32,15 @@ def copy(
     Examples: twopc checkpoints copy before-1.2 /backup/late-flights-1.2 --job late-flights
               twopc checkpoints copy latest late-flights.tar
     """
-    with opened(checkpoint, checkpoint_dir, job) as located:
+    with opened(checkpoint, open_store(checkpoint_dir), job) as located:
         copy_to(located, target)
         _report(located, target, output)
 
 
-def _report(located: Located, target: Path, output: Output) -> None:
+def _report(located: Located, target: str, output: Output) -> None:
     outstanding = sorted(located.entry.completed.outstanding)
     if output is Output.JSON:
-        answer = {"job": located.job, "checkpoint_id": located.checkpoint_id, "target": str(target)}
+        answer = {"job": located.job, "checkpoint_id": located.checkpoint_id, "target": target}
         typer.echo(json.dumps(answer | {"outstanding": outstanding}))
         return
     typer.echo(f"{located.job}: checkpoint {located.checkpoint_id} is copied to {target}, and verified")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,13 +26,15 @@ from twopc.driver.embedded import coordinator_at_rest
 from twopc.errors import ConfigurationError
 from twopc.protocol.ledger_state import LedgerState
 from twopc.rpc.admin_client import AdminClient
+from twopc.storage.open import open_store
+from twopc.storage.store import CheckpointStore
 
 
 def dispose(
     checkpoint: Annotated[
         str, typer.Argument(help="An id, or the label of a savepoint.", autocompletion=checkpoint_names)
     ],
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    checkpoint_dir: CheckpointDir = "checkpoints",
     job: JobName = None,
     killed: Annotated[
         bool, typer.Option("--killed", help="The job's last run was killed, and it runs nowhere: go on.")
@@ -57,8 +58,9 @@ def dispose(
     Examples: twopc checkpoints dispose before-1.2 --job late-flights --checkpoint-dir checkpoints
               twopc checkpoints dispose 7 --coordinator 10.0.0.5:7070 --token-file token
     """
-    located = locate(checkpoint, checkpoint_dir, job)
-    if located.checkpoint_dir.resolve() != checkpoint_dir.resolve():
+    root = open_store(checkpoint_dir)
+    located = locate(checkpoint, root, job)
+    if located.root.identity != root.identity:
         raise ConfigurationError(f"{checkpoint} is in another checkpoint folder: name it with --checkpoint-dir")
     _refuse_one_of_several(located, checkpoint)
     options = CoordinatorOptions(
@@ -85,7 +87,7 @@ def _refuse_one_of_several(located: Located, checkpoint: str) -> None:
 @contextmanager
 def _coordinator(options: CoordinatorOptions, job: str, state: LedgerState, killed: bool) -> Iterator[AdminClient]:
     """Connect to the coordinator that owns the job, or to one that lives for this moment where no other does."""
-    if options.coordinator or _runs_here(options.checkpoint_dir, job):
+    if options.coordinator or _runs_here(options.store, job):
         with options.connect_to(job) as client:
             yield client
         return
@@ -95,15 +97,15 @@ def _coordinator(options: CoordinatorOptions, job: str, state: LedgerState, kill
             "was killed, and runs nowhere, say so with --killed"
         )
     with (
-        coordinator_at_rest(options.checkpoint_dir) as address,
+        coordinator_at_rest(options.store) as address,
         AdminClient(address.address, token=address.token) as client,
     ):
         yield client
 
 
-def _runs_here(checkpoint_dir: Path, job: str) -> bool:
+def _runs_here(store: CheckpointStore, job: str) -> bool:
     try:
-        find(checkpoint_dir, job)
+        find(store, job)
     except ConfigurationError:
         return False
     return True

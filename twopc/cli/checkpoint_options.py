@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from twopc.cli.completion import checkpoint_names, job_names
 
 CheckpointDir = Annotated[
-    Path,
+    str,
     typer.Option("--checkpoint-dir", envvar="TWOPC_CHECKPOINT_DIR", help="The folder that holds the checkpoints."),
 ]
 Checkpoint = Annotated[

@@ -37,7 +37,7 @@ def summarise(job: str, entry: CheckpointEntry) -> dict[str, Any]:
         "checkpoint_id": entry.checkpoint_id,
         "attempt": entry.attempt,
         "label": entry.label,
-        "folder": str(entry.folder),
+        "place": entry.place,
         "damage": entry.damage or None,
     }
     metadata = entry.metadata

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,7 +17,8 @@ from twopc.cli.completion import checkpoint_names
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.tables import print_tables, size_text, table
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.storage.local import jobs_in
+from twopc.storage.open import open_store
+from twopc.storage.store import jobs_in
 
 
 def verify(
@@ -28,7 +28,7 @@ def verify(
             help="An id, a label, a path, an archive; all that are kept unless given.", autocompletion=checkpoint_names
         ),
     ] = None,
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    checkpoint_dir: CheckpointDir = "checkpoints",
     job: JobName = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -42,14 +42,15 @@ def verify(
               twopc checkpoints verify before-1.2 --job late-flights -o json
               twopc checkpoints verify backup.tar
     """
+    root = open_store(checkpoint_dir)
     if checkpoint is None:
-        names = [job] if job is not None else jobs_in(checkpoint_dir)
+        names = [job] if job is not None else jobs_in(root)
         if not names:
-            raise ConfigurationError(f"in the checkpoint folder {checkpoint_dir} there is no job: see --checkpoint-dir")
-        examined, where, number = [examine(checkpoint_dir, name) for name in names], checkpoint_dir, None
+            raise ConfigurationError(f"in the checkpoint folder {root.place()} there is no job: see --checkpoint-dir")
+        examined, where, number = [examine(root, name) for name in names], root, None
     else:
-        with opened(checkpoint, checkpoint_dir, job) as located:
-            where, number = located.checkpoint_dir, located.checkpoint_id
+        with opened(checkpoint, root, job) as located:
+            where, number = located.root, located.checkpoint_id
             examined = [examine(where, located.job, number)]
     if output is Output.JSON:
         typer.echo(json.dumps([asdict(each) for each in examined]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,7 +31,8 @@ from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.config_file import read_kafka_config
-from twopc.storage.local import jobs_in
+from twopc.storage.open import open_store
+from twopc.storage.store import CheckpointStore, jobs_in
 
 app = typer.Typer(
     help="List, show, verify, copy and dispose of completed checkpoints.", no_args_is_help=True, add_completion=False
@@ -41,7 +41,7 @@ app = typer.Typer(
 
 @app.command(name="list")
 def list_checkpoints(
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    checkpoint_dir: CheckpointDir = "checkpoints",
     job: Annotated[str | None, typer.Option("--job", help="Only this job.", autocompletion=job_names)] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -61,7 +61,7 @@ def list_checkpoints(
     elif summaries:
         print_tables([summary_table(summaries)])
     else:
-        typer.echo(f"no completed checkpoint in {root}; jobs there: {', '.join(names) or 'none'}")
+        typer.echo(f"no completed checkpoint in {root.place()}; jobs there: {', '.join(names) or 'none'}")
     damages = [
         str(refusal(CheckpointCorrupted(entry.damage), root, each.job, entry.checkpoint_id))
         for each in found
@@ -75,7 +75,7 @@ def list_checkpoints(
 @app.command()
 def show(
     checkpoint: Checkpoint,
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    checkpoint_dir: CheckpointDir = "checkpoints",
     job: JobName = None,
     bootstrap_servers: Annotated[
         str | None,
@@ -110,7 +110,7 @@ def show(
     Examples: twopc checkpoints show latest --checkpoint-dir checkpoints
               twopc checkpoints show before-1.2 --states --bootstrap-servers 127.0.0.1:9092 -o json
     """
-    with opened(checkpoint, checkpoint_dir, job) as located:
+    with opened(checkpoint, open_store(checkpoint_dir), job) as located:
         metadata = located.metadata
         description = describe(located.job, located.entry, metadata)
         counted = state_sizes(located, metadata, states)
@@ -142,10 +142,13 @@ def show(
         raise counted.damage
 
 
-def _existing(checkpoint_dir: Path) -> Path:
-    if not checkpoint_dir.is_dir():
-        raise ConfigurationError(f"there is no checkpoint folder {checkpoint_dir}: name it with --checkpoint-dir")
-    return checkpoint_dir
+def _existing(checkpoint_dir: str) -> CheckpointStore:
+    root = open_store(checkpoint_dir)
+    if not root.parts():
+        raise ConfigurationError(
+            f"nothing is stored in the checkpoint folder {root.place()}: name another with --checkpoint-dir"
+        )
+    return root
 
 
 app.command()(verify)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from twopc.errors import TwoPhaseCommitError
+
+if TYPE_CHECKING:
+    from twopc.storage.store import CheckpointStore
 
 HOSTS = (("spark", "a Spark application"), ("process", "plain processes on this machine, no JVM"))
 INLINE = ("inline", "this very process: for breakpoints")
@@ -38,7 +41,7 @@ def one_of(*offers: str | Offer) -> Callable[[str], list[Offer]]:
 
 def job_names(ctx: typer.Context, incomplete: str) -> list[Offer]:
     """Offer the jobs that have checkpoints in the folder, or run there."""
-    return _offered(_jobs(_folder(ctx)), incomplete)
+    return _offered(_jobs(_store(ctx)), incomplete)
 
 
 def checkpoint_names(ctx: typer.Context, incomplete: str) -> list[Offer]:
@@ -58,28 +61,30 @@ def _offered(offers: Iterable[Offer], incomplete: str) -> list[Offer]:
         return []
 
 
-def _folder(ctx: typer.Context) -> Path:
-    return Path(ctx.params.get("checkpoint_dir") or os.environ.get("TWOPC_CHECKPOINT_DIR") or "checkpoints")
+def _store(ctx: typer.Context) -> CheckpointStore:
+    from twopc.storage.open import open_store
+
+    return open_store(ctx.params.get("checkpoint_dir") or os.environ.get("TWOPC_CHECKPOINT_DIR") or "checkpoints")
 
 
-def _jobs(folder: Path) -> Iterator[Offer]:
+def _jobs(store: CheckpointStore) -> Iterator[Offer]:
     from twopc.driver.discovery import find_all
-    from twopc.storage.local import jobs_in
+    from twopc.storage.store import jobs_in
 
-    running = {each.job for each in find_all(folder)}
-    kept = set(jobs_in(folder)) if folder.is_dir() else set()
+    running = {each.job for each in find_all(store)}
+    kept = set(jobs_in(store))
     for name in sorted(running | kept):
         yield name, "runs" if name in running else ""
 
 
 def _checkpoints(ctx: typer.Context) -> list[Offer]:
     from twopc.checkpoints.catalog import read_job
-    from twopc.storage.local import jobs_in
+    from twopc.storage.store import jobs_in
 
-    folder, job = _folder(ctx), ctx.params.get("job")
+    store, job = _store(ctx), ctx.params.get("job")
     offers = [("latest", "the newest that has completed")]
-    for name in [job] if job else jobs_in(folder) if folder.is_dir() else []:
-        for entry in reversed(read_job(folder, name).completed):
+    for name in [job] if job else jobs_in(store):
+        for entry in reversed(read_job(store, name).completed):
             names = filter(None, (str(entry.checkpoint_id), entry.label))
             offers += [(each, f"{name}, checkpoint {entry.checkpoint_id}") for each in names]
     return offers

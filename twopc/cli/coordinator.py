@@ -17,6 +17,7 @@ from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, 
 from twopc.config import name_unknown_variables
 from twopc.logs import configure_logging
 from twopc.rpc.tls import TlsFiles
+from twopc.storage.open import open_store
 
 app = typer.Typer(
     help="Run a coordinator as a service of its own, which jobs dial.", no_args_is_help=True, add_completion=False
@@ -31,7 +32,7 @@ def _group() -> None:
 @app.command()
 def start(
     checkpoint_dir: Annotated[
-        Path, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The folder of all jobs' checkpoints.")
+        str, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The folder of all jobs' checkpoints.")
     ],
     address: Annotated[str, typer.Option(help="HOST:PORT to listen on; port 0 takes a free one.")] = "127.0.0.1:0",
     token_file: TokenFile = None,
@@ -72,13 +73,14 @@ def start(
     tls = None
     if tls_cert or tls_key or tls_client_ca:
         tls = TlsFiles(*(str(path or "") for path in (tls_client_ca, tls_cert, tls_key)))
+    store = open_store(checkpoint_dir)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    server = CoordinatorServer(checkpoint_dir, address, read_token(token_file), tls=tls, allow_insecure=allow_insecure)
+    server = CoordinatorServer(store, address, read_token(token_file), tls=tls, allow_insecure=allow_insecure)
     bound = server.start()
     if output is Output.JSON:
-        typer.echo(json.dumps({"address": bound, "pid": os.getpid(), "checkpoint_dir": str(checkpoint_dir.absolute())}))
+        typer.echo(json.dumps({"address": bound, "pid": os.getpid(), "checkpoint_dir": store.identity}))
     else:
         typer.echo(bound)
     ended.wait()

@@ -17,6 +17,8 @@ from twopc.errors import ConfigurationError
 from twopc.protocol.ids import checked_name
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.tls import TlsFiles
+from twopc.storage.open import open_store
+from twopc.storage.store import CheckpointStore
 
 TOKEN_VARIABLE = "TWOPC_COORDINATOR_TOKEN"  # noqa: S105  the name of it, not the token
 
@@ -62,11 +64,15 @@ class CoordinatorOptions:
     """
 
     coordinator: str | None
-    checkpoint_dir: Path
+    checkpoint_dir: str
     token_file: Path | None
     ca: str | None
     cert: str | None
     key: str | None
+
+    @property
+    def store(self) -> CheckpointStore:
+        return open_store(self.checkpoint_dir)
 
     def connect(self) -> AdminClient:
         """Connect to the coordinator that has an address."""
@@ -76,11 +82,11 @@ class CoordinatorOptions:
 
     def connect_to(self, job: str) -> AdminClient:
         """Connect to the coordinator of a job; raise ConfigurationError if it isn't known where that is."""
-        return self.connect() if self.coordinator else connect(find(self.checkpoint_dir, checked_name("job", job)))
+        return self.connect() if self.coordinator else connect(find(self.store, checked_name("job", job)))
 
 
 def coordinator_options(
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    checkpoint_dir: CheckpointDir = "checkpoints",
     coordinator: Coordinator = None,
     token_file: TokenFile = None,
     coordinator_ca: CoordinatorCa = None,

@@ -36,8 +36,8 @@ from twopc.protocol.job_events import JobEvent
 def drill(
     job_file: Annotated[str, typer.Argument(help="The job, as for twopc run.")],
     checkpoint_dir: Annotated[
-        Path, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The job's checkpoints; they are only read.")
-    ] = Path("checkpoints"),
+        str, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The job's checkpoints; they are only read.")
+    ] = "checkpoints",
     restore_from: Annotated[
         str,
         typer.Option(

@@ -87,7 +87,7 @@ def _jobs(options: CoordinatorOptions) -> list[JobSummary]:
         with options.connect() as client:
             return list(client.jobs())
     found: list[JobSummary] = []
-    for announcement in find_all(options.checkpoint_dir):
+    for announcement in find_all(options.store):
         with connect(announcement) as client:
             found.extend(each for each in client.jobs() if each.job == announcement.job)
     return found

@@ -162,7 +162,7 @@ def export(
         if str(to) == "-":
             write_lines(sys.stdout.buffer, entries)
             return
-        _refuse_within(opened.folder.parent, to)
+        _refuse_within(opened, to)
         rows = export_to(to, entries, replace=force)
     typer.echo(json.dumps({"file": str(to), "rows": rows}) if output is Output.JSON else f"{rows:,} rows in {to}")
 
@@ -231,9 +231,11 @@ def _chosen(checkpoint: Checkpoint, state: str | None, prefix: Any) -> Iterator[
     return checkpoint.entries()
 
 
-def _refuse_within(folder: Path, to: Path) -> None:
-    if to.resolve().is_relative_to(folder.resolve()):
-        raise ConfigurationError(f"{to} would be in {folder}, where a file that is no checkpoint's looks like damage")
+def _refuse_within(checkpoint: Checkpoint, to: Path) -> None:
+    if f"{to.resolve()}/".startswith(f"{checkpoint.store.identity}/"):
+        raise ConfigurationError(
+            f"{to} would be in {checkpoint.store.place()}, where a file that is no checkpoint's looks like damage"
+        )
 
 
 class _NotCompared(TwoPhaseCommitError):

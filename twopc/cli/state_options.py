@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -46,7 +45,7 @@ KeyAs = Annotated[KeyForm, typer.Option("--key-as", help="How the key or prefix 
 class CheckpointLocation:
     """Where checkpoints are, and of which job."""
 
-    checkpoint_dir: Path
+    checkpoint_dir: str
     job: str | None
 
 
@@ -83,13 +82,13 @@ class StateSource:
         return of_job | dict(_parse_serdes(self.serdes))
 
 
-def checkpoint_location(checkpoint_dir: CheckpointDir = Path("checkpoints"), job: JobName = None) -> CheckpointLocation:
+def checkpoint_location(checkpoint_dir: CheckpointDir = "checkpoints", job: JobName = None) -> CheckpointLocation:
     """The options that every command has."""
     return CheckpointLocation(checkpoint_dir, job)
 
 
 def state_source(
-    checkpoint_dir: CheckpointDir = Path("checkpoints"),
+    checkpoint_dir: CheckpointDir = "checkpoints",
     job: JobName = None,
     job_file: JobFile = None,
     serde: SerdeOptions = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,7 +15,7 @@ from twopc.cli.shared_options import shared_options
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.rpc.admin_client import StopOutcome
-from twopc.storage.local import jobs_in
+from twopc.storage.store import CheckpointStore, jobs_in
 
 
 @shared_options(options=coordinator_options)
@@ -53,7 +52,7 @@ def stop(
     except (ConfigurationError, Unavailable) as error:
         if options.coordinator or savepoint or label or drain:
             raise
-        outcome = _ended_before(options.checkpoint_dir, job, error)
+        outcome = _ended_before(options.store, job, error)
     if output is Output.JSON:
         typer.echo(json.dumps({"job": job, "savepoint": savepoint, "label": label, "drain": drain, **asdict(outcome)}))
     elif outcome.finished:
@@ -63,11 +62,11 @@ def stop(
         raise TwoPhaseCommitError(f"job {job!r} did not stop in order: {outcome.message}")
 
 
-def _ended_before(checkpoint_dir: Path, job: str, unreached: ConfigurationError | Unavailable) -> StopOutcome:
+def _ended_before(root: CheckpointStore, job: str, unreached: ConfigurationError | Unavailable) -> StopOutcome:
     """Return how a job ended whose coordinator is gone with it, as its ledger has it; raise an error if it has not."""
-    if job not in jobs_in(checkpoint_dir):
+    if job not in jobs_in(root):
         raise unreached
-    state = read_whole_ledger(checkpoint_dir, job).state
+    state = read_whole_ledger(root, job).state
     newest = NO_CHECKPOINT if state.newest is None else state.newest.checkpoint_id
     if state.ended is not None and state.ended.finished:
         return StopOutcome(True, newest, state.ended.reason)
@@ -75,6 +74,7 @@ def _ended_before(checkpoint_dir: Path, job: str, unreached: ConfigurationError 
         raise unreached
     last = "has not ended in order" if state.ended is None else f"has ended: {state.ended.reason}"
     raise ConfigurationError(
-        f"{unreached}. By the ledger in {checkpoint_dir / job} its last attempt, {state.current}, {last}; if it runs "
-        f"nowhere, nothing is to be stopped, and the next start goes on from its newest checkpoint ({newest or 'none'})"
+        f"{unreached}. By the ledger in {root.within(job).place()} its last attempt, {state.current}, {last}; if "
+        "it runs nowhere, nothing is to be stopped, and the next start goes on from its newest checkpoint "
+        f"({newest or 'none'})"
     ) from unreached

@@ -44,6 +44,7 @@ from twopc.errors import ConfigurationError, Unavailable, UserCodeError
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent
+from twopc.storage.local import LocalStore
 from twopc.verify.history import Expected
 
 SECONDS_A_CHECKPOINT = 1.5
@@ -215,7 +216,7 @@ class _Drill:
         written = self._cluster.ranges(self._cluster.control.topics([self._names.output]))
         seen = self._cluster.see(written, self._cluster.whose(written))
         self._note(judge_output(judged(self._names.output, made.expected, seen), self._guarantee))
-        metadata = read_job(stage.checkpoint_dir, job).completed[-1].metadata
+        metadata = read_job(LocalStore(stage.checkpoint_dir), job).completed[-1].metadata
         if metadata is None:
             self._note(Check(STATE, Verdict.BROKEN, "the last checkpoint can't be read", ("damaged",)))
             return

@@ -35,6 +35,7 @@ from twopc.kafka.retry import call_with_retry
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent
+from twopc.storage.open import open_store
 from twopc.storage.scratch_folder import CHECKPOINTS
 
 READABLE = "readable"
@@ -53,7 +54,7 @@ class RestorePlan:
     """
 
     job_file: str
-    checkpoint_dir: Path
+    checkpoint_dir: str
     restore_from: str = "latest"
     parallelism: int | None = None
     scratch_dir: Path | None = None
@@ -146,10 +147,9 @@ class _Drill:
     def _copied(self) -> tuple[JobCheckpoints, CheckpointMetadata, list[str]]:
         """Copy the checkpoint that is named; return all that are kept, what it restores, and what is damaged of it."""
         job = self._definition.name
-        with opened(self._plan.restore_from, self._plan.checkpoint_dir, job) as located:
+        with opened(self._plan.restore_from, open_store(self._plan.checkpoint_dir), job) as located:
             self._subject = f"checkpoint {located.checkpoint_id}"
-            copies = Path(self._settings.checkpoint_dir)
-            return copy_restorable(located, copies)
+            return located.found, *copy_restorable(located, open_store(self._settings.checkpoint_dir))
 
     def _replay(self, found: JobCheckpoints, metadata: CheckpointMetadata) -> None:
         reach = Reach.fix(metadata, found, self._input, self._source.topics, self._output, self._sink.topic)

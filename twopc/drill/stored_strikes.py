@@ -9,6 +9,8 @@ from twopc.checkpoints.catalog import read_job
 from twopc.drill.stage import Stage
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.job_events import JobEventKind
+from twopc.protocol.layout import metadata_path
+from twopc.storage.local import LocalStore
 
 NO_ROOM = 0
 LITTLE_ROOM = 16
@@ -23,7 +25,8 @@ def damage_newest(stage: Stage, job: str) -> Iterator[str]:
     """Damage a file, let everything fall, and bring the file back; yield a finding if it was not refused by name."""
     stage.kill(stage.driver)
     stage.kill(stage.coordinator)
-    path = read_job(stage.checkpoint_dir, job).completed[-1].folder / "metadata.json"
+    store = LocalStore(stage.checkpoint_dir)
+    path = store.root / job / metadata_path(read_job(store, job).completed[-1].checkpoint_id)
     whole = path.read_bytes()
     path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
     stage.keep_running()

@@ -13,6 +13,7 @@ from twopc.kafka.resume import Act, settle
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome
+from twopc.storage.local import LocalStore
 
 NOTHING_OPEN = "no transaction of the newest checkpoint was open any more"
 
@@ -51,6 +52,6 @@ def _outcome(client: ControlClient, item: Committable, act: Act) -> Outcome:
 
 
 def _newest_committables(checkpoint_dir: Path, job: str) -> tuple[Committable, ...]:
-    metadata = read_job(checkpoint_dir, job).completed[-1].metadata
+    metadata = read_job(LocalStore(checkpoint_dir), job).completed[-1].metadata
     assert metadata is not None
     return tuple(metadata.committables)

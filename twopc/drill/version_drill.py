@@ -29,6 +29,8 @@ from twopc.kafka.retry import call_with_retry
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.storage.local import LocalStore
+from twopc.storage.open import open_store
 from twopc.storage.scratch_folder import CHECKPOINTS
 
 STATE = "state"
@@ -40,7 +42,7 @@ class VersionPlan:
 
     job_file: str
     against: str
-    checkpoint_dir: Path
+    checkpoint_dir: str
     restore_from: str = "latest"
     scratch_dir: Path | None = None
     access: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -120,8 +122,8 @@ class _Drill:
 
     def _copied(self) -> tuple[CheckpointMetadata, Path]:
         copies = self._folder / CHECKPOINTS
-        with opened(self._plan.restore_from, self._plan.checkpoint_dir, self._one.job) as located:
-            _, metadata, damages = copy_restorable(located, copies)
+        with opened(self._plan.restore_from, open_store(self._plan.checkpoint_dir), self._one.job) as located:
+            metadata, damages = copy_restorable(located, LocalStore(copies))
             if damages:
                 raise located.refusal(CheckpointCorrupted(listed(damages)))
         return metadata, copies

@@ -22,6 +22,7 @@ import platformdirs
 import psutil
 
 from twopc.errors import ConfigurationError
+from twopc.storage.store import CheckpointStore
 
 FOLDER_VARIABLE = "TWOPC_STATE_DIR"
 _SAME_START_SECONDS = 1.0
@@ -51,12 +52,12 @@ class Announcement:
 
 
 @contextmanager
-def announced(job: str, checkpoint_dir: Path, address: str, token: str) -> Iterator[None]:
+def announced(job: str, store: CheckpointStore, address: str, token: str) -> Iterator[None]:
     """Let commands of this user on this machine find the coordinator, for as long as the context lasts."""
     here = psutil.Process()
     announcement = Announcement(
         job=job,
-        checkpoint_dir=str(checkpoint_dir.resolve()),
+        checkpoint_dir=store.identity,
         address=address,
         token=token,
         host=socket.gethostname(),
@@ -77,22 +78,23 @@ def announced(job: str, checkpoint_dir: Path, address: str, token: str) -> Itera
                 path.unlink()
 
 
-def find(checkpoint_dir: Path, job: str) -> Announcement:
+def find(store: CheckpointStore, job: str) -> Announcement:
     """Return where the job's coordinator is; raise ConfigurationError if none was announced on this machine."""
-    found = _believed(_path(str(checkpoint_dir.resolve()), job))
+    found = _believed(_path(store.identity, job))
     if found is None:
         raise ConfigurationError(
-            f"no run of job {job!r} with checkpoints in {checkpoint_dir} is found on this machine: name its folder "
+            f"no run of job {job!r} with checkpoints in {store.place()} is found on this machine: name its folder "
             "with --checkpoint-dir, or its coordinator with --coordinator"
         )
     return found
 
 
-def find_all(checkpoint_dir: Path) -> list[Announcement]:
+def find_all(store: CheckpointStore) -> list[Announcement]:
     """Every coordinator that was announced on this machine for this folder, by job."""
-    root = str(checkpoint_dir.resolve())
     believed = [_believed(path) for path in _folder().glob("*.json")]
-    return sorted((each for each in believed if each and each.checkpoint_dir == root), key=lambda each: each.job)
+    return sorted(
+        (each for each in believed if each and each.checkpoint_dir == store.identity), key=lambda each: each.job
+    )
 
 
 def _folder() -> Path:

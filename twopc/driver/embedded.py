@@ -6,13 +6,14 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from coordinator.server import CoordinatorServer
 from twopc.config import RunSettings
 from twopc.driver.discovery import announced
 from twopc.driver.events import EventSource
 from twopc.rpc.tls import TlsFiles, driver_tls, worker_tls
+from twopc.storage.open import open_store
+from twopc.storage.store import CheckpointStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,10 @@ class CoordinatorAddress:
 
 
 @contextmanager
-def coordinator_at_rest(checkpoint_dir: Path) -> Iterator[CoordinatorAddress]:
+def coordinator_at_rest(store: CheckpointStore) -> Iterator[CoordinatorAddress]:
     """Run a coordinator for a moment, for a job that does not run: it writes to ledgers, and no subtask comes."""
     token = secrets.token_urlsafe(24)
-    server = CoordinatorServer(checkpoint_dir, address="127.0.0.1:0", token=token)
+    server = CoordinatorServer(store, address="127.0.0.1:0", token=token)
     try:
         yield CoordinatorAddress(server.start(), token)
     finally:
@@ -47,11 +48,11 @@ def coordinator_for(settings: RunSettings, bind_host: str, job: str) -> Iterator
         yield CoordinatorAddress(settings.coordinator, settings.coordinator_token, driver_tls(settings))
         return
     token = secrets.token_urlsafe(24)
-    folder = Path(settings.checkpoint_dir)
-    server = CoordinatorServer(folder, address=f"{bind_host}:0", token=token)
+    store = open_store(settings.checkpoint_dir)
+    server = CoordinatorServer(store, address=f"{bind_host}:0", token=token)
     address = server.start()
     try:
-        with announced(job, folder, address, token):
+        with announced(job, store, address, token):
             yield CoordinatorAddress(address, token, events=server.events)
     finally:
         server.stop()

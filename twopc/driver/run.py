@@ -30,6 +30,7 @@ from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient
+from twopc.storage.open import open_store
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +67,9 @@ def run(
     ended the job, after the restart strategy has given up on it.
     """
     started = time.monotonic()
+    store = open_store(settings.checkpoint_dir)
     # Workers don't share the driver's working directory.
-    settings = replace(settings, checkpoint_dir=str(Path(settings.checkpoint_dir).resolve()))
+    settings = replace(settings, checkpoint_dir=store.identity)
     if settings.kafka_config:
         own = read_kafka_config(Path(settings.kafka_config))
         settings = replace(settings, kafka_properties={**own, **settings.kafka_properties})
@@ -93,7 +95,7 @@ def run(
             log.warning(doubt)
         job = RunningJob(definition, coordinator.address, coordinator.token)
         driver = Driver(job, settings, restore_from)
-        edge = JobEdge(definition, source, sink, client, host, Path(settings.checkpoint_dir))
+        edge = JobEdge(definition, source, sink, client, host, store)
         DriverShell(driver, edge, watch, events, signals.requests).run()
         progress = driver.progress
         return RunReport(

@@ -12,7 +12,6 @@ import queue
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from twopc.checkpoints.damage import refusal
@@ -43,6 +42,7 @@ from twopc.logs import NEVER_HIDDEN
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.sink import Committer
 from twopc.source import Source
+from twopc.storage.store import CheckpointStore
 from twopc.storage.work_folder import remove_of_attempt
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class JobEdge:
     sink: JobSink
     coordinator: Coordinator
     host: Host
-    checkpoint_dir: Path
+    store: CheckpointStore
     stage: Stage | None = None
     committer: Committer | None = None
 
@@ -68,10 +68,10 @@ class JobEdge:
         points.reached(point, checkpoint=checkpoint)
 
     def all_damage(self, error: CheckpointCorrupted, checkpoint_id: CheckpointId | None) -> TwoPhaseCommitError:
-        return refusal(error, self.checkpoint_dir, self.definition.name, checkpoint_id)
+        return refusal(error, self.store, self.definition.name, checkpoint_id)
 
     def remove_work(self, attempt: AttemptId) -> None:
-        remove_of_attempt(self.checkpoint_dir, self.definition.name, attempt)
+        remove_of_attempt(self.store, self.definition.name, attempt)
 
 
 class DriverShell:

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -22,6 +21,8 @@ from twopc.protocol.facts import CheckpointMetadata, SplitPosition, SubtaskSnaps
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.serde import Serde
 from twopc.state.layout import keyed_partition
+from twopc.storage.open import open_store
+from twopc.storage.store import CheckpointStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,14 @@ class Checkpoint:
         return self.metadata.attempt
 
     @property
-    def folder(self) -> Path:
-        """Where it is stored."""
-        return self._located.entry.folder
+    def store(self) -> CheckpointStore:
+        """What is stored for its job, this checkpoint among it."""
+        return self._located.store
+
+    @property
+    def place(self) -> str:
+        """Where it is stored, for people."""
+        return self._located.entry.place
 
     @property
     def subtasks(self) -> tuple[SubtaskSnapshot, ...]:
@@ -152,5 +158,5 @@ def open_checkpoint(
     """
     named = str(reference) if isinstance(reference, int) else fspath(reference)
     with ExitStack() as closing:
-        located = closing.enter_context(opened(named, Path(checkpoint_dir), job))
+        located = closing.enter_context(opened(named, open_store(checkpoint_dir), job))
         return Checkpoint(located, located.metadata, serdes or {}, closing.pop_all())

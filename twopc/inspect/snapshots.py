@@ -25,7 +25,6 @@ from twopc.state.restore import refuse_other_positions, refuse_two_owners
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.serdes import read_serdes
 from twopc.state.snapshot_store import SnapshotStore
-from twopc.storage.local import LocalStore
 from twopc.storage.scratch_folder import scratch_folder
 
 
@@ -45,7 +44,7 @@ class OpenSnapshot:
 
 def _refuse_deleted(located: Located, error: Exception) -> None:
     """Raise ConfigurationError if files were missing because the checkpoint was deleted meanwhile."""
-    if not is_kept(located.checkpoint_dir, located.job, located.checkpoint_id):
+    if not is_kept(located.root, located.job, located.checkpoint_id):
         raise ConfigurationError(
             f"checkpoint {located.checkpoint_id} of job {located.job!r} was deleted while it was read: retention keeps "
             "the newest ones. Take a savepoint, which is kept, and read that"
@@ -60,7 +59,7 @@ class OpenSnapshots:
         self._snapshots = {snapshot.subtask: snapshot for snapshot in metadata.snapshots}
         self._places = {subtask: subtask_folder(metadata.checkpoint_id, subtask) for subtask in self._snapshots}
         self._located = located
-        self._storage = SnapshotStore(LocalStore(located.job_folder))
+        self._storage = SnapshotStore(located.store)
         self._serdes = serdes
         self._closing = ExitStack()
         self._opened: dict[SubtaskIndex, OpenSnapshot] = {}

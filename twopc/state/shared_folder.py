@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import socket
 import time
-from pathlib import Path
 
 from twopc.checkpoints.catalog import latest_attempt
 from twopc.errors import Unavailable
 from twopc.protocol.ids import AttemptId
+from twopc.storage.store import CheckpointStore
 
 PATIENCE_SECONDS = 5.0
 """A file server may tell one machine a little later what another has written."""
@@ -21,26 +21,26 @@ PATIENCE_SECONDS = 5.0
 LOOK_SECONDS = 0.2
 
 
-def require_shared(checkpoint_dir: Path, job: str, attempt: AttemptId) -> None:
+def require_shared(root: CheckpointStore, job: str, attempt: AttemptId) -> None:
     """Return when the record of this attempt is seen; raise Unavailable, which names host and path, where it is not.
 
     Another attempt may find another machine, or this one with its folder mounted: so that is tried.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (lacking := _lacking(checkpoint_dir, job, attempt)) is not None:
+    while (lacking := _lacking(root, job, attempt)) is not None:
         if time.monotonic() >= deadline:
             raise Unavailable(lacking)
         time.sleep(LOOK_SECONDS)
 
 
-def _lacking(checkpoint_dir: Path, job: str, attempt: AttemptId) -> str | None:
-    folder = checkpoint_dir / job
+def _lacking(root: CheckpointStore, job: str, attempt: AttemptId) -> str | None:
+    folder = root.within(job).place()
     try:
-        latest = latest_attempt(checkpoint_dir, job)
+        latest = latest_attempt(root, job)
     except OSError as error:
         return f"{_place(folder)} can't be read: {error.strerror}. {_ADVICE}"
     if latest is None:
-        return not_here(str(folder))
+        return not_here(folder)
     if latest >= attempt:
         return None
     return (
@@ -57,6 +57,6 @@ def not_here(folder: str) -> str:
 _ADVICE = "Is --checkpoint-dir one folder that all machines share, and is it mounted on that host?"
 
 
-def _place(folder: Path | str) -> str:
+def _place(folder: str) -> str:
     """Host and path, as between machines."""
     return f"{socket.gethostname()}:{folder}"

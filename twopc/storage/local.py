@@ -13,17 +13,23 @@ Invariants:
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from twopc.errors import ConfigurationError
 from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_folder, checkpoint_of_metadata, entry_sequence
 from twopc.storage import files
 from twopc.storage.local_files import FileIdentity, copy_file, digest_of, link_file, read_chunks, seal_file
 from twopc.storage.safe_read import open_stored, read_fact
 from twopc.storage.store import CheckpointStore, Content, Reading, Stored
+
+_NEVER_BY_ITSELF = (NotADirectoryError, FileExistsError, FileNotFoundError, PermissionError)
+"""What waiting does not mend; a full disk it may."""
 
 
 class LocalStore(CheckpointStore):
@@ -37,6 +43,18 @@ class LocalStore(CheckpointStore):
 
     def within(self, part: str) -> LocalStore:
         return LocalStore(self.root / part, f"{self._shown}{part}/")
+
+    def prepare(self) -> None:
+        try:
+            files.make_folder(self.root)
+            with tempfile.TemporaryFile(dir=self.root):
+                pass
+        except OSError as error:
+            if isinstance(error, _NEVER_BY_ITSELF) or error.errno == errno.EROFS:
+                raise ConfigurationError(
+                    f"checkpoints can't be kept in {self.root}: {error.strerror}; name a folder that can be written to "
+                    "(--checkpoint-dir)"
+                ) from error
 
     def establish(self) -> None:
         for folder in (self.root, self.root / LEDGER, self.root / TWINS):
@@ -84,6 +102,11 @@ class LocalStore(CheckpointStore):
     def open(self, name: str) -> Iterator[Reading]:
         with open_stored(self.root, name, self._shown + name) as descriptor:
             yield Reading(os.fstat(descriptor).st_size, read_chunks(descriptor))
+
+    def content(self, name: str) -> Content:
+        # Opened once, so that no symbolic link leads to it.
+        with open_stored(self.root, name, self._shown + name):
+            return self.root / name
 
     def bring(self, name: str, target: Path) -> None:
         source = self.root / name
@@ -137,6 +160,10 @@ class LocalStore(CheckpointStore):
 
     def place(self, name: str = "") -> str:
         return str(self.root / name)
+
+    @property
+    def identity(self) -> str:
+        return str(self.root.resolve())
 
     def _write(self, name: str, content: Content) -> Stored:
         path = self.root / name
@@ -227,10 +254,3 @@ class LocalStore(CheckpointStore):
         for name in twins - names:
             if name < newest:
                 files.delete(self.root / TWINS / name)
-
-
-def jobs_in(checkpoint_dir: Path) -> list[str]:
-    """The names of the jobs that have a ledger in this folder of checkpoints."""
-    if not checkpoint_dir.is_dir():
-        return []
-    return sorted(folder.name for folder in checkpoint_dir.iterdir() if (folder / LEDGER).is_dir())

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from twopc.storage.store import CheckpointStore, Content, Reading, Stored
 
+MEMORY = "memory:"
+
 
 class MemoryStore(CheckpointStore):
     """`data` holds everything, by its whole name; `prefix` is what this store's names stand below."""
@@ -62,7 +64,11 @@ class MemoryStore(CheckpointStore):
             self.data.pop(self._prefix + name, None)
 
     def place(self, name: str = "") -> str:
-        return f"memory:{self._prefix}{name}".rstrip("/")
+        return f"{MEMORY}/{self._prefix}{name}".rstrip("/")
+
+    @property
+    def identity(self) -> str:
+        return f"{MEMORY}//{self._prefix}".removesuffix("/")
 
 
 def _bytes_of(content: Content) -> bytes:

@@ -1,44 +1,49 @@
-"""Opens the checkpoint store that a setting names: the path of a folder now."""
+"""Opens the checkpoint store that a setting or an argument names: the one place where a text becomes a store."""
 
 from __future__ import annotations
 
-import errno
-import tempfile
+import re
+from collections.abc import Callable
+from os import PathLike, fspath
 from pathlib import Path
+from urllib.parse import unquote
 
-from twopc.config import refuse_url
 from twopc.errors import ConfigurationError
-from twopc.storage import files
 from twopc.storage.local import LocalStore
 from twopc.storage.store import CheckpointStore
 
-_FILE_URL = "file://"
-_NEVER_BY_ITSELF = (NotADirectoryError, FileExistsError, FileNotFoundError, PermissionError)
-"""What waiting does not mend; a full disk it may."""
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)", re.DOTALL)
+"""One slash is enough: such a path is never meant, and where it was taken for one, two slashes became one."""
+
+_FILE_URL = re.compile(r"(?://(?:localhost)?)?(/(?!/).*)", re.DOTALL)
 
 
-def open_to_write(where: str | Path) -> CheckpointStore:
-    """Return the store of all jobs that a path, or a file:// URL, names, for who keeps checkpoints there.
+def open_store(where: str | PathLike[str]) -> CheckpointStore:
+    """Return the store that a path, or a URL, names; nothing is looked for, or made, there.
 
-    Raises ConfigurationError for other URLs, and, naming it, for a folder that can't hold any.
+    Raises ConfigurationError for a URL that names none.
     """
-    folder = _folder(where)
-    try:
-        files.make_folder(folder)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        if isinstance(error, _NEVER_BY_ITSELF) or error.errno == errno.EROFS:
-            raise ConfigurationError(
-                f"checkpoints can't be kept in {folder}: {error.strerror}; name a folder that can be written to "
-                "(--checkpoint-dir)"
-            ) from error
-    return LocalStore(folder)
+    text = fspath(where)
+    url = _URL.fullmatch(text)
+    if url is None:
+        return LocalStore(Path(text))
+    opener = OPENERS.get(url[1].lower())
+    if opener is None:
+        raise ConfigurationError(
+            f"checkpoints can't be kept in {text!r}: give the path of a folder, on a file system that all machines "
+            f"share, or the URL of one ({', '.join(f'{each}:' for each in OPENERS)}); object stores can't be used yet"
+        )
+    return opener(url[2])
 
 
-def _folder(where: str | Path) -> Path:
-    text = str(where)
-    if text.startswith(f"{_FILE_URL}/"):
-        return Path(text.removeprefix(_FILE_URL))
-    refuse_url(text)
-    return Path(where)
+def _open_file_url(rest: str) -> CheckpointStore:
+    path = _FILE_URL.fullmatch(rest)
+    if path is None:
+        raise ConfigurationError(
+            f"checkpoints can't be kept in 'file:{rest}': it names another host; write file:///PATH"
+        )
+    return LocalStore(Path(unquote(path[1])))
+
+
+OPENERS: dict[str, Callable[[str], CheckpointStore]] = {"file": _open_file_url}
+"""What opens a URL of each scheme, given what comes after the colon."""

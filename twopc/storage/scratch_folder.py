@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from twopc.storage.local import LocalStore
 from twopc.storage.work_folder import work_folders_of
 
 CHECKPOINTS = "checkpoints"
@@ -65,7 +66,7 @@ def _sweep(kind: str, parent: Path, before_sweep: Callable[[Path], None]) -> Non
 
 def _delete(folder: Path) -> None:
     """Delete the lock last: what a killed sweep leaves can be swept again."""
-    for work in work_folders_of(folder / CHECKPOINTS):
+    for work in work_folders_of(LocalStore(folder / CHECKPOINTS)):
         shutil.rmtree(work, ignore_errors=True)
     with suppress(OSError):
         for each in folder.iterdir():

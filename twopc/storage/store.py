@@ -25,6 +25,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from twopc.protocol.layout import LEDGER
+
 Content = bytes | Path | Iterable[bytes]
 """What may be put: bytes; a file of this machine that will never change, which a store may take as its own; a stream,
 which is copied."""
@@ -62,6 +64,9 @@ class CheckpointStore(ABC):
     def within(self, part: str) -> CheckpointStore:
         """Return the same store for the names below `part`."""
 
+    def prepare(self) -> None:
+        """Let the parts of this be established; raise ConfigurationError if it can't hold any, and never will."""
+
     @abstractmethod
     def establish(self) -> None:
         """Let names be stored here; without it they are only where somebody else has done so."""
@@ -87,6 +92,15 @@ class CheckpointStore(ABC):
     @abstractmethod
     def open(self, name: str) -> AbstractContextManager[Reading]:
         """Open what is there, however large, for a context."""
+
+    def content(self, name: str) -> Content:
+        """Return what is there for another store to put, as its own where that spares a copy of the bytes."""
+        return self.stream(name)
+
+    def stream(self, name: str) -> Iterator[bytes]:
+        """Yield what is there, for a copy that shares nothing with it."""
+        with self.open(name) as reading:
+            yield from reading.chunks
 
     @abstractmethod
     def bring(self, name: str, target: Path) -> None:
@@ -117,3 +131,21 @@ class CheckpointStore(ABC):
     @abstractmethod
     def place(self, name: str = "") -> str:
         """Say where a name, or all of this, is: as people name it, and find it again."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """The one name of what this is, by which `twopc.storage.open` opens it from anywhere.
+
+        What stands within it has that, '/', and the part.
+        """
+
+
+def jobs_in(store: CheckpointStore) -> list[str]:
+    """The names of the jobs that have a ledger in this store, or had one that was lost."""
+    return [part for part in store.parts() if has_ledger(store.within(part))]
+
+
+def has_ledger(store: CheckpointStore) -> bool:
+    """Whether a job's store has the ledger that makes it one."""
+    return bool(store.names(f"{LEDGER}/") or store.lost(f"{LEDGER}/"))

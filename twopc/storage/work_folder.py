@@ -1,6 +1,6 @@
 """Where an attempt's subtask has its local state while it runs: one folder each, which no later attempt reads.
 
-They lie in the temporary folder, under a name that says whose they are: the job's, and that of its checkpoint folder.
+They lie in the temporary folder, under a name that says whose they are: the job's, and that of its checkpoint store.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from pathlib import Path
 
 from twopc.errors import ConfigurationError
 from twopc.protocol.ids import AttemptId, SubtaskIndex
+from twopc.storage.store import CheckpointStore
 
 _SUBTASK = "subtask-"
 _MEETINGS = 10
 
 
-def make_work_folder(checkpoint_dir: Path, job: str, subtask: SubtaskIndex, attempt: AttemptId) -> Path:
+def make_work_folder(store: CheckpointStore, job: str, subtask: SubtaskIndex, attempt: AttemptId) -> Path:
     """Make this attempt's folder, and remove what earlier attempts of this subtask left behind."""
-    folder = _root(checkpoint_dir, job) / f"{_SUBTASK}{subtask}" / str(attempt)
+    folder = _root(store, job) / f"{_SUBTASK}{subtask}" / str(attempt)
     shutil.rmtree(folder, ignore_errors=True)
     for _ in range(_MEETINGS):
         # Another attempt that ends just now takes those away that are empty.
@@ -31,9 +32,9 @@ def make_work_folder(checkpoint_dir: Path, job: str, subtask: SubtaskIndex, atte
     return _made(folder, attempt)
 
 
-def remove_of_more_subtasks(checkpoint_dir: Path, job: str, parallelism: int, attempt: AttemptId) -> None:
+def remove_of_more_subtasks(store: CheckpointStore, job: str, parallelism: int, attempt: AttemptId) -> None:
     """Remove what earlier attempts left behind in subtasks that this attempt, with fewer of them, has not."""
-    for parent in _root(checkpoint_dir, job).glob(f"{_SUBTASK}*"):
+    for parent in _root(store, job).glob(f"{_SUBTASK}*"):
         index = parent.name.removeprefix(_SUBTASK)
         if index.isdecimal() and int(index) >= parallelism:
             with suppress(OSError):
@@ -49,18 +50,18 @@ def remove_work_folder(folder: Path) -> None:
         folder.parent.parent.rmdir()
 
 
-def remove_of_attempt(checkpoint_dir: Path, job: str, attempt: AttemptId) -> None:
+def remove_of_attempt(store: CheckpointStore, job: str, attempt: AttemptId) -> None:
     """Remove what an attempt's subtasks left behind on this machine, after they have ended.
 
     Each removes its own folder, but not if it was killed, and not to the end if it was told to end while it did.
     """
-    for parent in _root(checkpoint_dir, job).glob(f"{_SUBTASK}*"):
+    for parent in _root(store, job).glob(f"{_SUBTASK}*"):
         remove_work_folder(parent / str(attempt))
 
 
-def work_folders_of(checkpoint_dir: Path) -> Iterator[Path]:
-    """Yield what the jobs of a checkpoint folder have here, whichever jobs those are."""
-    yield from Path(tempfile.gettempdir()).glob(f"twopc-*-{_digest(checkpoint_dir)}")
+def work_folders_of(store: CheckpointStore) -> Iterator[Path]:
+    """Yield what the jobs of a checkpoint store have here, whichever jobs those are."""
+    yield from Path(tempfile.gettempdir()).glob(f"twopc-*-{_digest(store)}")
 
 
 def _made(folder: Path, attempt: AttemptId) -> Path:
@@ -80,9 +81,9 @@ def _remove_earlier(parent: Path, attempt: AttemptId) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _root(checkpoint_dir: Path, job: str) -> Path:
-    return Path(tempfile.gettempdir()) / f"twopc-{job}-{_digest(checkpoint_dir)}"
+def _root(store: CheckpointStore, job: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"twopc-{job}-{_digest(store)}"
 
 
-def _digest(checkpoint_dir: Path) -> str:
-    return hashlib.sha256(str(checkpoint_dir.resolve()).encode()).hexdigest()[:12]
+def _digest(store: CheckpointStore) -> str:
+    return hashlib.sha256(store.identity.encode()).hexdigest()[:12]

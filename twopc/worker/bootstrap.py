@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 
 from twopc.clock import SystemClock
 from twopc.errors import DEBUG_VARIABLE, ConfigurationError
@@ -22,7 +21,7 @@ from twopc.runtime.subtask import Subtask
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.shared_folder import require_shared
 from twopc.state.snapshot_store import SnapshotStore
-from twopc.storage.local import LocalStore
+from twopc.storage.open import open_store
 from twopc.storage.work_folder import make_work_folder, remove_of_more_subtasks, remove_work_folder
 from twopc.termination import TERMINATION
 
@@ -77,10 +76,10 @@ def _link(spec: SubtaskSpec) -> SubtaskLink:
 
 def _surroundings(spec: SubtaskSpec, link: SubtaskLink, closing: ExitStack) -> Surroundings:
     """What this process has for a subtask: the checkpoint folder, a folder for RocksDB, and threads."""
-    checkpoint_dir = Path(spec.settings.checkpoint_dir)
-    require_shared(checkpoint_dir, spec.job, spec.attempt)
-    remove_of_more_subtasks(checkpoint_dir, spec.job, spec.parallelism, spec.attempt)
-    work_folder = make_work_folder(checkpoint_dir, spec.job, spec.subtask, spec.attempt)
+    store = open_store(spec.settings.checkpoint_dir)
+    require_shared(store, spec.job, spec.attempt)
+    remove_of_more_subtasks(store, spec.job, spec.parallelism, spec.attempt)
+    work_folder = make_work_folder(store, spec.job, spec.subtask, spec.attempt)
     closing.callback(remove_work_folder, work_folder)
-    storage = SnapshotStore(LocalStore(checkpoint_dir / spec.job))
+    storage = SnapshotStore(store.within(spec.job))
     return Surroundings(link, SystemClock(), storage, RocksDBBackend, work_folder, partial(ThreadPoolExecutor, 1))
