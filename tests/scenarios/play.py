@@ -11,14 +11,15 @@ from typing import Any
 from coordinator.events import StopJob
 from tests.scenarios.script import Script
 from tests.scenarios.transcript import TranscriptWorld
-from tests.simulation.coordinator import JOB
 from tests.simulation.faults import Faults, draw
+from tests.simulation.job import FIRST_SINK, JOB, KAFKA_TOPICS
 from tests.simulation.run import Simulation
 from tests.simulation.seams import playing
 from tests.simulation.verdict import judge_run
 from twopc.config import NO_TIMEOUT_MS
 
 LONGEST_MS = 120_000
+OUTPUT = KAFKA_TOPICS[FIRST_SINK]
 SETTLED_MS = 3_000
 """How long a story goes on when the job has finished: so long that whoever was left behind has ended."""
 
@@ -48,7 +49,7 @@ def play(script: Script) -> str:
         judge_run(simulation)
     assert set(world.dice.applied) == script.faults, "a fault of the script never struck"
     for partition in range(len(script.records)):
-        world.note("reader", "sees", f"partition {partition}:", *simulation.broker.read_committed(partition))
+        world.note("reader", "sees", f"partition {partition}:", *simulation.broker.read_committed(OUTPUT, partition))
     return "".join(f"{line}\n" for line in world.lines)
 
 
@@ -64,6 +65,8 @@ def _faults(script: Script) -> Faults:
     quiet.update(
         aimed_occasion=-1,
         sizes=script.records,
+        other_sizes=(),
+        sinks=(FIRST_SINK,),
         most_subtasks=_most(numbers.get("subtasks", 1)),
         interval_ms=numbers.get("interval", 500),
         max_concurrent=numbers.get("concurrent", 1),

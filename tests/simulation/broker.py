@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tests.simulation.broker_model import BrokerModel, GroupOffsets
+from tests.simulation.job import INPUTS, KAFKA_TOPICS, lanes_of, topics_of
 from tests.simulation.transaction_coordinator import Producer, TransactionalId
 from tests.simulation.transaction_tables import Code
 from tests.simulation.world import EPOCH_MS, World
@@ -18,7 +19,6 @@ from twopc.config import NO_TIMEOUT_MS
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.transaction_verdict import BrokerState
 
-INPUT, OUTPUT = "input", "output"
 #: What librdkafka speaks, whatever the broker's protocol.
 PRODUCE_VERSION, OFFSET_COMMIT_VERSION, END_TXN_VERSION = 10, 3, 1
 #: Answers after which a client asks again, or asks another broker.
@@ -38,19 +38,26 @@ _OPEN = (BrokerState.ONGOING, BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_AB
 
 
 class SimBroker:
-    """Outlives every process of the job. `on_commit` is told whose transaction is to be committed, with its offsets."""
+    """Outlives every process of the job. `on_commit` is told whose transaction is to be committed, with its offsets.
 
-    def __init__(self, world: World, partitions: int) -> None:
+    A lane is a partition of an input; every output topic has a partition for each. `pre_committed` says for which
+    checkpoint, by transactional id and start, where a transaction does not say so itself.
+    """
+
+    def __init__(self, world: World) -> None:
         faults = world.faults
         self.world = world
+        self.lanes = lanes_of(faults)
+        self.topics = topics_of(faults)
+        self.pre_committed: dict[tuple[str, int], str] = {}
         self.on_commit: Callable[[str, GroupOffsets], None] = lambda name, offsets: None
         self.recreated = 0
         self.input_recreated = 0
         self.input_is_read = False
-        self.input_begins_at = [0] * partitions
+        self.input_begins_at = {str(partition): 0 for partition in self.lanes}
         self.forgotten: set[str] = set()
         self._model = BrokerModel(
-            partitions,
+            len(self.lanes) * len(self.topics),
             bumps=faults.broker_protocol == 2,
             last_producer_epoch=faults.last_producer_epoch,
             on_prepare=self._decided,
@@ -77,9 +84,14 @@ class SimBroker:
     def offsets(self) -> GroupOffsets:
         return self._model.offsets
 
-    @property
-    def partitions(self) -> int:
-        return len(self._model.logs)
+    def log_of(self, topic: str, lane: int) -> int:
+        """Return which of the model's partitions an output topic has for a lane."""
+        return self.topics.index(topic) * len(self.lanes) + lane
+
+    def output_partition(self, log: int) -> TopicPartition:
+        """Return which output partition one of the model's is."""
+        topic, lane = divmod(log, len(self.lanes))
+        return TopicPartition(self.topics[topic], lane)
 
     @property
     def topic_id(self) -> str:
@@ -91,11 +103,15 @@ class SimBroker:
 
     def ended_input(self, message: str) -> bool:
         """Whether this is what a job has to say whose input topic was deleted and made again: it can't go on."""
-        return self.input_recreated > 0 and f"input topic {INPUT!r} was deleted and created again" in message
+        return self.input_recreated > 0 and any(
+            f"input topic {topic!r} was deleted and created again" in message for topic in INPUTS.values()
+        )
 
     def ended_output(self, message: str) -> bool:
         """The same of its output topic: started again, it goes on."""
-        return self.recreated > 0 and f"output topic {OUTPUT!r} was deleted and created again" in message
+        return self.recreated > 0 and any(
+            f"output topic {topic!r} was deleted and created again" in message for topic in KAFKA_TOPICS.values()
+        )
 
     @property
     def away(self) -> Code:
@@ -153,8 +169,8 @@ class SimBroker:
     def open_transactions(self) -> list[str]:
         return [name for name, held in self.ids.items() if held.state in _OPEN]
 
-    def read_committed(self, partition: int) -> list[str]:
-        return self._model.logs[partition].read(committed=True)
+    def read_committed(self, topic: str, lane: int) -> list[str]:
+        return self._model.logs[self.log_of(topic, lane)].read(committed=True)
 
     def _now(self) -> int:
         return EPOCH_MS + self.world.now_ms

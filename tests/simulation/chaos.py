@@ -85,8 +85,8 @@ class Chaos:
     def _delete_input(self, strike: int) -> None:
         """Retention takes what the newest checkpoint has read: nobody but a heal still needs it."""
         begins_at = self._run.broker.input_begins_at
-        for partition, position in self._run.folder.lasting_positions().items():
-            if position > begins_at[partition]:
-                begins_at[partition] = position
+        for split, position in self._run.folder.lasting_positions().items():
+            if position > begins_at[split]:
+                begins_at[split] = position
                 self._world.coverage["broker input deleted"] += 1
-                self._world.note("broker", "INPUT DELETED", f"{partition} before {position}")
+                self._world.note("broker", "INPUT DELETED", f"{split} before {position}")

@@ -29,7 +29,6 @@ from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import FencedOff, ToSubtask
 from twopc.protocol.planned_starts import StartsPlanned
 
-JOB = "job"
 TOLD = (
     JobEventKind.ATTEMPT_STARTED,
     JobEventKind.TRIGGERED,

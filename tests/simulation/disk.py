@@ -23,11 +23,11 @@ _IN_LEDGER = f"{LEDGER}/"
 _BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDINATOR_METADATA_UNNAMED)
 
 
-def positions_of(metadata: bytes) -> dict[int, int]:
-    """Return the positions that the metadata of a checkpoint hold, by partition."""
+def positions_of(metadata: bytes) -> dict[str, int]:
+    """Return the positions that the metadata of a checkpoint hold, by split."""
     snapshots = orjson.loads(metadata)["body"]["snapshots"]
     parts = [part for each in snapshots for part in each["parts"].values()]
-    return {number: position for part in parts for _, number, [position, _] in part.get("splits", ())}
+    return {split: position for part in parts for split, _, [position, _] in part.get("splits", ())}
 
 
 class CheckpointFolder(LocalStore):
@@ -226,8 +226,8 @@ class CheckpointFolder(LocalStore):
         """The newest checkpoint that was ever completed."""
         return max(self._outstanding)
 
-    def lasting_positions(self) -> dict[int, int]:
-        """Where each partition of the input stands in the newest checkpoint, once that is there to stay."""
+    def lasting_positions(self) -> dict[str, int]:
+        """Where each split stands in the newest checkpoint, once that is there to stay."""
         newest = max(self._outstanding, default=NO_CHECKPOINT)
         if newest in (NO_CHECKPOINT, self._doubtful, self._stored_last) or self.rotten:
             return {}

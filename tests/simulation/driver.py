@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
-from tests.simulation.coordinator import JOB, SimJobClient, settings_of
+from tests.simulation.coordinator import SimJobClient, settings_of
+from tests.simulation.job import JOB
 from tests.simulation.process import Lane
-from tests.simulation.sink import SimSink
-from tests.simulation.source import SimSource
 from tests.simulation.subtask import SimSubtask
 from tests.simulation.world import World
 from twopc.config import RunSettings
@@ -133,8 +132,7 @@ class SimDriver:
         world: World,
         number: int,
         client: SimJobClient,
-        sink: SimSink,
-        source: SimSource,
+        definition: JobDefinition,
         spawn: Callable[[SubtaskSpec], SimSubtask],
         abandon: Callable[[Sequence[SimSubtask]], None],
         is_blamed: Callable[[str], bool],
@@ -154,7 +152,6 @@ class SimDriver:
         self._recoveries_died = recoveries_died
         self._lane = Lane(self.process, "main")
         self._watching = Lane(self.process, "events")
-        definition = JobDefinition.in_a_row(JOB, source, (), sink)
         self._edge: Any = SimHost(definition, definition.source, definition.sink, client, spawn, abandon)
         self._driver = Driver(RunningJob(definition, "", ""), self._drawn_settings(), restore_from)
         self._ended_stage: SimStage | None = None

@@ -30,6 +30,17 @@ AIMED_AT = (*(point for point in CrashPoint if point is not _OF_SEVERAL_GROUPS),
 
 RECORDS = range(1, 9)
 PARTITIONS = (1, 1, 1, 2, 3)
+OTHER_PARTITIONS = (0, 0, 0, 0, 0, 1, 2)
+SINKS = (
+    *[("out",)] * 8,
+    ("out", "topic"),
+    ("out", "prefix"),
+    ("out", "files"),
+    ("files", "out"),
+    ("out", "topic", "prefix", "files"),
+)
+"""Most jobs have one source and one sink: they are played fastest, and see most of what can happen."""
+
 T = TypeVar("T")
 _BROUGHT_ABOUT: dict[CrashPoint, dict[str, Any]] = {
     CrashPoint.END_TXN_REPLY_LOST: {"broker_reply_lost": 0.3},
@@ -58,8 +69,11 @@ class Faults:
     `aimed_occasion`-th time: so that few seeds reach every place. `pause_at_start` stops a subtask that was welcomed
     before it opens its sink; it may wake when its attempt is long over. `batch_cut` is how often a batch is cut behind
     a record; `stored_elsewhere`, how often a subtask's checkpoint folder is for once another than the
-    coordinator's, and takes what is stored; `commits_globally` gives the sink a global committer. The settings of
-    checkpoints, and how often people ask for one, are none.
+    coordinator's, and takes what is stored; `files_decline`, how often the sink that is no Kafka sink
+    declines a checkpoint; `commits_globally` gives the first sink a global
+    committer. The settings of checkpoints, and how often people ask for one, are no faults; nor are
+    `sizes`, how many records each partition has, `other_sizes`, those of a second source where there is one, and
+    `sinks`, those of `tests.simulation.job` in the order in which they pre-commit.
     """
 
     aimed_at: CrashPoint
@@ -114,6 +128,9 @@ class Faults:
     input_deleted_every_ms: int
     batch_cut: float
     commits_globally: bool
+    other_sizes: tuple[int, ...]
+    sinks: tuple[str, ...]
+    files_decline: float
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -192,6 +209,16 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         input_deleted_every_ms=every(200, 500) if timeouts and chance() < 0.3 else 0,
         batch_cut=rate(0.1, 0.5),
         commits_globally=not timeouts and chance() < 0.3,
+        **_graph(draws),
     )
     brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
     return replace(faults, **brought_about) if brought_about else faults
+
+
+def _graph(draws: _Draws) -> dict[str, Any]:
+    """Return what the job is besides a row of one source and one sink."""
+    return {
+        "other_sizes": tuple(draws.pick(RECORDS) for _ in range(draws.pick(OTHER_PARTITIONS))),
+        "sinks": draws.pick(SINKS),
+        "files_decline": draws.rate(0.1, 0.4),
+    }

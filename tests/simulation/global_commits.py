@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.simulation.coordinator import JOB
+from tests.simulation.job import JOB
 from tests.simulation.world import World
 from twopc.kafka.naming import parse_transactional_id
 from twopc.protocol.facts import Committable
@@ -18,11 +18,16 @@ COMMIT_MS = (1, 400)
 
 @dataclass(slots=True)
 class GlobalTable:
-    """What was committed with each checkpoint. `visible` are the transactions that the brokers have committed."""
+    """What was committed with each checkpoint. `committed` are the committables of all sinks that were committed."""
 
     world: World
-    visible: set[str]
+    committed: set[str]
     commits: dict[CheckpointId, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def visible(self) -> set[str]:
+        """What the brokers have committed of the first sink, which is the one with a global committer."""
+        return {name for name in self.committed if name.startswith(f"{JOB}-")}
 
     @property
     def names(self) -> frozenset[str]:

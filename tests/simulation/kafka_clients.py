@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from tests.simulation.broker import INPUT, OUTPUT, RETRIABLE, SimBroker
+from tests.simulation.broker import RETRIABLE, SimBroker
 from tests.simulation.broker_model import OFFSETS
 from tests.simulation.transaction_tables import Code
 from twopc.context import SubtaskContext
@@ -21,6 +21,7 @@ from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.transaction_verdict import BrokerState, Described
 from twopc.kafka.wire import GroupOffset, OpenTransaction, TopicInfo
 
+CLUSTER = "cluster"
 SLOW_SECONDS = (0.001, 0.02, 0.2)
 LATE_MS = (5, 50, 500, 5_000)
 
@@ -86,15 +87,15 @@ class SimControlClient:
 
     def _topic(self, name: str) -> TopicInfo:
         broker = self._broker
-        topic_id = broker.input_id if name == INPUT else broker.tell_topic()
-        return TopicInfo(topic_id, broker.partitions, (0,) * broker.partitions)
+        topic_id = broker.tell_topic() if name in broker.topics else broker.input_id
+        return TopicInfo(topic_id, len(broker.lanes), (0,) * len(broker.lanes))
 
     def _describe(self, name: str) -> OpenTransaction | None:
         found = self._broker.ids.get(name)
         if found is None:
             return None
         partitions = frozenset(
-            TopicPartition(OUTPUT, partition) for partition in found.partitions if partition != OFFSETS
+            self._broker.output_partition(partition) for partition in found.partitions if partition != OFFSETS
         )
         described = Described(found.state, found.producer_id, found.producer_epoch, found.start_ms)
         return OpenTransaction(described, found.timeout_ms, partitions)
@@ -246,4 +247,4 @@ class SimTrackedProducer:
         self.client.send_offsets_to_transaction(offsets, group, seconds)
 
     def know(self, topic: str) -> None:
-        """Nothing has to be learned of the one topic."""
+        """Nothing has to be learned of a topic."""

@@ -101,10 +101,11 @@ def _only_exactly(on: Any, state: SubtaskState, message: Any) -> Any:
 
 def _abort_slots(outputs: Any, chosen: Callable[[Any], bool]) -> None:
     """Abort pre-committed transactions at the broker."""
-    [writer] = outputs._writers.values()
-    for slot in writer._pool._slots:
-        if slot.state is SlotState.PRE_COMMITTED and chosen(slot):
-            writer._broker.end(slot.transactional_id, slot.producer.client.producer, commit=False)
+    writers: list[Any] = [each for each in outputs._writers.values() if isinstance(each, TransactionalWriter)]
+    for writer in writers:
+        for slot in writer._pool._slots:
+            if slot.state is SlotState.PRE_COMMITTED and chosen(slot):
+                writer._broker.end(slot.transactional_id, slot.producer.client.producer, commit=False)
 
 
 def _abort_with_checkpoint(on: Any, subtask: Any, message: Any) -> None:
@@ -176,7 +177,12 @@ _restore_state = twopc.state.restore.restore_state
 def _late_positions(original: Any, subtask: Any) -> Any:
     committables, parts = subtask._state.committables, subtask._parts
     return lambda handle: SubtaskSnapshot.of(
-        subtask._index, parts.reader.positions(), handle, committables, parts.reader.finished()
+        subtask._index,
+        parts.inputs.positions(parts.dataflow.waiting_rows),
+        handle,
+        committables,
+        parts.inputs.finished(),
+        subtask._state.base,
     )
 
 
@@ -355,7 +361,7 @@ MUTANTS = (
     Mutant("positions are not restored", _around(twopc.driver.recovery.Planner, "plan", _from_the_start)),
     Mutant("each driver looks anew where to start", _around(twopc.driver.recovery.Planner, "plan", _planned_anew)),
     Mutant("state is not restored", instead(tests.simulation.subtask, "restore_state", _without_state)),
-    Mutant("pre-committed without a flush", instead(TransactionalWriter, "_flush", lambda writer, producer: None)),
+    Mutant("pre-committed without a flush", instead(TransactionalWriter, "_flush", lambda *ignored: None)),
     Mutant("nothing lingering is aborted", _no_sweeps, KILLS),
     Mutant("ids are the same in every attempt", _same_ids_in_every_attempt, {"pause_at_start": 0.2}),
     Mutant("positions are read when the snapshot is stored", _around(Subtask, "_snapshot_maker", _late_positions)),

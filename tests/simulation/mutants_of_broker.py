@@ -64,7 +64,7 @@ MUTANTS_OF_BROKER = (
     ),
     Mutant(
         "a loss is healed though its input is gone",
-        instead(SimSource, "unreadable", lambda source, context, positions: {}),
+        instead(SimSource, "unreadable", lambda source, positions: {}),
         DELETING,
         1_000,
         timeouts=True,

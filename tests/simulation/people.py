@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from coordinator.events import DisposeCheckpoint, StopJob, TriggerCheckpoint
-from tests.simulation.coordinator import JOB, SimCoordinator
+from tests.simulation.coordinator import SimCoordinator
 from tests.simulation.disk import CheckpointFolder
+from tests.simulation.job import JOB
 from tests.simulation.world import World
 from twopc.errors import TwoPhaseCommitError
 from twopc.protocol.checkpoints import CheckpointKind

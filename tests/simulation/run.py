@@ -10,7 +10,9 @@ from tests.simulation.cells import Peers
 from tests.simulation.coordinator import SimCoordinator, SimJobClient, settings_of
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.driver import SimDriver
+from tests.simulation.files import SimFiles, SimFileSink
 from tests.simulation.global_commits import GlobalTable
+from tests.simulation.job import FIRST_SINK, INPUTS, KAFKA_TOPICS, graph, sizes_of
 from tests.simulation.people import People
 from tests.simulation.process import Process
 from tests.simulation.sink import SimSink
@@ -18,10 +20,12 @@ from tests.simulation.snapshots import SimSnapshots
 from tests.simulation.source import SimSource
 from tests.simulation.subtask import SimSubtask
 from tests.simulation.world import World
+from twopc.graph import JobDefinition
 from twopc.kafka.committable import WitnessMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.runtime.spec import SubtaskSpec
+from twopc.sink import Sink
 
 CALM_MS = 60_000
 AFTERWARDS_MS = 15_000
@@ -43,14 +47,15 @@ class Simulation:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.broker = SimBroker(world, len(world.faults.sizes))
-        self.source = SimSource(self.broker, world.faults.sizes)
+        self.broker = SimBroker(world)
         self.broker.on_commit = self._check_commit
+        self.files = SimFiles(world, self._check_file)
         self.folder = CheckpointFolder(world)
         self.snapshots = SimSnapshots(world, self.folder)
         self.people = People(world, self.folder, self._coordinator)
         self.committed_names: set[str] = set()
         self.table = GlobalTable(world, self.committed_names) if world.faults.commits_globally else None
+        self.definition = self._job()
         self.newest_attempt = AttemptId(0)
         self.triggered: list[CheckpointId] = []
         self.completed: list[CheckpointId] = []
@@ -91,6 +96,17 @@ class Simulation:
             living.sort(key=lambda driver: driver.attempt)
         for driver in living[:-1]:
             self.world.kill(driver.process, "there is a later one")
+
+    def _job(self) -> JobDefinition:
+        faults = self.world.faults
+        sources = {name: SimSource(self.broker, INPUTS[name], sizes) for name, sizes in sizes_of(faults).items()}
+        sinks: dict[str, Sink] = {
+            name: SimSink(self.broker, name, self.table if name == FIRST_SINK else None)
+            if name in KAFKA_TOPICS
+            else SimFileSink(self.files)
+            for name in faults.sinks
+        }
+        return graph(sources, sinks)
 
     @property
     def driver(self) -> SimDriver:
@@ -140,14 +156,12 @@ class Simulation:
     def start_driver(self) -> None:
         number = len(self.drivers) + 1
         client = SimJobClient(self._coordinator, settings_of(self.world.faults))
-        sink = SimSink(self.broker, self.table)
         self.drivers.append(
             SimDriver(
                 self.world,
                 number,
                 client,
-                sink,
-                self.source,
+                self.definition,
                 self._spawn,
                 self._abandon,
                 lambda message: self.folder.is_blamed(message) or self.broker.ended_input(message),
@@ -168,7 +182,7 @@ class Simulation:
     def _spawn(self, spec: SubtaskSpec) -> SimSubtask:
         pid = 100 + len(self.subtasks)
         subtask = SimSubtask(
-            self.world, spec, pid, self.broker, self.snapshots, self.source, self._coordinator, self._wake_driver
+            self.world, spec, pid, self.broker, self.snapshots, self.definition, self._coordinator, self._wake_driver
         )
         self.subtasks.append(subtask)
         return subtask
@@ -239,6 +253,14 @@ class Simulation:
     def _check_commit(self, name: str, offsets: GroupOffsets) -> None:
         witnesses = {WitnessMetadata.parse(text) for _, text in offsets.values()}
         names = {f"{name}@{witness.checkpoint_id}" for witness in witnesses if witness is not None}
+        pre_committed = self.broker.pre_committed.get((name, self.broker.ids[name].start_ms))
+        if pre_committed is not None:
+            names.add(pre_committed)
         self.committed_names |= names
         if not names or not names <= self.folder.completed_names:
             self.world.violated("committed without a completion record", f"{name}, for {sorted(names)}")
+
+    def _check_file(self, name: str) -> None:
+        self.committed_names.add(name)
+        if name not in self.folder.completed_names:
+            self.world.violated("committed without a completion record", name)

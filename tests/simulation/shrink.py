@@ -24,8 +24,10 @@ _PLAIN: dict[str, Any] = {
     "last_producer_epoch": 32_766,
     "embedded": False,
     "most_subtasks": 1,
+    "other_sizes": (),
+    "sinks": ("out",),
 }
-"""What a run is simpler with: no delays, one subtask, processes of their own."""
+"""What a run is simpler with: no delays, one subtask, one source and one sink, processes of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,7 @@ class Case:
             raise ValueError(f"there are no faults called {', '.join(sorted(unknown))}")
         if "aimed_at" in changed:
             changed["aimed_at"] = CrashPoint[changed["aimed_at"]]
-        if "sizes" in changed:
-            changed["sizes"] = tuple(changed["sizes"])
+        changed = {name: tuple(value) if isinstance(value, list) else value for name, value in changed.items()}
         only = None if body["only"] is None else frozenset(map(Strike.parse, body["only"]))
         return cls(int(body["seed"]), replace(draw(int(body["seed"])), **changed), only)
 

@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tests.simulation.broker import OUTPUT, SimBroker
+from tests.simulation.broker import SimBroker
 from tests.simulation.global_commits import GlobalTable, SimGlobalCommitter
-from tests.simulation.kafka_clients import SimControlClient, SimProducer, SimTrackedProducer, identity_of
+from tests.simulation.job import KAFKA_TOPICS, PREFIXES, lane_of
+from tests.simulation.kafka_clients import CLUSTER, SimControlClient, SimProducer, SimTrackedProducer, identity_of
 from tests.simulation.process import Lane
 from tests.simulation.world import World
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TwoPhaseCommitError, Unavailable
+from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.identity import Identity
 from twopc.kafka.lingering import abort_open, fence_earlier
 from twopc.kafka.naming import SlotName, transactional_id
@@ -28,7 +30,7 @@ from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
-from twopc.sink import Committer, Settled, Sink
+from twopc.sink import Committer, PreCommit, Settled, SharedTransaction, Sink
 
 KEEPER_MS = 20
 SETTLE_BUDGET_SECONDS = 5.0
@@ -96,30 +98,41 @@ class SimSlotPool(SlotPool):
 
 
 class _Output:
-    """Writes each value to the output partition that it begins with."""
+    """Writes each value to the output partition of the lane that it comes from."""
 
-    def __init__(self, topic_id: str) -> None:
-        self.topics = SimpleNamespace(ids={OUTPUT: topic_id})
+    def __init__(self, broker: SimBroker, topic: str, topics: SimpleNamespace) -> None:
+        self.topics = topics
+        self._broker = broker
+        self._topic = topic
 
     def learn_static(self) -> None:
-        """Nothing has to be learned of the one topic."""
+        """Nothing has to be learned of a topic."""
 
     def write(self, producer: SimTrackedProducer, batch: Batch) -> int:
         for value in batch.values:
-            producer.topics.add(OUTPUT)
-            producer.client.produce(int(value.partition(":")[0]), value)
+            producer.topics.add(self._topic)
+            producer.client.produce(self._broker.log_of(self._topic, lane_of(value)), value)
         return len(batch)
 
 
 class SimWriter(TransactionalWriter):
     """The production writer with producers of the simulated broker."""
 
-    def __init__(self, broker: SimBroker, config: WriterConfig, identity: Identity) -> None:
+    def __init__(self, broker: SimBroker, topic: str, config: WriterConfig, identity: Identity) -> None:
         self._broker = broker
-        output: Any = _Output(broker.topic_id)
+        topics = SimpleNamespace(ids=dict.fromkeys(broker.topics, broker.topic_id))
+        output: Any = _Output(broker, topic, topics)
         client: Any = SimControlClient(broker)
-        identity.note_output(OUTPUT, broker.topic_id)
+        for each in broker.topics:
+            identity.note_output(each, broker.topic_id)
         super().__init__(config, output, client, identity, _timeout_ms(broker))
+
+    def pre_commit(self, request: PreCommit) -> Committable | None:
+        committable = super().pre_commit(request)
+        if committable is not None:
+            prepared = PreparedTransaction.from_committable(committable)
+            self._broker.pre_committed[prepared.transactional_id, prepared.start_ms] = committable.name
+        return committable
 
     def commit(self, committable: Committable, proof: Complete) -> None:
         """Simulated brokers owe no markers."""
@@ -142,12 +155,16 @@ class SimWriter(TransactionalWriter):
 class SimCommitter(Committer):
     """The production settling and sweeping, on a simulated client."""
 
-    def __init__(self, broker: SimBroker, context: JobContext, table: GlobalTable | None) -> None:
+    def __init__(self, broker: SimBroker, prefix: str, context: JobContext, table: GlobalTable | None) -> None:
         self._table = table
         self._client: Any = SimControlClient(broker)
         self._broker = broker
+        self._prefix = prefix
         self._context = context
         self._fenced = False
+
+    def join(self, sink: Sink) -> None:
+        """The transactions are the same."""
 
     def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
         return settle_all(self._client, committables, confirmed, SETTLE_BUDGET_SECONDS)
@@ -158,10 +175,10 @@ class SimCommitter(Committer):
     def abort_lingering(self) -> list[str]:
         context, timeout_ms = self._context, _timeout_ms(self._broker)
         if self._fenced:
-            return abort_open(self._client, context.job, timeout_ms, context.attempt)
+            return abort_open(self._client, self._prefix, timeout_ms, context.attempt)
         if self._table is not None:
             self._table.judge_sweep(context.attempt)
-        lingering = fence_earlier(self._client, context.job, timeout_ms, context.attempt)
+        lingering = fence_earlier(self._client, self._prefix, timeout_ms, context.attempt)
         self._fenced = True
         return lingering
 
@@ -169,23 +186,35 @@ class SimCommitter(Committer):
 class SimSink(Sink):
     """One copy per subtask and one per driver, as in production."""
 
-    def __init__(self, broker: SimBroker, table: GlobalTable | None = None) -> None:
-        self._broker = broker
+    def __init__(self, broker: SimBroker, name: str, table: GlobalTable | None) -> None:
         self._table = table
+        self._broker = broker
+        self._prefix = PREFIXES[name]
+        self._topic = KAFKA_TOPICS[name]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return (self._topic,)
+
+    def shared_transaction(self, context: JobContext) -> SharedTransaction:
+        return SharedTransaction(self._prefix, CLUSTER)
+
+    def output(self, topics: Any) -> Any:
+        return _Output(self._broker, self._topic, topics)
 
     def open_writer(self, context: SubtaskContext) -> SimWriter:
         config = WriterConfig(
-            prefix=context.job,
+            prefix=self._prefix,
             subtask=context.subtask,
             attempt=context.attempt,
             settings=context.settings,
             bootstrap_servers="",
             properties={},
         )
-        return SimWriter(self._broker, config, identity_of(context, self._broker))
+        return SimWriter(self._broker, self._topic, config, identity_of(context, self._broker))
 
     def open_committer(self, context: JobContext) -> SimCommitter:
-        return SimCommitter(self._broker, context, self._table)
+        return SimCommitter(self._broker, self._prefix, context, self._table)
 
     def open_global_committer(self, context: JobContext) -> SimGlobalCommitter | None:
         return None if self._table is None else SimGlobalCommitter(self._table)

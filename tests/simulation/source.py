@@ -1,38 +1,43 @@
-"""A bounded input of numbered records, the same in every attempt, and what the job makes of it.
+"""Bounded inputs of numbered records, the same in every attempt.
 
 Where the topic is made again, it holds as many records at the same offsets, of which none may ever be written.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from tests.simulation.broker import INPUT, SimBroker
-from tests.simulation.kafka_clients import identity_of
+from tests.simulation.broker import SimBroker
+from tests.simulation.job import KEYS
+from tests.simulation.kafka_clients import CLUSTER, SimControlClient, identity_of
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
+from twopc.kafka.group import group_standing
 from twopc.kafka.identity import Identity, recreated_input
-from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions, split_positions
+from twopc.kafka.positions import (
+    PartitionPosition,
+    PartitionSplit,
+    input_of,
+    partition_positions,
+    split_positions,
+)
+from twopc.kafka.retry import call_with_retry
+from twopc.kafka.start import Latest
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.operators.steps import StatefulMap
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.record import Batch, Row
-from twopc.serde import Json
-from twopc.source import Source, SourcePlanner, SourceReader, Split
+from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
 
 GROUP = "group"
-STATE = "count"
 FIRST_ID = "input-id-0"
-KEYS = 3
 DELETED = "deleted by retention"
 ARRIVE_MS = (40, 400)
 """How long until the next records are there: so that the input lasts for several checkpoints."""
 
+ANSWER_SECONDS = 1.0
 AT_ONCE = 8
 """How many records a poll finds in the calm phase, in which they are all there."""
 
@@ -41,15 +46,16 @@ AT_ONCE = 8
 class InputRow:
     """One input record; its key is its offset modulo KEYS. `topic_id` is of the topic that held it."""
 
-    number: int
+    of: TopicPartition
     at: int
     topic_id: str
+    lane: int
 
     def topic(self) -> str:
-        return INPUT
+        return self.of.topic
 
     def partition(self) -> int:
-        return self.number
+        return self.of.partition
 
     def offset(self) -> int:
         return self.at
@@ -58,32 +64,13 @@ class InputRow:
         return b"k%d" % (self.at % KEYS)
 
     def value(self) -> str:
-        return f"{self.number}:{self.at}" if self.topic_id == FIRST_ID else f"{self.number}:{self.at}@{self.topic_id}"
+        return f"{self.lane}:{self.at}" if self.topic_id == FIRST_ID else f"{self.lane}:{self.at}@{self.topic_id}"
 
     def timestamp(self) -> tuple[int, int]:
         return (0, 0)
 
     def headers(self) -> Any:
         return None
-
-
-def count(state: int | None, value: str) -> tuple[int, str]:
-    """The job: number the records of each key, so that the output shows every slip of the state."""
-    seen = (state or 0) + 1
-    return seen, f"{value}:{seen}"
-
-
-STEP = StatefulMap(count, STATE, Json())
-
-
-@cache
-def expected_output(partition: int, records: int) -> Sequence[str]:
-    seen: Counter[int] = Counter()
-    output = []
-    for offset in range(records):
-        seen[offset % KEYS] += 1
-        output.append(f"{partition}:{offset}:{seen[offset % KEYS]}")
-    return tuple(output)
 
 
 class SimReader(SourceReader):
@@ -94,8 +81,9 @@ class SimReader(SourceReader):
         self._identity = identity
         self._world = broker.world
         self._splits = list(splits)
+        self._lanes = list(broker.lanes)
         for split in splits:
-            identity.note_input(INPUT, split.topic_id, [split.partition.partition])
+            identity.note_input(split.partition.topic, split.topic_id, [split.partition.partition])
         self._next = {split.partition: int(split.start) for split in splits}
         self._open_splits = [split for split in splits if split.start < _stop(split)]
         self._arrives_at = 0
@@ -111,7 +99,8 @@ class SimReader(SourceReader):
         self._next[split.partition] = end
         if end == _stop(split):
             self._open_splits.remove(split)
-        rows = [InputRow(split.partition.partition, at, self._broker.input_id) for at in range(start, end)]
+        lane = self._lanes.index(split.partition)
+        rows = [InputRow(split.partition, at, self._broker.input_id, lane) for at in range(start, end)]
         return Batch(rows, [row.value() for row in rows])
 
     @property
@@ -122,8 +111,8 @@ class SimReader(SourceReader):
     def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
         at = dict(self._next)
         for row in waiting:
-            partition = TopicPartition(INPUT, row.partition() or 0)
-            at[partition] = min(at[partition], row.offset() or 0)
+            assert isinstance(row, InputRow)
+            at[row.of] = min(at[row.of], row.at)
         return split_positions(
             PartitionPosition(split.partition, split.topic_id, Position(at[split.partition])) for split in self._splits
         )
@@ -145,12 +134,30 @@ def _stop(split: PartitionSplit) -> int:
     return int(split.stop)
 
 
-class SimSource(Source, SourcePlanner):
-    """So many partitions with so many records, read from the latest: which is another place once reading has begun."""
+class SimGroup(Follower):
+    """The job's consumer group, in the topics of one source."""
 
-    def __init__(self, broker: SimBroker, sizes: Sequence[int]) -> None:
+    name = GROUP
+
+    def __init__(self, broker: SimBroker, topic: str) -> None:
+        self._client: Any = SimControlClient(broker)
+        self._topic = topic
+
+    def place(self) -> str:
+        return CLUSTER
+
+    def standing(self) -> FollowerStanding:
+        return call_with_retry(lambda: group_standing(self._client, GROUP, (self._topic,), Latest()), ANSWER_SECONDS)
+
+
+class SimSource(Source, SourcePlanner):
+    """A topic whose partitions have so many records, read from the latest: another place once reading has begun."""
+
+    def __init__(self, broker: SimBroker, topic: str, sizes: Sequence[int]) -> None:
+        self.inputs = (topic,)
         self._broker = broker
-        self.sizes = tuple(sizes)
+        self._topic = topic
+        self._sizes = tuple(sizes)
 
     def open_planner(self, context: JobContext) -> SourcePlanner:
         return self
@@ -161,20 +168,26 @@ class SimSource(Source, SourcePlanner):
         known = {held.partition: held for held in partition_positions(restored.values())}
         other = next((held.topic_id for held in known.values() if held.topic_id != now), now)
         if other != now:
-            raise ConfigurationError(recreated_input(INPUT, other, now))
-        for number, size in enumerate(self.sizes):
-            partition = TopicPartition(INPUT, number)
+            raise ConfigurationError(recreated_input(self._topic, other, now))
+        for number, size in enumerate(self._sizes):
+            partition = TopicPartition(self._topic, number)
             latest = Position(min(size, 1) if self._broker.input_is_read else 0)
             start = known[partition].position if partition in known else latest
-            if start < self._broker.input_begins_at[number]:
+            if start < self._broker.input_begins_at[str(partition)]:
                 raise ConfigurationError(f"{partition} should be read from {start}: {DELETED}")
             splits.append(PartitionSplit(partition, now, start, Position(size)).to_split())
         return splits
 
+    def follower(self) -> SimGroup:
+        return SimGroup(self._broker, self._topic)
+
     def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         begins_at = self._broker.input_begins_at
-        gone = [held for held in partition_positions(positions) if held.position < begins_at[held.partition.partition]]
+        gone = [held for held in partition_positions(positions) if held.position < begins_at[str(held.partition)]]
         return {held.to_split_position(): f"{held.partition}: {DELETED}" for held in gone}
+
+    def input_of(self, split: str) -> str:
+        return input_of(split)
 
     def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SimReader:
         self._broker.input_is_read = True

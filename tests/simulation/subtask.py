@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tests.operators.kit import row
 from tests.simulation.broker import SimBroker
 from tests.simulation.clocks import SimClock
+from tests.simulation.job import with_cuts
 from tests.simulation.network import Peer, SimLink
 from tests.simulation.process import Lane
-from tests.simulation.sink import SimSink, SimWriter
 from tests.simulation.snapshots import SimSnapshots, local_disk
-from tests.simulation.source import ARRIVE_MS, AT_ONCE, GROUP, STEP, SimReader, SimSource
+from tests.simulation.source import ARRIVE_MS, AT_ONCE, SimReader
 from tests.simulation.world import World
 from twopc.errors import (
     CheckpointCorrupted,
@@ -27,7 +25,8 @@ from twopc.errors import (
     Unavailable,
 )
 from twopc.faults.points import CrashPoint, reached
-from twopc.operators import Dataflow, KeyedStateStore, Map
+from twopc.graph import JobDefinition
+from twopc.operators import Dataflow, KeyedStateStore
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.dependencies import SubtaskDependencies
@@ -89,7 +88,7 @@ class SimSubtask:
         pid: int,
         broker: SimBroker,
         snapshots: SimSnapshots,
-        source: SimSource,
+        definition: JobDefinition,
         dial: Callable[[], Peer | None],
         on_exit: Callable[[], None],
     ) -> None:
@@ -101,18 +100,17 @@ class SimSubtask:
         self._spec = spec
         self._broker = broker
         self._snapshots = snapshots
-        self._source = source
+        self._definition = definition
         self._lane = Lane(self.process, "loop")
         self._on_exit = on_exit
         self._subtask: Subtask | None = None
         self._awaits_welcome = False
-        self._reader: SimReader | None = None
+        self._readers: dict[str, SimReader] = {}
         self._step_at: int | None = None
         self._link = SimLink(
             world, Lane(self.process, "link"), spec.job, spec.attempt, spec.subtask, pid, dial, self._woken
         )
-        self._sink = SimSink(broker)
-        self._writer: SimWriter | None = None
+        self._groups: list[GroupWriter] = []
         world.note(self.process.name, "starts")
         world.after(world.delay(60), self._start, self._lane)
 
@@ -155,14 +153,19 @@ class SimSubtask:
             local / "work",
             MemoryBackend,
         )
-        context = spec.context
-        writer = self._writer = self._sink.open_writer(context)
+        context, definition = spec.context, self._definition
+        for group in spec.groups:
+            self._groups.append(GroupWriter.open(group, definition.sinks, context))
         reached(CrashPoint.BEFORE_SEEK, subtask=spec.subtask)
-        self._reader = self._source.open_reader(context, spec.splits)
+        readers: dict[str, Any] = {
+            name: source.open_reader(context, [split for split in spec.splits if split.source == name])
+            for name, source in definition.sources.items()
+        }
+        self._readers = readers
         parts = SubtaskDependencies(
-            inputs=Inputs({"in": self._reader}),
+            inputs=Inputs(readers),
             dataflow=self._dataflow(KeyedState(backend)),
-            outputs=Outputs([GroupWriter("out", writer, {"out": writer.write}, spec.groups[0].is_global)]),
+            outputs=Outputs(self._groups),
             store=SubtaskStore(
                 spec.subtask,
                 backend,
@@ -179,7 +182,7 @@ class SimSubtask:
         self._subtask = Subtask(
             spec.subtask,
             parts,
-            group=GROUP,
+            group=spec.group,
             silence_limit_seconds=SILENCE_SECONDS,
             base=spec.base,
             batch_size=BatchSize(1, AT_ONCE),
@@ -188,19 +191,17 @@ class SimSubtask:
         self._step_in(self._world.between(*STEP_MS))
 
     def _dataflow(self, state: KeyedStateStore) -> Dataflow:
-        """Return the steps of the job, in each of which a batch may be cut behind a record."""
-        world = self._world
+        """Return the graph of the job, in whose steps a batch may be cut behind a record."""
+        world, operators = self._world, self._definition.operators
+        if not world.faults.batch_cut:
+            return Dataflow(operators, state)
 
-        def cutting(function: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*arguments: Any) -> Any:
-                if world.strikes("batch cut", world.faults.batch_cut):
-                    world.coverage["batch cut"] += 1
-                    dataflow.cut()
-                return function(*arguments)
+        def cut() -> None:
+            if world.strikes("batch cut", world.faults.batch_cut):
+                world.coverage["batch cut"] += 1
+                dataflow.cut()
 
-            return call
-
-        dataflow = row((Map(cutting(lambda value: value)), replace(STEP, function=cutting(STEP.function))), state)
+        dataflow = Dataflow(with_cuts(operators, cut), state)
         return dataflow
 
     def _woken(self) -> None:
@@ -213,13 +214,16 @@ class SimSubtask:
     def _next_step(self) -> None:
         """The loop would turn all the time; what turns in vain is left out."""
         assert self._subtask is not None
-        assert self._reader is not None
-        arrives = self._reader.arrives_in if self._subtask._state.reading else None
+        arrives = self._arrives_in() if self._subtask._state.reading else None
         if self._subtask._state.reading and self._subtask._parts.dataflow.waits:
             arrives = 0 if self._world.calm else self._world.between(*ARRIVE_MS)
         end_to_say = arrives is None and not self._subtask._end_reported
         soon = self._world.between(*STEP_MS)
         self._step_in(soon if end_to_say else IDLE_MS if arrives is None else soon + arrives)
+
+    def _arrives_in(self) -> int | None:
+        """Milliseconds until a poll finds something; None if none ever will."""
+        return min((due for each in self._readers.values() if (due := each.arrives_in) is not None), default=None)
 
     def _step_in(self, delay_ms: int) -> None:
         at = self._world.now_ms + delay_ms
@@ -270,8 +274,8 @@ class SimSubtask:
         self._awaits_welcome = False
         if self._subtask is not None:
             self._subtask._parts.outputs.abort()
-        if self._writer is not None:
-            self._writer.close()
+        for group in self._groups:
+            group.writer.close()
         self._world.after(1 if self._link.connected else LAST_WORDS_MS, self._exit, self._lane)
 
     def _exit(self) -> None:

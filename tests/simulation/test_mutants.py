@@ -12,6 +12,8 @@ from tests.simulation.mutants_of_subtask import MUTANTS_OF_SUBTASK
 
 pytestmark = pytest.mark.simulation
 
+MISFITS = ("AttributeError", "TypeError", "NameError", "has no attribute", "positional argument")
+
 
 ALL = (*MUTANTS, *MUTANTS_IN_FLIGHT, *MUTANTS_OF_BROKER, *MUTANTS_OF_SUBTASK, *MUTANTS_OF_GLOBAL_COMMITS)
 
@@ -26,4 +28,6 @@ def caught(mutant: Mutant, seed: int) -> bool:
     case = mutant.case(seed)
     with mutant.apply():
         violations = case.play().violations
+    # A patch that no longer fits what it is put over breaks every run, and shows nothing.
+    assert not any(misfit in violation for violation in violations for misfit in MISFITS), violations
     return bool(violations) and not case.play().violations

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import orjson
 
-from tests.simulation.coordinator import JOB
 from tests.simulation.disk import positions_of
 from tests.simulation.driver import HEALED
+from tests.simulation.job import INPUTS, KAFKA_TOPICS, KEYS, PREFIXES, STATES, expected_output
 from tests.simulation.run import Simulation
 from tests.simulation.snapshots import STATE_FILE
-from tests.simulation.source import KEYS, expected_output
 from tests.simulation.world import EPOCH_MS
 from twopc.config import NO_TIMEOUT_MS
 from twopc.kafka.naming import parse_transactional_id
@@ -21,7 +20,7 @@ from twopc.protocol.manifest import Manifest
 from twopc.state.layout import parse_keyed_key
 
 FALSE_ALARM = "said to be lost while it is committed"
-COMMITTABLE = r"\bjob-\d+-\d+-\d+@\d+"
+COMMITTABLE = r"\b[a-z]+-\d+-\d+-\d+@\d+"
 
 
 def judge_run(run: Simulation) -> None:
@@ -41,10 +40,8 @@ def judge_run(run: Simulation) -> None:
     if run.refused:
         _judge_no_more_than_expected(run)
         return
-    for partition, size in enumerate(run.source.sizes if not run.broker.recreated else ()):
-        expected, visible = expected_output(partition, size), tuple(run.broker.read_committed(partition))
-        if visible != expected:
-            world.violated("output is not exactly once", f"partition {partition}: {_difference(expected, visible)}")
+    if not run.broker.recreated:
+        _judge_output(run)
     _judge_global_commits(run)
     left = [name for name in run.broker.open_transactions() if not _opened_by_a_zombie_since(run, name)]
     if left:
@@ -58,9 +55,18 @@ def _judge_global_commits(run: Simulation) -> None:
         run.table.judge()
 
 
+def _judge_output(run: Simulation) -> None:
+    for sink in run.world.faults.sinks:
+        for lane, size in enumerate(run.broker.lanes.values()):
+            expected, visible = expected_output(sink, lane, size), _visible(run, sink, lane)
+            if visible != expected:
+                difference = f"{sink}, lane {lane}: {_difference(expected, visible)}"
+                run.world.violated("output is not exactly once", difference)
+
+
 def _opened_by_a_zombie_since(run: Simulation, name: str) -> bool:
     """Whether a process of an earlier attempt opened it when the job had finished: the next start would abort it."""
-    parsed = parse_transactional_id(JOB, name)
+    parsed = next(filter(None, (parse_transactional_id(prefix, name) for prefix in PREFIXES.values())), None)
     assert parsed is not None, f"{name} is not an id of the job"
     return parsed.attempt < run.newest_attempt and run.broker.ids[name].start_ms > EPOCH_MS + run.driver.finished_ms
 
@@ -82,10 +88,17 @@ def _judge_loss(run: Simulation) -> None:
 
 def _judge_no_more_than_expected(run: Simulation) -> None:
     world = run.world
-    for partition, size in enumerate(run.source.sizes):
-        visible = run.broker.read_committed(partition)
-        if len(set(visible)) != len(visible) or not set(visible) <= set(expected_output(partition, size)):
-            world.violated("output holds more than the input made", f"partition {partition}: {visible}")
+    for sink in world.faults.sinks:
+        for lane, size in enumerate(run.broker.lanes.values()):
+            visible = _visible(run, sink, lane)
+            if len(set(visible)) != len(visible) or not set(visible) <= set(expected_output(sink, lane, size)):
+                world.violated("output holds more than the input made", f"{sink}, lane {lane}: {visible}")
+
+
+def _visible(run: Simulation, sink: str, lane: int) -> tuple[str, ...]:
+    """What a sink's readers see of a lane."""
+    topic = KAFKA_TOPICS.get(sink)
+    return tuple(run.files.read(lane) if topic is None else run.broker.read_committed(topic, lane))
 
 
 def _judge_last_checkpoint(run: Simulation) -> None:
@@ -93,10 +106,10 @@ def _judge_last_checkpoint(run: Simulation) -> None:
     path = metadata_path(number)
     snapshots = orjson.loads(run.folder.get(path))["body"]["snapshots"]
     positions = positions_of(run.folder.get(path))
-    sizes = dict(enumerate(run.source.sizes))
+    sizes = {str(partition): size for partition, size in run.broker.lanes.items()}
     if positions != sizes:
         run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
-    counts: dict[tuple[int, bytes], int] = {}
+    counts: dict[tuple[str, str, bytes], int] = {}
     for snapshot in snapshots:
         state = snapshot["state"]
         try:
@@ -105,11 +118,12 @@ def _judge_last_checkpoint(run: Simulation) -> None:
             run.world.violated("the last checkpoint's state is gone", state["path"])
             return
         for key, value in items["keyed"]:
-            partition, _, user_key = parse_keyed_key(bytes.fromhex(key))
-            counts[(partition.partition, user_key)] = int(bytes.fromhex(value))
+            partition, name, user_key = parse_keyed_key(bytes.fromhex(key))
+            counts[(str(partition), name, user_key)] = int(bytes.fromhex(value))
+    states = {INPUTS[source]: state for source, state in STATES.items()}
     expected = {
-        (partition, b"k%d" % key): len(range(key, size, KEYS))
-        for partition, size in sizes.items()
+        (str(partition), states[partition.topic], b"k%d" % key): len(range(key, size, KEYS))
+        for partition, size in run.broker.lanes.items()
         for key in range(KEYS)
     }
     if counts != {key: value for key, value in expected.items() if value}:

@@ -1,0 +1,116 @@
+"""The job of a run: a graph that its seed draws, and what each of its sinks must hold in the end.
+
+    in    -> map -> count    \\                       /-> out      (every value)
+    other -> map -> count-2  -> merge -> map  ------->-> others   (what `is_beside`)
+
+Invariants: a record says which *lane* it came from, one for each partition of each source; a sink keeps the records of
+a lane in their order, whatever comes between them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from tests.simulation.faults import Faults
+from twopc.graph import GraphBuilder, JobDefinition, Merge, Operator
+from twopc.kafka.topic_partition import TopicPartition
+from twopc.operators.steps import Filter, Map, StatefulMap, Step
+from twopc.serde import Json
+from twopc.sink import Sink
+from twopc.source import Source
+
+JOB = "job"
+FIRST_SINK = "out"
+KAFKA_TOPICS = {FIRST_SINK: "output", "topic": "output-beside", "prefix": "output-of-prefix"}
+"""The sinks that write into Kafka, and where to. The first two share a transaction; the third has one of its own."""
+
+PREFIXES = {FIRST_SINK: JOB, "topic": JOB, "prefix": "beside"}
+FILES = "files"
+"""The sink that is no Kafka sink."""
+
+INPUTS = {"in": "input", "other": "other-input"}
+STATES = {"in": "count", "other": "count-2"}
+KEYS = 3
+
+
+def sizes_of(faults: Faults) -> dict[str, tuple[int, ...]]:
+    """How many records each partition of each source has, by the source's operator id."""
+    sizes = dict(zip(INPUTS, (faults.sizes, faults.other_sizes), strict=True))
+    return {source: each for source, each in sizes.items() if each}
+
+
+def lanes_of(faults: Faults) -> dict[TopicPartition, int]:
+    """Return the partitions of all sources, and how many records each has; a lane is its place in here."""
+    return {
+        TopicPartition(INPUTS[source], number): size
+        for source, sizes in sizes_of(faults).items()
+        for number, size in enumerate(sizes)
+    }
+
+
+def topics_of(faults: Faults) -> list[str]:
+    """The topics that the sinks write to."""
+    return [KAFKA_TOPICS[sink] for sink in faults.sinks if sink in KAFKA_TOPICS]
+
+
+def graph(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> JobDefinition:
+    """Return the job that reads these sources and writes to these sinks."""
+    builder = GraphBuilder(JOB)
+    counted = []
+    for name, source in sources.items():
+        mapped = builder.add(Map(same), (builder.add(source, (), name),))
+        counted.append(builder.add(StatefulMap(count, STATES[name], Json()), (mapped,)))
+    last = counted[0] if len(counted) == 1 else builder.add(Map(same), (builder.add(Merge(), tuple(counted)),))
+    for name, sink in sinks.items():
+        builder.add(sink, (last if name == FIRST_SINK else builder.add(Filter(is_beside), (last,)),), name)
+    return builder.definition()
+
+
+def with_cuts(operators: Sequence[Operator], cut: Callable[[], None]) -> list[Operator]:
+    """Return the operators with `cut` called before each record that comes to a step."""
+
+    def cutting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            cut()
+            return function(*arguments)
+
+        return call
+
+    def changed(what: Any) -> Any:
+        return replace(what, function=cutting(what.function)) if isinstance(what, Step) else what
+
+    return [Operator(each.id, each.inputs, changed(each.what)) for each in operators]
+
+
+def same(value: str) -> str:
+    return value
+
+
+def is_beside(value: str) -> bool:
+    """Whether a value goes to the sinks beside the first one, too."""
+    return not value.endswith(":2")
+
+
+def count(state: int | None, value: str) -> tuple[int, str]:
+    """The job: number the records of each key, so that the output shows every slip of the state."""
+    seen = (state or 0) + 1
+    return seen, f"{value}:{seen}"
+
+
+@cache
+def expected_output(sink: str, lane: int, records: int) -> Sequence[str]:
+    """Return what a sink must hold of a lane with so many records."""
+    seen: Counter[int] = Counter()
+    output = []
+    for offset in range(records):
+        seen[offset % KEYS] += 1
+        output.append(f"{lane}:{offset}:{seen[offset % KEYS]}")
+    return tuple(output) if sink == FIRST_SINK else tuple(filter(is_beside, output))
+
+
+def lane_of(value: str) -> int:
+    return int(value.partition(":")[0])
