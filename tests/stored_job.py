@@ -24,7 +24,7 @@ from twopc.protocol.manifest import Manifest
 from twopc.protocol.times import SubtaskTimes
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
-from twopc.state.layout import keyed_partition, state_prefix
+from twopc.state.layout import StateName, state_prefix
 from twopc.state.memory import MemoryBackend
 from twopc.state.positions import write_positions
 from twopc.state.rocksdb import RocksDBBackend
@@ -147,7 +147,7 @@ class StoredJob:
         backend = RocksDBBackend.open_fresh(local.with_name(f"{local.name}-open"))
         write_positions(backend, [position])
         for name, values in keyed.items():
-            prefix = state_prefix(keyed_partition(position), name)
+            prefix = state_prefix(StateName.parse(name), position.partition)
             backend.put_many(Family.KEYED, [(prefix + key, value) for key, value in values.items()])
         backend.snapshot(local)
         backend.close()
@@ -174,7 +174,7 @@ class SmallJob(StoredJob):
         index, backend = SubtaskIndex(subtask), MemoryBackend()
         position = SplitPosition(f"in[{subtask}]", subtask, [100 * number + subtask, "topic-id"])
         write_positions(backend, [position])
-        KeyedState(backend).put_many("count", keyed_partition(position), [b"LGA"], [b"%d" % number])
+        KeyedState(backend).put_many(StateName.parse("count"), position.partition, [b"LGA"], [b"%d" % number])
         whole = backend.changes()
         return SubtaskSnapshot.of(
             subtask=index,

@@ -202,7 +202,9 @@ def test_what_is_of_another_type_is_refused_where_it_is_written(build: Callable[
 
 def test_what_keeps_the_key_may_come_before_state_and_anything_after_it() -> None:
     keeping = stream().map(len).filter(len).flat_map(list).filter_records(bool).stateful_map(count, name="n")
-    assert keeping.map_records(replaced).map_batches(batches).sink(Nowhere()).definition().state_serdes.keys() == {"n"}
+    assert keeping.map_records(replaced).map_batches(batches).sink(Nowhere()).definition().state_serdes.keys() == {
+        ("n", "n")
+    }
     assert Job("words").source(KafkaSource(["a", "b"])).map_records(replaced).sink(Nowhere())
 
 

@@ -24,6 +24,7 @@ from twopc.protocol.ids import checked_name
 from twopc.serde import Serde
 from twopc.sink import Sink
 from twopc.source import Source
+from twopc.state.layout import StateName
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +133,24 @@ class JobDefinition:
         return {each.id: each.what for each in self.operators if isinstance(each.what, Step)}
 
     @property
-    def state_serdes(self) -> dict[str, Serde]:
-        """How each state by key is encoded, by operator id."""
-        return {key: step.state for key, step in self.steps.items() if isinstance(step, StatefulMap)}
+    def keyed_inputs(self) -> dict[str, tuple[str, ...]]:
+        """The sources from which records come to each operator that keeps state by key, by its id."""
+        return {
+            key: tuple(each.id for each in upstream(self.operators, key) if isinstance(each.what, Source))
+            for key, step in self.steps.items()
+            if isinstance(step, StatefulMap)
+        }
+
+    @property
+    def keyed_sources(self) -> frozenset[str]:
+        """The sources whose splits belong to partition groups."""
+        return frozenset().union(*self.keyed_inputs.values())
+
+    @property
+    def state_serdes(self) -> dict[StateName, Serde]:
+        """How each state by key is encoded."""
+        keyed = ((key, step) for key, step in self.steps.items() if isinstance(step, StatefulMap))
+        return {StateName(key, step.name): step.state for key, step in keyed}
 
     def replaced(self, parts: Mapping[str, Source | Step | Sink], name: str | None = None) -> JobDefinition:
         """Return the job in which these operators do something else; their ids and places are the same."""

@@ -24,8 +24,10 @@ from twopc.drill.copying import copy_restorable
 from twopc.driver.run import run
 from twopc.errors import CheckpointCorrupted
 from twopc.graph import JobDefinition
+from twopc.operators import StatefulMap
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.layout import TWINS
+from twopc.serde import Json
 from twopc.source import Source, SourcePlanner, SourceReader, Split
 from twopc.storage.local import LocalStore
 
@@ -66,7 +68,8 @@ class Restoring(Source, SourcePlanner):
 
 
 def a_run(root: Path) -> str:
-    definition = JobDefinition.in_a_row(JOB, Restoring(), (), FakeSink([]))
+    counting = StatefulMap(lambda count, _: (count, count), "count", Json())
+    definition = JobDefinition.in_a_row(JOB, Restoring(), (counting,), FakeSink([]))
     with pytest.raises(CheckpointCorrupted) as caught:
         run(definition, RunSettings(checkpoint_dir=str(root), host="inline", parallelism=1))
     return str(caught.value)

@@ -19,6 +19,7 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommit
 from twopc.inspect import Change, StateEntry
 from twopc.protocol.ids import SubtaskIndex
 from twopc.serde import Json
+from twopc.state.layout import StateName
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +57,8 @@ def error(expected: type[Exception], root: Path, *arguments: str | Path) -> str:
 
 def test_list_tells_the_states_their_serdes_and_sizes(root: Path) -> None:
     assert answer(root, "list", "1") == [
-        {"state": "count", "serde": "Json()", "keys": 4, "size_bytes": 3 * 4 + 6},
-        {"state": "other", "serde": None, "keys": 1, "size_bytes": 3},
+        {"operator": "count", "state": "count", "serde": "Json()", "keys": 4, "size_bytes": 3 * 4 + 6},
+        {"operator": "other", "state": "other", "serde": None, "keys": 1, "size_bytes": 3},
     ]
     shown = run(root, "list").stdout
     assert "count" in shown
@@ -67,9 +68,9 @@ def test_list_tells_the_states_their_serdes_and_sizes(root: Path) -> None:
 def test_get_shows_a_key_in_every_partition_that_has_it(root: Path) -> None:
     found = answer(root, "get", "1", "count", "LGA")
     assert [(row["partition"], row["key"], row["value"]) for row in found] == [(0, "LGA", 3), (1, "LGA", 2)]
-    assert [row["value"] for row in answer(root, "get", "1", "count", "LGA", "--partition", "in:1")] == [2]
+    assert [row["value"] for row in answer(root, "get", "1", "count", "LGA", "--partition", "1")] == [2]
     shown = run(root, "get", "1", "count", "LGA").stdout
-    assert "in[0]" in shown
+    assert [line.split()[1:4:2] for line in shown.splitlines()[3:5]] == [["count", "0"], ["count", "1"]]
     assert "LGA" in shown
 
 
@@ -129,8 +130,8 @@ def test_what_a_terminal_would_act_upon_is_shown_escaped(root: Path) -> None:
 
 
 def test_what_a_terminal_would_act_upon_is_escaped_in_values_too() -> None:
-    entry = StateEntry("count", SubtaskIndex(0), LEFT, b"k", '"\x9b31m"'.encode(), Json())
-    assert change_line(Change(None, entry)) == r'+ count in[0] k "\x9b31m"'
+    entry = StateEntry(StateName.parse("count"), SubtaskIndex(0), 0, b"k", '"\x9b31m"'.encode(), Json())
+    assert change_line(Change(None, entry)) == r'+ count 0 k "\x9b31m"'
 
 
 @pytest.mark.parametrize(
@@ -193,9 +194,9 @@ def test_diff_as_text_has_a_line_for_each_change(root: Path) -> None:
     assert result.stdout.splitlines() == [
         "  position of in[0]: 100 -> 200",
         "  position of in[1]: 100 -> 200",
-        "- count in[0] EWR 5",
-        "+ count in[0] JFK 9",
-        "~ count in[1] LGA 2 -> 4",
+        "- count 0 EWR 5",
+        "+ count 0 JFK 9",
+        "~ count 1 LGA 2 -> 4",
         "1 added, 1 removed, 1 changed, 3 same",
     ]
 
@@ -222,8 +223,7 @@ def test_diff_never_exits_with_1_for_what_it_could_not_read(
         (["scan", "1", "total"], "no state 'total'; it has: count, other"),
         (["scan", "1", "--prefix", "L"], "--prefix needs a state"),
         (["get", "1", "count", "xyz", "--key-as", "hex"], "is not hex"),
-        (["get", "1", "count", "x", "--partition", "in"], "--partition 'in' is not TOPIC:NUMBER"),
-        (["get", "1", "count", "x", "--partition", "in:7"], "no input partition in[7]"),
+        (["get", "1", "count", "x", "--partition", "7"], "no partition 7; it has 0, 1"),
         (["scan", "1", "--serde", "count=avro"], "--serde 'count=avro' is not STATE=json"),
         (["export", "1", "--to", "out.csv"], "doesn't say its format"),
         (["diff", "1", "2", "total"], "neither checkpoint has a state 'total'"),

@@ -20,12 +20,13 @@ from twopc.clock import ManualClock
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.partition_groups import concerning
 from twopc.protocol.facts import Committable, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import FILES, LEDGER, TWINS, name_of_file
 from twopc.protocol.messages import Ack
 from twopc.state.backend import Family
-from twopc.state.layout import state_prefix
+from twopc.state.layout import StateName, state_prefix
 from twopc.state.positions import write_positions
 from twopc.state.restore import restore_state
 from twopc.state.rocksdb import RocksDBBackend
@@ -63,7 +64,7 @@ def take(
 ) -> SubtaskSnapshot:
     partition = TopicPartition(f"{job}-in", index)
     positions = (PartitionPosition(partition, "id", Position(number * 100)).to_split_position(),)
-    prefix = state_prefix(partition, "count")
+    prefix = state_prefix(StateName.parse("count"), index)
     backend.put_many(Family.KEYED, [(prefix + b"%d" % key, b"%s %d" % (job.encode(), number)) for key in range(200)])
     write_positions(backend, positions)
     folder = work / f"{job}-{index}-{number}"
@@ -102,11 +103,10 @@ def restore(root: Path, work: Path, job: str = JOB, restore_from: str = "latest"
         assert started.restored is not None
         known: Restored = {}
         for index in range(SUBTASKS):
-            splits = [f"{job}-in[{index}]"]
             backend = restore_state(
                 SnapshotStore(LocalStore(root).within(job)),
-                started.restored.snapshots,
-                splits,
+                concerning(SubtaskIndex(index), [index], started.restored.snapshots),
+                [index],
                 SubtaskIndex(index),
                 work,
             )

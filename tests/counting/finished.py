@@ -20,9 +20,9 @@ from tests.counting.transcript import Transcript
 from tests.counting.verifier import Mark, Verifier
 from twopc.checkpoints.catalog import read_job
 from twopc.kafka.positions import offsets_of
-from twopc.kafka.topic_partition import TopicPartition as Partition
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.state.keyed import KeyedState
+from twopc.state.layout import StateName
 from twopc.state.restore import restore_state
 from twopc.state.snapshot_store import SnapshotStore
 from twopc.storage.local import LocalStore
@@ -68,17 +68,16 @@ class FinishedJob:
         metadata = self._kept()[-1]
         storage = SnapshotStore(LocalStore(self.checkpoint_dir / self.job))
         source = self.source
-        partitions = [Partition(self.input, number) for number in range(source.partitions)]
         wanted = [b"%d" % source.size(lane) for lane in source.lanes]
+        count, numbers = StateName.parse("count"), range(source.partitions)
         self.work.mkdir(exist_ok=True)
         for snapshot in metadata.snapshots:
             folder = self.work / f"subtask-{snapshot.subtask}"
-            backend = restore_state(storage, metadata.snapshots, list(map(str, partitions)), snapshot.subtask, folder)
+            backend = restore_state(storage, metadata.snapshots, numbers, snapshot.subtask, folder)
             try:
                 state = KeyedState(backend)
                 counts = [
-                    state.get_many("count", partitions[source.partition_of(lane)], [source.keys[lane]])[0]
-                    for lane in source.lanes
+                    state.get_many(count, source.partition_of(lane), [source.keys[lane]])[0] for lane in source.lanes
                 ]
             finally:
                 backend.close()

@@ -38,11 +38,11 @@ from twopc.driver.machine import (
     Tick,
     Wanted,
 )
-from twopc.driver.recovery import assign
 from twopc.driver.supervision import SAID_SECONDS
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable, UserCodeError
 from twopc.graph import JobDefinition
 from twopc.operators.steps import StatefulMap
+from twopc.partition_groups import assign
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable
@@ -325,4 +325,4 @@ def test_a_job_that_has_finished_stays_so_whatever_a_subtask_met_at_its_end() ->
 @pytest.mark.parametrize(("subtasks", "said"), [(3, "1 of 3 subtasks read nothing: splits to read: 2"), (2, None)])
 def test_more_subtasks_than_partitions_are_pointed_out(subtasks: int, said: str | None) -> None:
     splits = [Split(f"in[{number}]", number, 0, None) for number in range(2)]
-    assert idle_subtasks(assign(splits, subtasks)) == said
+    assert idle_subtasks(assign(splits, subtasks, ())) == said

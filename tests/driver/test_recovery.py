@@ -8,7 +8,7 @@ import pytest
 from tests.driver.scripts import carried_out, edge_of
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
-from twopc.driver.recovery import Planner, Recovered, assign, recovery
+from twopc.driver.recovery import Planner, Recovered, recovery
 from twopc.errors import TransactionLost, Unavailable
 from twopc.kafka.positions import PartitionPosition, PartitionSplit
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -253,13 +253,3 @@ def test_a_bounded_run_keeps_the_ends_that_it_found_at_its_start() -> None:
     planner = Planning(FakeSource(), bounded=True)
     plan(planner)
     assert plan(planner, metadata()).stop == [100, "id"]
-
-
-def split(topic: str, number: int) -> Split:
-    return PartitionSplit(TopicPartition(topic, number), "id", Position(0), None).to_split()
-
-
-@pytest.mark.parametrize(("parallelism", "expected"), [(1, [[0, 1, 2]]), (2, [[0, 2], [1]]), (4, [[0], [1], [2], []])])
-def test_splits_are_dealt_out_in_turn_in_the_order_of_the_plan(parallelism: int, expected: list[list[int]]) -> None:
-    dealt = assign([split("in", 0), split("in", 1), split("in", 2)], parallelism)
-    assert [[item.partition for item in mine] for mine in dealt] == expected

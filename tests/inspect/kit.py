@@ -14,6 +14,7 @@ from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.serde import Json, Serde
 from twopc.state.key_form import key_bytes
 from twopc.state.keyed import KeyedState, OperatorState
+from twopc.state.layout import StateName
 from twopc.state.positions import write_positions
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.serdes import write_serdes
@@ -46,10 +47,10 @@ class JobWithState(StoredJob):
         local.mkdir(parents=True)
         backend = RocksDBBackend.open_fresh(local / "db")
         try:
-            write_serdes(backend, self.serdes)
+            write_serdes(backend, {StateName.parse(name): serde for name, serde in self.serdes.items()})
             for (partition, name, key), value in self.values.items():
                 if partition in mine:
-                    KeyedState(backend).put_many(name, partition, [key], [value])
+                    KeyedState(backend).put_many(StateName.parse(name), partition.partition, [key], [value])
             if subtask in self.own:
                 OperatorState(backend).put("own", self.own[subtask])
             write_positions(backend, positions)

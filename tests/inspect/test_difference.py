@@ -11,6 +11,7 @@ from twopc.errors import ConfigurationError
 from twopc.inspect import Change, ChangeKind, Difference, StateEntry, diff, open_checkpoint
 from twopc.inspect.state import Address
 from twopc.protocol.ids import SubtaskIndex
+from twopc.state.layout import StateName
 
 ADDED, REMOVED, CHANGED = ChangeKind
 
@@ -50,7 +51,7 @@ def test_only_the_state_that_is_named_is_compared(job: JobWithState) -> None:
     job.put(LEFT, b"EWR", b"1", "other")
     job.checkpoint()
     with open_checkpoint(1, checkpoint_dir=job.root) as old, open_checkpoint(2, checkpoint_dir=job.root) as new:
-        assert [change.entry.state for change in diff(old, new)] == ["count", "other"]
+        assert [str(change.entry.state) for change in diff(old, new)] == ["count", "other"]
         assert [shown(change) for change in diff(old, new, "other")] == [(ADDED, b"EWR", None, b"1")]
         with pytest.raises(ConfigurationError, match="neither checkpoint has a state 'total'; they have: count, other"):
             diff(old, new, "total")
@@ -72,7 +73,10 @@ contents = st.dictionaries(st.binary(max_size=2), st.sampled_from([b"1", b"2"]),
 @given(contents, contents)
 def test_the_changes_are_what_makes_the_one_into_the_other(old: dict[bytes, bytes], new: dict[bytes, bytes]) -> None:
     def scan(values: dict[bytes, bytes]) -> list[tuple[Address, StateEntry]]:
-        return [((0, key, 0), StateEntry("s", SubtaskIndex(0), LEFT, key, values[key])) for key in sorted(values)]
+        return [
+            ((0, key, 0), StateEntry(StateName.parse("s"), SubtaskIndex(0), 0, key, values[key]))
+            for key in sorted(values)
+        ]
 
     difference = Difference(iter(scan(old)), iter(scan(new)))
     result = dict(old)

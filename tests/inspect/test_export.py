@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from tests.inspect.kit import LEFT
 from twopc.errors import ConfigurationError
 from twopc.inspect import StateEntry, export
 from twopc.inspect.export import export_to
 from twopc.protocol.ids import SubtaskIndex
 from twopc.serde import Json
 from twopc.state.key_form import key_bytes
+from twopc.state.layout import StateName
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +27,10 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def entries(count: int) -> Iterator[StateEntry]:
     for number in range(count):
-        yield StateEntry("count", SubtaskIndex(0), LEFT, b"k%d" % number, b"%d" % number, Json())
+        yield StateEntry(StateName.parse("count"), SubtaskIndex(0), 0, b"k%d" % number, b"%d" % number, Json())
 
 
-UNREADABLE = StateEntry("count", SubtaskIndex(0), LEFT, key_bytes(b"\xff"), b"{", Json())
+UNREADABLE = StateEntry(StateName.parse("count"), SubtaskIndex(0), 0, key_bytes(b"\xff"), b"{", Json())
 
 
 def test_json_lines_hold_a_row_for_each_entry(tmp_path: Path) -> None:
@@ -46,9 +46,9 @@ def test_parquet_holds_a_row_for_each_entry_with_the_bytes(tmp_path: Path) -> No
     rows = read.read().to_pylist()
     assert read.num_row_groups == 3
     assert rows[7] == {
+        "operator": "count",
         "state": "count",
         "subtask": 0,
-        "topic": "in",
         "partition": 0,
         "key": "k7",
         "key_json": None,
@@ -64,7 +64,7 @@ def test_parquet_holds_a_row_for_each_entry_with_the_bytes(tmp_path: Path) -> No
 
 def test_the_columns_of_an_empty_parquet_file_are_there(tmp_path: Path) -> None:
     assert export_to(tmp_path / "out.parquet", []) == 0
-    assert parquet.read_table(tmp_path / "out.parquet").column_names[:2] == ["state", "subtask"]
+    assert parquet.read_table(tmp_path / "out.parquet").column_names[:3] == ["operator", "state", "subtask"]
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
@@ -104,7 +104,9 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
 def test_memory_does_not_grow_with_the_state(tmp_path: Path, name: str) -> None:
     values = (
-        StateEntry("s", SubtaskIndex(0), LEFT, b"%d" % number, b'"%s"' % (b"%d" % number * 100_000), Json())
+        StateEntry(
+            StateName.parse("s"), SubtaskIndex(0), 0, b"%d" % number, b'"%s"' % (b"%d" % number * 100_000), Json()
+        )
         for number in range(10, 99)
     )
     export_to(tmp_path / f"first-{name}", entries(1))  # what is imported only once is not of the state's size

@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from tests.inspect.kit import LEFT
 from twopc.inspect import StateEntry
 from twopc.inspect.rows import plain, row_of
 from twopc.protocol.ids import SubtaskIndex
 from twopc.serde import Bytes, Json, Serde, String
 from twopc.state.key_form import key_bytes
+from twopc.state.layout import StateName
 
 
 def entry(key: Any, raw: bytes, serde: Serde | None) -> StateEntry:
-    return StateEntry("count", SubtaskIndex(3), LEFT, key_bytes(key), raw, serde)
+    return StateEntry(StateName.parse("count"), SubtaskIndex(3), 0, key_bytes(key), raw, serde)
 
 
 def test_a_row_says_where_the_value_is() -> None:
     assert row_of(entry(b"LGA", b"7", Json())) == {
+        "operator": "count",
         "state": "count",
         "subtask": 3,
-        "topic": "in",
         "partition": 0,
         "key": "LGA",
         "value": 7,
@@ -69,8 +69,8 @@ def test_a_value_that_its_serde_refuses_is_given_as_bytes_with_the_reason() -> N
 
 
 def test_what_operators_keep_has_no_partition_and_no_key() -> None:
-    row = row_of(StateEntry("own", SubtaskIndex(0), None, b"", b"7", Json()))
-    assert (row["topic"], row["partition"], row["key"], row["value"]) == (None, None, None, 7)
+    row = row_of(StateEntry(StateName.parse("own"), SubtaskIndex(0), None, b"", b"7", Json()))
+    assert (row["operator"], row["partition"], row["key"], row["value"]) == ("own", None, None, 7)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twopc.errors import UserCodeError
-from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import (
     Chain,
     Filter,
@@ -22,6 +21,7 @@ from twopc.operators import (
 )
 from twopc.record import Batch, Record
 from twopc.serde import Json
+from twopc.state.layout import StateName
 from twopc.termination import Interrupted, Terminated
 from twopc.testing.rows import InputRow, batch_of, batch_of_values
 from twopc.testing.states import DictStore
@@ -219,7 +219,7 @@ def test_a_function_that_returns_the_wrong_thing_is_told_what_is_wanted(step: St
 
 def test_a_batch_of_which_nothing_is_left_does_not_reach_the_store() -> None:
     class Untouchable(DictStore):
-        def get_many(self, name: str, partition: TopicPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        def get_many(self, state: StateName, partition: int, keys: Sequence[bytes]) -> list[bytes | None]:
             raise AssertionError
 
     chain = Chain([Filter(lambda value: False), COUNT], Untouchable())

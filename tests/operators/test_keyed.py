@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from twopc.errors import UserCodeError
-from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import Chain, MapRecords, StatefulMap, Step
 from twopc.record import Batch
 from twopc.serde import Json
+from twopc.state.layout import StateName
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore
 
-P0, P1 = TopicPartition("in", 0), TopicPartition("in", 1)
+TOTALS, LAST = StateName.parse("total"), StateName.parse("last")
 
 
 def total(state: int | None, value: int) -> tuple[int | None, int]:
@@ -39,26 +39,33 @@ def test_a_batch_reads_and_writes_each_of_its_keys_once() -> None:
     store = DictStore()
     batch = batch_of(rows((b"a", 1, 0), (b"b", 2, 0), (b"a", 3, 0), (b"a", 4, 0)))
     assert processed(store, batch) == [1, 2, 4, 8]
-    assert sorted(store.reads) == [("total", P0, b"a"), ("total", P0, b"b")]
-    assert store.writes == [(P0, b"a", b"8"), (P0, b"b", b"2")]
+    assert sorted(store.reads) == [(TOTALS, 0, b"a"), (TOTALS, 0, b"b")]
+    assert store.writes == [(0, b"a", b"8"), (0, b"b", b"2")]
 
 
 def test_equal_keys_of_two_partitions_have_a_state_each() -> None:
     store = DictStore()
     batch = batch_of(rows((b"a", 1, 0), (b"a", 10, 1), (b"a", 1, 0)))
     assert processed(store, batch) == [1, 10, 2]
-    assert store.states == {("total", P0, b"a"): b"2", ("total", P1, b"a"): b"10"}
+    assert store.states == {(TOTALS, 0, b"a"): b"2", (TOTALS, 1, b"a"): b"10"}
+
+
+def test_partitions_of_one_number_of_two_topics_share_the_states() -> None:
+    store = DictStore()
+    batch = batch_of([InputRow(1, key_=b"a", topic_=topic, partition_=1) for topic in ("web", "shop", "web")])
+    assert processed(store, batch) == [1, 2, 3]
+    assert store.states == {(TOTALS, 1, b"a"): b"3"}
 
 
 def test_the_state_of_the_batch_before_is_seen() -> None:
-    chain = Chain([TOTAL], DictStore({("total", P0, b"a"): b"40"}))
+    chain = Chain([TOTAL], DictStore({(TOTALS, 0, b"a"): b"40"}))
     assert chain.process(batch_of(rows((b"a", 2, 0)))).values == [42]
 
 
 def test_a_new_state_of_none_deletes_the_key() -> None:
-    store = DictStore({("total", P0, b"a"): b"5"})
+    store = DictStore({(TOTALS, 0, b"a"): b"5"})
     processed(store, batch_of(rows((b"a", -5, 0))))
-    assert store.writes == [(P0, b"a", None)]
+    assert store.writes == [(0, b"a", None)]
     assert store.states == {}
 
 
@@ -67,17 +74,17 @@ def test_a_key_that_is_forgotten_within_a_batch_begins_anew_in_it() -> None:
     batch = batch_of(rows((b"a", 5, 0), (b"a", -5, 0), (b"a", 2, 0)))
     step = StatefulMap(lambda state, value: (None if value < 0 else value, state), "last", Json())
     assert processed(store, batch, step) == [None, 5, None]
-    assert store.states == {("last", P0, b"a"): b"2"}
+    assert store.states == {(LAST, 0, b"a"): b"2"}
 
 
 def test_a_state_that_did_not_change_is_not_written() -> None:
-    store = DictStore({("total", P0, b"a"): b"5"})
+    store = DictStore({(TOTALS, 0, b"a"): b"5"})
     processed(store, batch_of(rows((b"a", 0, 0), (b"b", 0, 0))))
     assert store.writes == []
 
 
 def test_a_batch_that_fails_changes_nothing_in_the_store_and_nothing_is_written_after_it() -> None:
-    store = DictStore({("total", P0, b"a"): b"5"})
+    store = DictStore({(TOTALS, 0, b"a"): b"5"})
     chain = Chain([TOTAL], store)
     with pytest.raises(UserCodeError, match=r"in\[0\]@1"):
         chain.process(batch_of(rows((b"a", 1, 0), (b"a", "x", 0))))  # type: ignore[arg-type]
@@ -92,8 +99,8 @@ def test_a_key_that_comes_again_is_not_read_again() -> None:
     for value in (1, 2, 3):
         chain.process(batch_of(rows((b"a", value, 0))))
     chain.write_back()
-    assert store.reads == [("total", P0, b"a")]
-    assert store.writes == [(P0, b"a", b"6")]
+    assert store.reads == [(TOTALS, 0, b"a")]
+    assert store.writes == [(0, b"a", b"6")]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,7 @@ def test_a_key_that_comes_again_is_not_read_again() -> None:
 def test_a_key_addresses_its_state_in_one_form(key: Any, address: bytes) -> None:
     store = DictStore()
     processed(store, batch_of(rows((key, 1, 0))))
-    assert list(store.states) == [("total", P0, address)]
+    assert list(store.states) == [(TOTALS, 0, address)]
 
 
 def test_keys_of_other_types_have_states_of_their_own() -> None:
@@ -128,7 +135,7 @@ def test_the_key_is_the_one_that_the_record_has_by_then() -> None:
     store = DictStore()
     by_value = MapRecords(lambda record: record.replace(key=b"%d" % record.value))
     processed(store, batch_of(rows((b"a", 1, 0), (b"a", 2, 1))), by_value, TOTAL)
-    assert list(store.states) == [("total", P0, b"1"), ("total", P1, b"2")]
+    assert list(store.states) == [(TOTALS, 0, b"1"), (TOTALS, 1, b"2")]
 
 
 def test_a_record_without_a_key_is_refused_by_name() -> None:
@@ -144,7 +151,7 @@ def test_a_state_that_its_serde_can_not_encode_names_the_record_that_left_it(new
 
 
 def test_a_stored_state_that_its_serde_can_not_decode_names_the_record_that_needed_it() -> None:
-    store = DictStore({("total", P0, b"a"): b"not json"})
+    store = DictStore({(TOTALS, 0, b"a"): b"not json"})
     with pytest.raises(UserCodeError, match=r"in\[0\]@1: .* the stored state can't be decoded by Json\(\)"):
         Chain([TOTAL], store).process(batch_of(rows((b"b", 1, 0), (b"a", 1, 0))))
 

@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import Chain, StatefulMap, write_back_cache
 from twopc.serde import Json, Serde, String
+from twopc.state.layout import StateName
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import Address, DictStore
-
-P0 = TopicPartition("in", 0)
 
 
 def bounded(monkeypatch: pytest.MonkeyPatch, *, entries: int, dirty: int) -> None:
@@ -54,7 +52,7 @@ def test_outputs_and_state_do_not_depend_on_the_bounds(
         for batch in batches:
             expected = []
             for key, value, partition in batch:
-                address = (name, TopicPartition("in", partition), key)
+                address = (StateName.parse(name), partition, key)
                 model[address], output = function(model.get(address), value)
                 expected.append(output)
             found = chain.process(batch_of([InputRow(v, key_=k, partition_=p) for k, v, p in batch])).values

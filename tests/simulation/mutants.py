@@ -167,8 +167,8 @@ def _planned_anew(plan: Any, planner: Any, context: Any, started: Any, restored:
     return plan(planner, context, replace(started, planned=None), restored, witnessed)
 
 
-def _without_state(storage: Any, snapshots: Any, partitions: Any, subtask: Any, folder: Any, kind: Any) -> Any:
-    return _restore_state(storage, (), partitions, subtask, folder, kind)
+def _without_state(storage: Any, snapshots: Any, numbers: Any, subtask: Any, folder: Any, kind: Any) -> Any:
+    return _restore_state(storage, (), numbers, subtask, folder, kind)
 
 
 _restore_state = twopc.state.restore.restore_state

@@ -27,6 +27,7 @@ from twopc.errors import (
 from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
 from twopc.operators import Dataflow, KeyedStateStore
+from twopc.partition_groups import owned
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.dependencies import SubtaskDependencies
@@ -148,7 +149,7 @@ class SimSubtask:
         backend = restore_state(
             self._snapshots,
             spec.snapshots,
-            [split.id for split in spec.splits],
+            owned(spec.splits, self._definition.keyed_sources),
             spec.subtask,
             local / "work",
             MemoryBackend,

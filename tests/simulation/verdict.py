@@ -109,20 +109,20 @@ def _judge_last_checkpoint(run: Simulation) -> None:
     sizes = {str(partition): size for partition, size in run.broker.lanes.items()}
     if positions != sizes:
         run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
-    counts: dict[tuple[str, str, bytes], int] = {}
+    counts: dict[tuple[str, int, bytes], int] = {}
     for snapshot in snapshots:
-        state = snapshot["state"]
+        stored = snapshot["state"]
         try:
-            items = state["items"] if "items" in state else _stored_items(run, state["path"])
+            items = stored["items"] if "items" in stored else _stored_items(run, stored["path"])
         except FileNotFoundError:
-            run.world.violated("the last checkpoint's state is gone", state["path"])
+            run.world.violated("the last checkpoint's state is gone", stored["path"])
             return
         for key, value in items["keyed"]:
-            partition, name, user_key = parse_keyed_key(bytes.fromhex(key))
-            counts[(str(partition), name, user_key)] = int(bytes.fromhex(value))
+            state, group, user_key = parse_keyed_key(bytes.fromhex(key))
+            counts[(str(state), group, user_key)] = int(bytes.fromhex(value))
     states = {INPUTS[source]: state for source, state in STATES.items()}
     expected = {
-        (str(partition), states[partition.topic], b"k%d" % key): len(range(key, size, KEYS))
+        (states[partition.topic], partition.partition, b"k%d" % key): len(range(key, size, KEYS))
         for partition, size in run.broker.lanes.items()
         for key in range(KEYS)
     }

@@ -7,13 +7,12 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.kafka.topic_partition import TopicPartition
-from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import name_of_file, subtask_folder
 from twopc.state.layout import (
+    StateName,
     after_prefix,
-    keyed_partition,
+    operator_prefix,
     parse_keyed_key,
     parse_position_key,
     parse_snapshot_path,
@@ -22,57 +21,59 @@ from twopc.state.layout import (
     state_prefix,
 )
 
-partitions = st.builds(
-    TopicPartition, st.text(max_size=20), st.one_of(st.integers(0, 0xFFFFFFFF), st.sampled_from([0, 1, 0x6161]))
-)
-names = st.text(max_size=20)
+operators = st.text(max_size=20)
+numbers = st.one_of(st.integers(0, 0xFFFFFFFF), st.sampled_from([0, 1, 0x6161]))
+states = st.builds(StateName, operators, st.text(max_size=20))
 
 
-@given(partitions, names, st.binary(max_size=40))
-def test_a_keyed_key_gives_back_what_it_was_made_of(partition: TopicPartition, name: str, key: bytes) -> None:
-    assert parse_keyed_key(state_prefix(partition, name) + key) == (partition, name, key)
+@given(states, numbers, st.binary(max_size=40))
+def test_a_keyed_key_gives_back_what_it_was_made_of(state: StateName, number: int, key: bytes) -> None:
+    assert parse_keyed_key(state_prefix(state, number) + key) == (state, number, key)
 
 
-@given(names)
+@given(st.text(max_size=20))
 def test_a_position_key_gives_back_its_split(split: str) -> None:
     assert parse_position_key(position_key(split)) == split
 
 
-def test_the_keyed_state_of_a_split_is_kept_where_its_rows_say_that_they_are_from() -> None:
-    assert keyed_partition(SplitPosition("in[1]", 1, [7, "id"])) == TopicPartition("in", 1)
-    assert keyed_partition(SplitPosition("bucket-3", 3, 7)) == TopicPartition("bucket-3", 3)
+@given(operators, numbers, operators, numbers)
+@example("a", 1, "a", 10)
+@example("a", 0x61, "aa", 0x61)
+@example("", 0, "", 1)
+def test_no_partition_of_an_operator_is_the_prefix_of_another(one: str, number: int, other: str, another: int) -> None:
+    assume((one, number) != (other, another))
+    assert not partition_prefix(one, number).startswith(partition_prefix(other, another))
 
 
-@given(partitions, partitions)
-@example(TopicPartition("a", 1), TopicPartition("a", 10))
-@example(TopicPartition("a", 0x61), TopicPartition("aa", 0x61))
-@example(TopicPartition("", 0), TopicPartition("", 1))
-def test_no_partition_is_the_prefix_of_another(one: TopicPartition, other: TopicPartition) -> None:
-    assume(one != other)
-    assert not partition_prefix(one).startswith(partition_prefix(other))
-
-
-@given(partitions, names, partitions, names, st.binary(max_size=40))
-@example(TopicPartition("a", 0), "count", TopicPartition("a", 0), "counter", b"")
+@given(states, numbers, states, numbers, st.binary(max_size=40))
+@example(StateName("a", "count"), 0, StateName("a", "counter"), 0, b"")
+@example(StateName("a", "b"), 0, StateName("b", "a"), 0, b"")
 def test_no_key_of_one_state_is_found_under_another(
-    one: TopicPartition, name: str, other: TopicPartition, other_name: str, key: bytes
+    one: StateName, number: int, other: StateName, another: int, key: bytes
 ) -> None:
-    assume((one, name) != (other, other_name))
-    assert not (state_prefix(one, name) + key).startswith(state_prefix(other, other_name))
+    assume((one, number) != (other, another))
+    assert not (state_prefix(one, number) + key).startswith(state_prefix(other, another))
 
 
-@given(partitions, names)
-def test_a_state_is_found_under_its_partition(partition: TopicPartition, name: str) -> None:
-    assert state_prefix(partition, name).startswith(partition_prefix(partition))
+@given(states, numbers)
+def test_a_state_is_found_under_its_operator_and_partition(state: StateName, number: int) -> None:
+    assert partition_prefix(state.operator, number).startswith(operator_prefix(state.operator))
+    assert state_prefix(state, number).startswith(partition_prefix(state.operator, number))
+
+
+@pytest.mark.parametrize(("state", "text"), [(StateName("n", "n"), "n"), (StateName("n", "seen"), "n/seen")])
+def test_a_state_is_named_by_its_operator_where_that_has_one_of_the_same_name(state: StateName, text: str) -> None:
+    assert str(state) == text
+    assert StateName.parse(text) == state
 
 
 @given(st.binary(max_size=12))
 def test_a_foreign_key_is_read_as_what_it_spells_or_refused(key: bytes) -> None:
     try:
-        partition, name, user_key = parse_keyed_key(key)
+        state, number, user_key = parse_keyed_key(key)
     except CheckpointCorrupted:
         return
-    assert state_prefix(partition, name) + user_key == key
+    assert state_prefix(state, number) + user_key == key
 
 
 def test_a_foreign_position_key_is_refused() -> None:
@@ -82,7 +83,7 @@ def test_a_foreign_position_key_is_refused() -> None:
 
 def test_a_state_name_that_does_not_fit_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="65535"):
-        state_prefix(TopicPartition("t", 0), "n" * 65_536)
+        state_prefix(StateName("o", "n" * 65_536), 0)
 
 
 @given(st.integers(1, 2**62), st.integers(0, 2**31))

@@ -8,9 +8,12 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.envelope import encode_fact
 from twopc.serde import Avro, Bytes, Json, Serde, String
 from twopc.state.backend import Family
+from twopc.state.layout import StateName
 from twopc.state.memory import MemoryBackend
 from twopc.state.serdes import KEY, check_serdes, read_serdes, serde_named, write_serdes
 
+COUNT, OTHER_STATE, NEW = map(StateName.parse, ("count", "other", "new"))
+FIRST, SECOND = map(StateName.parse, ("first", "second"))
 SCHEMA = {"type": "record", "name": "Total", "fields": [{"name": "n", "type": "int"}]}
 
 
@@ -23,15 +26,15 @@ class Own(Json):
 
 def test_every_serde_of_this_package_comes_back_and_a_users_own_is_only_known_to_be_there() -> None:
     backend = MemoryBackend()
-    serdes: dict[str, Serde] = {"a": Avro(SCHEMA), "b": Bytes(), "j": Json(), "s": String(), "o": Own()}
-    write_serdes(backend, serdes)
-    found = read_serdes(backend)
+    serdes: dict[str, Serde] = {"a": Avro(SCHEMA), "b": Bytes(), "j": Json(), "s": String(), "o/own": Own()}
+    write_serdes(backend, {StateName.parse(name): serde for name, serde in serdes.items()})
+    found = {str(state): serde for state, serde in read_serdes(backend).items()}
     assert {name: type(serde) for name, serde in found.items()} == {
         "a": Avro,
         "b": Bytes,
         "j": Json,
         "s": String,
-        "o": type(None),
+        "o/own": type(None),
     }
     assert isinstance(found["a"], Avro)
     assert found["a"].schema == SCHEMA
@@ -51,23 +54,23 @@ def test_a_state_that_another_serde_wrote_is_refused_with_what_to_do(
     written: Serde, declared: Serde, told: str
 ) -> None:
     backend = MemoryBackend()
-    write_serdes(backend, {"count": written})
+    write_serdes(backend, {COUNT: written})
     with pytest.raises(ConfigurationError, match=rf"state 'count' {told}.*--drop-states count"):
-        check_serdes(backend, {"count": declared})
+        check_serdes(backend, {COUNT: declared})
 
 
 @pytest.mark.parametrize("declared", [Avro(SCHEMA), Avro({**SCHEMA, "doc": "how many"})])
 def test_a_state_is_read_by_the_serde_that_wrote_it_however_its_schema_is_documented(declared: Serde) -> None:
     backend = MemoryBackend()
-    write_serdes(backend, {"count": Avro(SCHEMA), "other": Own()})
-    check_serdes(backend, {"count": declared, "other": Own(), "new": Json()})
+    write_serdes(backend, {COUNT: Avro(SCHEMA), OTHER_STATE: Own()})
+    check_serdes(backend, {COUNT: declared, OTHER_STATE: Own(), NEW: Json()})
 
 
 def test_what_was_said_of_other_states_stays() -> None:
     backend = MemoryBackend()
-    write_serdes(backend, {"first": Json(), "second": Json()})
-    write_serdes(backend, {"second": String()})
-    assert {name: type(serde) for name, serde in read_serdes(backend).items()} == {"first": Json, "second": String}
+    write_serdes(backend, {FIRST: Json(), SECOND: Json()})
+    write_serdes(backend, {SECOND: String()})
+    assert {name: type(serde) for name, serde in read_serdes(backend).items()} == {FIRST: Json, SECOND: String}
 
 
 def test_a_job_without_state_by_key_writes_nothing() -> None:

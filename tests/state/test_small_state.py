@@ -13,17 +13,21 @@ from tests.state.stored import everything
 from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.partition_groups import concerning
 from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.runtime.state import SubtaskStore
 from twopc.state.backend import Family, StateBackend
 from twopc.state.keyed import KeyedState, OperatorState
+from twopc.state.layout import StateName, state_prefix
 from twopc.state.positions import read_positions
 from twopc.state.restore import restore_state
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.snapshot_store import SnapshotStore
 from twopc.storage.local import LocalStore
 
+COUNT = StateName.parse("count")
+STORED = state_prefix(COUNT, 0)
 LIMIT = 2_000
 PARTITIONS = [TopicPartition("in", number) for number in range(4)]
 
@@ -42,8 +46,9 @@ class Job:
         self.number = 0
 
     def restore(self, snapshots: list[SubtaskSnapshot], subtask: int = 0, parallelism: int = 1) -> StateBackend:
-        mine = list(map(str, share(subtask, parallelism)))
-        return restore_state(self.storage, snapshots, mine, SubtaskIndex(subtask), self.folder / f"work-{subtask}")
+        mine = [each.partition for each in share(subtask, parallelism)]
+        concerned = concerning(SubtaskIndex(subtask), mine, snapshots)
+        return restore_state(self.storage, concerned, mine, SubtaskIndex(subtask), self.folder / f"work-{subtask}")
 
     def store_of(self, backend: StateBackend, subtask: int = 0, *, limit: int = LIMIT) -> SubtaskStore:
         return SubtaskStore(SubtaskIndex(subtask), backend, self.storage, self.folder / "work-0", limit)
@@ -70,7 +75,7 @@ def job(tmp_path: Path) -> Job:
 
 
 def put(backend: StateBackend, partition: TopicPartition, key: bytes, value: bytes | None) -> None:
-    KeyedState(backend).put_many("count", partition, [key], [value])
+    KeyedState(backend).put_many(COUNT, partition.partition, [key], [value])
 
 
 def test_a_job_without_state_of_its_own_stores_no_file(job: Job) -> None:
@@ -158,7 +163,7 @@ def test_rescaling_keeps_every_key_with_its_partition_and_needs_no_file(
             for partition in mine:
                 if attempt == 0:
                     put(backend, partition, b"a", str(partition).encode())
-                assert KeyedState(backend).get_many("count", partition, [b"a"]) == [str(partition).encode()]
+                assert KeyedState(backend).get_many(COUNT, partition.partition, [b"a"]) == [str(partition).encode()]
             assert len(list(backend.scan(Family.KEYED))) == len(mine)
             taken.append(job.checkpoint(job.store_of(backend, subtask), subtask, parallelism))
             backend.close()
@@ -212,10 +217,10 @@ def test_whatever_was_written_each_checkpoint_restores_what_it_was_taken_of(
     store = job.store_of(backend, limit=700)
     for number in range(40):
         for _ in range(rng.choice([0, 1, 3])):
-            keys = [b"%04d" % rng.randrange(60) for _ in range(rng.choice([1, 5, 40 if number > 20 else 8]))]
+            keys = [STORED + b"%04d" % rng.randrange(60) for _ in range(rng.choice([1, 5, 40 if number > 20 else 8]))]
             backend.put_many(Family.KEYED, [(key, rng.choice([None, b"x" * rng.randrange(60)])) for key in keys])
         if rng.random() < 0.2:
-            backend.delete_prefix(Family.KEYED, rng.choice([b"", b"00", b"%03d" % rng.randrange(6)]))
+            backend.delete_prefix(Family.KEYED, STORED + rng.choice([b"", b"00", b"%03d" % rng.randrange(6)]))
         snapshot, expected = job.checkpoint(store), everything(backend)
         kinds.add(type(snapshot.state))
         job.storage.fetch(snapshot.state, tmp_path / str(number))

@@ -25,7 +25,6 @@ from twopc.cli.state_options import (
     checkpoint_location,
     is_json,
     parse_key,
-    parse_partition,
     state_source,
 )
 from twopc.cli.state_report import (
@@ -80,28 +79,28 @@ def list_states(
 def get(
     source: StateSource,
     checkpoint: CheckpointArgument,
-    state: Annotated[str, typer.Argument(help="The state; the name given to stateful_map.")],
+    state: Annotated[str, typer.Argument(help="The state: the id of its operator, for a stateful_map its name.")],
     key: Annotated[str, typer.Argument(help="The key, as the job has it.")],
     partition: Annotated[
-        str | None, typer.Option("--partition", help="Only in this input partition, TOPIC:NUMBER.")
+        int | None, typer.Option("--partition", min=0, help="Only under this partition number.")
     ] = None,
     key_as: KeyAs = KeyForm.TEXT,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show the state of one key, in each input partition that has one. Exit code 1 if none has.
+    """Show the state of one key, under each partition number that has one. Exit code 1 if none has.
 
     \b
     Examples:
       twopc state get latest count LGA
-      twopc state get 7 count 00ff --key-as hex --partition flights:0 -o json
+      twopc state get 7 count 00ff --key-as hex --partition 0 -o json
     """
     wanted = parse_key(key, key_as)
     with source.open(checkpoint) as opened:
         source.refuse_unknown(opened)
-        found = opened.state(state).find(wanted, parse_partition(partition))
+        found = opened.state(state).find(wanted, partition)
     _show(found, output)
     if not found:
-        where = f" in {partition}" if partition else ""
+        where = "" if partition is None else f" under partition {partition}"
         if key_as is KeyForm.TEXT and is_json(key):
             where += " as text; for the JSON that this is say --key-as json"
         raise TwoPhaseCommitError(f"state {state!r} of checkpoint {opened.checkpoint_id} has no key {key!r}{where}")
@@ -118,7 +117,7 @@ def scan(
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Show so many keys; 0 for all.")] = 100,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show keys with their values, by input partition, state and key.
+    """Show keys with their values, by operator, partition number, state and key.
 
     \b
     Examples:

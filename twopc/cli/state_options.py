@@ -14,7 +14,6 @@ import typer
 from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.errors import ConfigurationError
 from twopc.inspect import Checkpoint, open_checkpoint
-from twopc.kafka.topic_partition import TopicPartition
 from twopc.loader.job_loader import load_job
 from twopc.serde import Serde
 from twopc.state.serdes import serde_named
@@ -29,7 +28,9 @@ class KeyForm(StrEnum):
     BASE64 = "base64"
 
 
-StateName = Annotated[str | None, typer.Argument(help="Only this state; the name given to stateful_map.")]
+StateName = Annotated[
+    str | None, typer.Argument(help="Only this state: the id of its operator, for a stateful_map its name.")
+]
 JobFile = Annotated[
     str | None,
     typer.Option("--job-file", help="Decode values as this job does, FILE.py or FILE.py:NAME; the file is run."),
@@ -79,7 +80,7 @@ class StateSource:
 
     def _serdes(self) -> Mapping[str, Serde]:
         of_job = load_job(self.job_file).state_serdes if self.job_file else {}
-        return of_job | dict(_parse_serdes(self.serdes))
+        return {str(state): serde for state, serde in of_job.items()} | dict(_parse_serdes(self.serdes))
 
 
 def checkpoint_location(checkpoint_dir: CheckpointDir = "checkpoints", job: JobName = None) -> CheckpointLocation:
@@ -130,13 +131,3 @@ def is_json(text: str) -> bool:
         return json.loads(text) is not None
     except ValueError:
         return False
-
-
-def parse_partition(text: str | None) -> TopicPartition | None:
-    """Read TOPIC:NUMBER."""
-    if text is None:
-        return None
-    topic, colon, number = text.rpartition(":")
-    if not (colon and topic and number.isascii() and number.isdigit()):
-        raise ConfigurationError(f"--partition {text!r} is not TOPIC:NUMBER, as in flights:0")
-    return TopicPartition(topic, int(number))

@@ -14,6 +14,7 @@ from twopc.errors import UserCodeError
 from twopc.inspect import Change, ChangeKind, Checkpoint, Difference, StateEntry
 from twopc.inspect.rows import Row, plain, row_of, value_of
 from twopc.protocol.facts import shown_position
+from twopc.state.layout import StateName
 
 _SIGNS = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", ChangeKind.CHANGED: "~"}
 
@@ -21,9 +22,11 @@ _SIGNS = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", ChangeKind.CHANGED: "~
 def sizes_of(checkpoint: Checkpoint) -> Iterator[Row]:
     """Return each state with its size, and how it is encoded."""
     for name in checkpoint.states:
-        size, serde = checkpoint.state(name).size(), checkpoint.serde(name)
+        state, serde = checkpoint.state(name), checkpoint.serde(name)
+        size = state.size()
         yield {
-            "state": name,
+            "operator": state.name.operator,
+            "state": state.name.name,
             "serde": None if serde is None else str(serde),
             "keys": size.keys,
             "size_bytes": size.size_bytes,
@@ -32,7 +35,12 @@ def sizes_of(checkpoint: Checkpoint) -> Iterator[Row]:
 
 def sizes_table(sizes: Iterable[Row], title: str | None = None) -> Table:
     rows = [
-        (each["state"], each["serde"] or "not known", f"{each['keys']:,}", size_text(each["size_bytes"]))
+        (
+            str(StateName(each["operator"], each["state"])),
+            each["serde"] or "not known",
+            f"{each['keys']:,}",
+            size_text(each["size_bytes"]),
+        )
         for each in sizes
     ]
     return table(title, ("state", "serde", "keys", "size"), rows)
@@ -40,17 +48,17 @@ def sizes_table(sizes: Iterable[Row], title: str | None = None) -> Table:
 
 def entry_table(entries: Iterable[StateEntry]) -> Table:
     rows = [
-        (_shown(each.state), _place(each), "" if each.partition is None else _key(each), _value(each))
+        (_shown(str(each.state)), _place(each), "" if each.partition is None else _key(each), _value(each))
         for each in entries
     ]
     return table(None, ("state", "partition", "key", "value"), rows)
 
 
 def change_line(change: Change) -> str:
-    """Return one change, as `+ count flights[0] "LGA" 3`."""
+    """Return one change, as `+ count 0 "LGA" 3`."""
     entry = change.entry
     values = " -> ".join(_value(each) for each in (change.old, change.new) if each is not None)
-    return " ".join((_SIGNS[change.kind], _shown(entry.state), _place(entry), _key(entry), values))
+    return " ".join((_SIGNS[change.kind], _shown(str(entry.state)), _place(entry), _key(entry), values))
 
 
 def change_row(change: Change) -> Row:
@@ -97,7 +105,7 @@ def print_array(rows: Iterable[Row], indent: str = "") -> None:
 
 
 def _place(entry: StateEntry) -> str:
-    return f"of subtask {entry.subtask}" if entry.partition is None else _shown(str(entry.partition))
+    return f"of subtask {entry.subtask}" if entry.partition is None else str(entry.partition)
 
 
 def _key(entry: StateEntry) -> str:

@@ -21,7 +21,6 @@ from twopc.record import Batch
 from twopc.serde import Serde
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
-from twopc.state.layout import keyed_partition
 from twopc.state.restore import restore_state
 from twopc.state.schema_check import drop_undeclared
 from twopc.state.serdes import check_serdes, read_serdes
@@ -44,9 +43,8 @@ class Reckoner:
         self._definition = definition
         self.records = 0
         snapshots = () if metadata is None else metadata.snapshots
-        self._held = () if metadata is None else metadata.positions
-        storage = SnapshotStore(LocalStore(job_folder))
-        self._backend = restore_state(storage, snapshots, [held.split for held in self._held], SubtaskIndex(0), work)
+        numbers = frozenset() if metadata is None else frozenset(held.partition for held in metadata.positions)
+        self._backend = restore_state(SnapshotStore(LocalStore(job_folder)), snapshots, numbers, SubtaskIndex(0), work)
 
     def __enter__(self) -> Reckoner:
         return self
@@ -62,8 +60,8 @@ class Reckoner:
         Raises ConfigurationError as a run does: for other states that the job no longer declares, or another serde.
         """
         declared = self._definition.state_serdes
-        new = sorted(declared.keys() - read_serdes(self._backend).keys())
-        drop_undeclared(self._backend, declared, dropped, list(map(keyed_partition, self._held)))
+        new = sorted(map(str, declared.keys() - read_serdes(self._backend).keys()))
+        drop_undeclared(self._backend, declared, dropped)
         check_serdes(self._backend, declared)
         return new
 

@@ -55,7 +55,7 @@ class Version:
                 job=definition.name,
                 inputs=tuple(source.topics),
                 output=sink.topic if isinstance(sink.topic, str) else None,
-                states=frozenset(definition.state_serdes),
+                states=frozenset(map(str, definition.state_serdes)),
                 servers=bootstrap_servers_of(source.bootstrap_servers, settings),
                 access=access,
                 properties={**source.properties, **access},

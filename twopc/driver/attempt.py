@@ -31,7 +31,7 @@ from twopc.driver.effects import Begun, Log, Script, Tell, do
 from twopc.driver.fencing import explained, refuse_successor
 from twopc.driver.host import StoppedEarly
 from twopc.driver.progress import RunProgress
-from twopc.driver.recovery import Planner, Recovered, assign, recovery
+from twopc.driver.recovery import Planner, Recovered, recovery
 from twopc.driver.restore_checks import (
     emptied_states,
     refuse_emptied_states,
@@ -45,6 +45,7 @@ from twopc.driver.witness import offsets_group
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.listing import listed
+from twopc.partition_groups import assign, concerning, owned
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.facts import CheckpointMetadata
@@ -52,7 +53,7 @@ from twopc.protocol.ids import NO_ATTEMPT, NO_CHECKPOINT, AttemptId, CheckpointI
 from twopc.protocol.job_events import JobEventKind
 from twopc.protocol.layout import checkpoint_of_folder
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
-from twopc.runtime.spec import SubtaskSpec, concerning
+from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import Outcome
 from twopc.source import FollowerStanding, Split
 from twopc.transaction_group import TransactionGroup
@@ -196,7 +197,7 @@ class Attempt:
         group, why_none = offsets_group(clusters)
         if why_none is not None:
             yield Log(logging.INFO, why_none)
-        assigned = assign(splits, context.parallelism)
+        assigned = assign(splits, context.parallelism, self.job.definition.keyed_sources)
         if (idle := idle_subtasks(assigned)) is not None:
             yield Log(logging.WARNING, idle)
         return self._specs(context, assigned, restored, clusters.groups, group)
@@ -210,6 +211,7 @@ class Attempt:
         group: str | None,
     ) -> tuple[SubtaskSpec, ...]:
         snapshots = () if restored is None else restored.snapshots
+        keyed = self.job.definition.keyed_sources
         return tuple(
             SubtaskSpec(
                 job=context.job,
@@ -220,7 +222,7 @@ class Attempt:
                 token=self.job.token,
                 settings=self.settings,
                 splits=splits,
-                snapshots=concerning(SubtaskIndex(index), splits, snapshots),
+                snapshots=concerning(SubtaskIndex(index), owned(splits, keyed), snapshots),
                 groups=groups,
                 group=group,
             )
@@ -235,17 +237,20 @@ class Attempt:
             starts = listed(str(split.begin) for split in splits)
             yield Tell(attempt, "restored", starts, restored.checkpoint_id)
         elif self.settings.restore_from == LATEST:
-            states, skips = self.job.definition.state_serdes, self.job.definition.source.skips
+            states, skips = self._states(), self.job.definition.source.skips
             empty = emptied_states(states, splits, skips, self.settings.checkpoint_dir)
             if empty is not None:
                 yield Log(logging.WARNING, empty)
+
+    def _states(self) -> list[str]:
+        return list(map(str, self.job.definition.state_serdes))
 
     def _checked_standing(self, context: JobContext, started: StartedAttempt) -> Script[FollowerStanding]:
         """Refuse to start where the brokers know more than the ledger; who names a start, or goes on, knows it."""
         group, standing = yield from do(FindStanding(context))
         if self.restore_from != LATEST or self.failed is not None:
             return standing
-        states, folder = self.job.definition.state_serdes, self.settings.checkpoint_dir
+        states, folder = self._states(), self.settings.checkpoint_dir
         newest = started.latest
         latest = NOTHING_WITNESSED if newest is None else Witnessed(newest.checkpoint_id, newest.attempt)
         accepted = None if started.planned is None else started.planned.witnessed

@@ -135,8 +135,3 @@ class Planner:
             if started.planned is None or planned != replace(started.planned, attempt=context.attempt):
                 yield StoreStarts(context.job, planned)
         return [replace(split, stop=self._stops[split.id]) for split in splits]
-
-
-def assign(splits: Sequence[Split], parallelism: int) -> list[tuple[Split, ...]]:
-    """Deal the splits out to the subtasks, in turn, in the order of the source's plan."""
-    return [tuple(splits[index::parallelism]) for index in range(parallelism)]

@@ -17,10 +17,11 @@ from twopc.errors import ConfigurationError
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.snapshots import OpenSnapshots
 from twopc.inspect.state import Address, State, addressed_entries, names_of
+from twopc.partition_groups import owner
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, SubtaskSnapshot, in_order
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.serde import Serde
-from twopc.state.layout import keyed_partition
+from twopc.state.layout import StateName
 from twopc.storage.open import open_store
 from twopc.storage.store import CheckpointStore
 
@@ -111,8 +112,11 @@ class Checkpoint:
 
     @cached_property
     def states(self) -> tuple[str, ...]:
-        """The names of all states: those that have a key, and those that the job declares."""
-        return tuple(sorted(set().union(*map(names_of, self._snapshots.all()))))
+        """The names of all states: those that have a key, and those that the job declares.
+
+        A state is named as its operator is; where that has a state of another name, operator/state.
+        """
+        return tuple(sorted(map(str, set().union(*map(names_of, self._snapshots.all())))))
 
     def state(self, name: str) -> State:
         """Return one state; raise ConfigurationError, listing those that there are, if there is none of this name."""
@@ -122,21 +126,22 @@ class Checkpoint:
             raise ConfigurationError(
                 f"checkpoint {self.checkpoint_id} of job {self.job!r} has no state {name!r}; it has: {listed}"
             )
-        owners = {keyed_partition(held): each.subtask for each in self.subtasks for held in each.positions}
-        return State(name, self._snapshots, owners)
+        numbers = {held.partition for held in self.metadata.positions}
+        owners = {number: owner(number, len(self.subtasks)) for number in numbers}
+        return State(StateName.parse(name), self._snapshots, owners)
 
     def serde(self, name: str) -> Serde | None:
         """Return how a state is encoded; None if neither the checkpoint nor the caller has said so."""
-        known = (snapshot.serde(name) for snapshot in self._snapshots.all())
+        known = (snapshot.serde(StateName.parse(name)) for snapshot in self._snapshots.all())
         return next((serde for serde in known if serde is not None), None)
 
     def entries(self, state: str | None = None) -> Iterator[StateEntry]:
-        """Yield all that is stored, or all of one state: by input partition, state name and key, as it is stored."""
+        """Yield all that is stored, or all of one state: by operator, partition, state and key, as it is stored."""
         return (entry for _, entry in self.addressed_entries(state))
 
     def addressed_entries(self, state: str | None = None) -> Iterator[tuple[Address, StateEntry]]:
         """Yield the same with the address of each, by which two checkpoints are compared."""
-        return addressed_entries(self._snapshots, state)
+        return addressed_entries(self._snapshots, None if state is None else StateName.parse(state))
 
     def _outcome(self, name: str) -> str:
         if any(name in loss.names for loss in self._located.entry.losses):

@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.errors import UserCodeError
-from twopc.kafka.topic_partition import TopicPartition
 from twopc.protocol.ids import SubtaskIndex
 from twopc.serde import Serde
 from twopc.state.key_form import key_of
+from twopc.state.layout import StateName
 
 
 @dataclass(frozen=True, slots=True)
 class StateEntry:
-    """The state of one key, in the input partition that the key was read from, as one subtask stored it.
+    """The state of one key, under the number of the partition that the key was read from, as one subtask stored it.
 
     An operator's own state, of which a subtask has one, has no partition and an empty key. `stored_key` is the form of
     the key in the state (`twopc.state.key_form`). `serde` is None where neither the checkpoint nor the caller said how
     the state is encoded.
     """
 
-    state: str
+    state: StateName
     subtask: SubtaskIndex
-    partition: TopicPartition | None
+    partition: int | None
     stored_key: bytes
     raw: bytes
     serde: Serde | None = None
@@ -57,5 +57,5 @@ class StateEntry:
     def address(self) -> str:
         """Where it is, for messages."""
         if self.partition is None:
-            return f"operator state {self.state!r} of subtask {self.subtask}"
-        return f"state {self.state!r} of key {self.key!r} in {self.partition}"
+            return f"operator state {str(self.state)!r} of subtask {self.subtask}"
+        return f"state {str(self.state)!r} of key {self.key!r} in partition {self.partition}"

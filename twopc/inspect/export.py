@@ -80,9 +80,9 @@ def write_parquet(file: IO[bytes], entries: Iterable[StateEntry]) -> int:
 
     schema = pa.schema(
         [
-            *(pa.field(name, kind, nullable=False) for name, kind in (("state", pa.string()), ("subtask", pa.int32()))),
-            *(("topic", pa.string()), ("partition", pa.int32()), ("key", pa.string())),
-            *(("key_json", pa.string()), ("value", pa.string())),
+            *(pa.field(name, pa.string(), nullable=False) for name in ("operator", "state")),
+            pa.field("subtask", pa.int32(), nullable=False),
+            *(("partition", pa.int32()), *((name, pa.string()) for name in ("key", "key_json", "value"))),
             *(pa.field(name, pa.binary(), nullable=False) for name in ("key_bytes", "value_bytes")),
         ]
     )
@@ -98,7 +98,7 @@ def _parquet_row(entry: StateEntry) -> dict[str, Any]:
     row = row_of(entry)
     value = json.dumps(row["value"], ensure_ascii=False, allow_nan=False) if "value" in row else None
     return {
-        **{name: row[name] for name in ("state", "subtask", "topic", "partition")},
+        **{name: row[name] for name in ("operator", "state", "subtask", "partition")},
         "key": row.get("key"),
         "key_json": json.dumps(row["key_json"], ensure_ascii=False) if "key_json" in row else None,
         "value": value,

@@ -21,12 +21,11 @@ Row = dict[str, Any]
 
 def row_of(entry: StateEntry) -> Row:
     """Return all of an entry, ready for JSON; `problem` says why a value could not be decoded, where it should be."""
-    partition = entry.partition
     return {
-        "state": entry.state,
+        "operator": entry.state.operator,
+        "state": entry.state.name,
         "subtask": entry.subtask,
-        "topic": None if partition is None else partition.topic,
-        "partition": None if partition is None else partition.partition,
+        "partition": entry.partition,
         **_key(entry),
         **value_of(entry),
     }

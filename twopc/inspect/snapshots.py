@@ -21,6 +21,7 @@ from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.layout import subtask_folder
 from twopc.serde import Serde
+from twopc.state.layout import StateName
 from twopc.state.restore import refuse_other_positions, refuse_two_owners
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.serdes import read_serdes
@@ -34,12 +35,12 @@ class OpenSnapshot:
 
     subtask: SubtaskIndex
     backend: RocksDBBackend
-    declared: Mapping[str, Serde | None]
-    given: Mapping[str, Serde]
+    declared: Mapping[StateName, Serde | None]
+    given: Mapping[StateName, Serde]
 
-    def serde(self, name: str) -> Serde | None:
+    def serde(self, state: StateName) -> Serde | None:
         """Return how a state is encoded, None if nobody has said it."""
-        return self.given.get(name) or self.declared.get(name)
+        return self.given.get(state) or self.declared.get(state)
 
 
 def _refuse_deleted(located: Located, error: Exception) -> None:
@@ -60,7 +61,7 @@ class OpenSnapshots:
         self._places = {subtask: subtask_folder(metadata.checkpoint_id, subtask) for subtask in self._snapshots}
         self._located = located
         self._storage = SnapshotStore(located.store)
-        self._serdes = serdes
+        self._serdes = {StateName.parse(name): serde for name, serde in serdes.items()}
         self._closing = ExitStack()
         self._opened: dict[SubtaskIndex, OpenSnapshot] = {}
         self._folder: Path | None = None

@@ -1,4 +1,4 @@
-"""One named state of a checkpoint: found by key, by prefix, or whole, over all input partitions."""
+"""One named state of a checkpoint: found by key, by prefix, or whole, over all partition numbers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from twopc.errors import ConfigurationError
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.snapshots import OpenSnapshot, OpenSnapshots
-from twopc.kafka.topic_partition import TopicPartition
 from twopc.protocol.ids import SubtaskIndex
 from twopc.state.backend import Family
 from twopc.state.key_form import key_bytes
-from twopc.state.layout import after_prefix, parse_keyed_key, state_prefix
+from twopc.state.keyed import keyed_states
+from twopc.state.layout import StateName, state_prefix
 from twopc.state.serdes import KEY as SERDES_KEY
 
 Address = tuple[int, bytes, int]
@@ -34,32 +34,34 @@ class StateSize:
 class State:
     """All that a checkpoint holds under one name, in the order in which it is stored: by partition, then by key."""
 
-    def __init__(self, name: str, snapshots: OpenSnapshots, owners: dict[TopicPartition, SubtaskIndex]) -> None:
+    def __init__(self, name: StateName, snapshots: OpenSnapshots, owners: dict[int, SubtaskIndex]) -> None:
         self.name = name
         self._snapshots = snapshots
         self._owners = owners
 
-    def get(self, key: Any, partition: TopicPartition | None = None) -> Any:
+    def get(self, key: Any, partition: int | None = None) -> Any:
         """Return the value of one key, None if there is none; the key is given as the job has it: text, bytes, ...
 
-        Raises ConfigurationError if more than one input partition has a state for it and none is named.
+        Raises ConfigurationError if it has a state under more than one partition number and none is named.
         """
         found = self.find(key, partition)
         if len(found) > 1:
             places = ", ".join(str(entry.partition) for entry in found)
-            raise ConfigurationError(f"key {key!r} has a state {self.name!r} in each of {places}: name the partition")
+            raise ConfigurationError(
+                f"key {key!r} has a state {str(self.name)!r} in each of the partitions {places}: name the partition"
+            )
         return found[0].value if found else None
 
-    def find(self, key: Any, partition: TopicPartition | None = None) -> list[StateEntry]:
-        """Return the entry of this key in each input partition that has one, or in the one that is named."""
+    def find(self, key: Any, partition: int | None = None) -> list[StateEntry]:
+        """Return the entry of this key under each partition number that has one, or under the one that is named."""
         if partition is not None and partition not in self._owners:
             known = ", ".join(map(str, sorted(self._owners))) or "none"
-            raise ConfigurationError(f"the checkpoint has no input partition {partition}; it has {known}")
+            raise ConfigurationError(f"the checkpoint has no partition {partition}; it has {known}")
         wanted = key_bytes(key)
         found = []
         for each in sorted(self._owners) if partition is None else [partition]:
             snapshot = self._snapshots.of(self._owners[each])
-            (raw,) = snapshot.backend.get_many(Family.KEYED, [state_prefix(each, self.name) + wanted])
+            (raw,) = snapshot.backend.get_many(Family.KEYED, [state_prefix(self.name, each) + wanted])
             if raw is not None:
                 found.append(_entry(snapshot, self.name, each, wanted, raw))
         return found
@@ -81,47 +83,39 @@ class State:
         return StateSize(keys, size_bytes)
 
 
-def addressed_entries(snapshots: OpenSnapshots, name: str | None = None) -> Iterator[tuple[Address, StateEntry]]:
+def addressed_entries(snapshots: OpenSnapshots, name: StateName | None = None) -> Iterator[tuple[Address, StateEntry]]:
     """Yield each entry with its address, of one state or of all: in the order of addresses, over all subtasks."""
     yield from _keyed(snapshots, name, b"")
     own = heapq.merge(*map(_own, snapshots.all()), key=lambda item: item[0])
     yield from (item for item in own if name in (None, item[1].state))
 
 
-def names_of(snapshot: OpenSnapshot) -> set[str]:
+def names_of(snapshot: OpenSnapshot) -> set[StateName]:
     """The names of a subtask's states: those that have a key, and those that the job declares."""
-    keyed = {name for _, name in _state_addresses(snapshot)}
+    keyed = {state for state, _ in keyed_states(snapshot.backend)}
     return keyed | {entry.state for _, entry in _own(snapshot)} | set(snapshot.declared)
 
 
-def _keyed(snapshots: OpenSnapshots, name: str | None, prefix: bytes) -> Iterator[tuple[Address, StateEntry]]:
+def _keyed(snapshots: OpenSnapshots, name: StateName | None, prefix: bytes) -> Iterator[tuple[Address, StateEntry]]:
     return heapq.merge(*(_keyed_of(each, name, prefix) for each in snapshots.all()), key=lambda item: item[0])
 
 
-def _keyed_of(snapshot: OpenSnapshot, name: str | None, prefix: bytes) -> Iterator[tuple[Address, StateEntry]]:
-    for partition, found in _state_addresses(snapshot):
-        if name not in (None, found):
+def _keyed_of(snapshot: OpenSnapshot, name: StateName | None, prefix: bytes) -> Iterator[tuple[Address, StateEntry]]:
+    for state, partition in keyed_states(snapshot.backend):
+        if name not in (None, state):
             continue
-        head = state_prefix(partition, found)
+        head = state_prefix(state, partition)
         for key, raw in snapshot.backend.scan(Family.KEYED, head + prefix):
-            yield (_KEYED, key, 0), _entry(snapshot, found, partition, key[len(head) :], raw)
+            yield (_KEYED, key, 0), _entry(snapshot, state, partition, key[len(head) :], raw)
 
 
 def _own(snapshot: OpenSnapshot) -> Iterator[tuple[Address, StateEntry]]:
     """Yield what each operator keeps for itself in this subtask."""
     for key, raw in snapshot.backend.scan(Family.OPERATOR):
         if key != SERDES_KEY:
-            yield (_OPERATOR, key, snapshot.subtask), _entry(snapshot, key.decode(errors="replace"), None, b"", raw)
+            state = StateName.parse(key.decode(errors="replace"))
+            yield (_OPERATOR, key, snapshot.subtask), _entry(snapshot, state, None, b"", raw)
 
 
-def _state_addresses(snapshot: OpenSnapshot) -> Iterator[tuple[TopicPartition, str]]:
-    """Yield each (input partition, state name) that has a key, a seek for each."""
-    start: bytes | None = b""
-    while start is not None and (found := snapshot.backend.first_from(Family.KEYED, start)) is not None:
-        partition, name, _ = parse_keyed_key(found[0])
-        yield partition, name
-        start = after_prefix(state_prefix(partition, name))
-
-
-def _entry(snapshot: OpenSnapshot, name: str, partition: TopicPartition | None, key: bytes, raw: bytes) -> StateEntry:
-    return StateEntry(name, snapshot.subtask, partition, key, raw, snapshot.serde(name))
+def _entry(snapshot: OpenSnapshot, state: StateName, partition: int | None, key: bytes, raw: bytes) -> StateEntry:
+    return StateEntry(state, snapshot.subtask, partition, key, raw, snapshot.serde(state))

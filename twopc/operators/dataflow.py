@@ -35,6 +35,7 @@ from twopc.operators.steps import (
 from twopc.operators.values import Result, filter_values, flat_map_values, map_values
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
 from twopc.record import Batch, Row
+from twopc.state.layout import StateName
 
 _ONE_TO_ONE = (Map, Filter, MapRecords, FilterRecords)
 """After these a row still stands for a whole input record of which nothing else is known yet."""
@@ -74,7 +75,10 @@ class Dataflow:
 
     def __init__(self, nodes: Sequence[Node], store: KeyedStateStore) -> None:
         steps: dict[str, StatefulMap] = {node.id: node.what for node in nodes if isinstance(node.what, StatefulMap)}
-        self._keyed = {key: KeyedOperator(step, WriteBackCache(key, store, len(steps))) for key, step in steps.items()}
+        self._keyed = {
+            key: KeyedOperator(step, WriteBackCache(StateName(key, step.name), store, len(steps)))
+            for key, step in steps.items()
+        }
         self._starts = self._connected(nodes)
         self._cuttable = {source: _trunk(starts) for source, starts in self._starts.items()}
         self._loop = ColumnLoop()

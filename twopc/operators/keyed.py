@@ -1,12 +1,13 @@
-"""stateful_map: a function with a state for each key, kept with the input partition that the key was read from.
+"""stateful_map: a function with a state for each key, kept by the number of the partition that the key was read from.
 
 - A batch reads each of its keys at most once and writes each of them at most once; a key that comes again soon does
   neither (`twopc.operators.write_back_cache`). What changed is in the store after `write_back`, which comes before
   every snapshot.
-- Within a key, records are seen in the order of their partition.
+- Within a key, records are seen in the order of their partition; those of different inputs in any.
 - The function sees every state as its serde gives it back, also within a batch: outputs don't depend on where a batch
   ended, and a state that the function goes on changing doesn't change an output that shares it.
-- Two partitions never share a state, even for equal keys: that is what lets state move with its partition.
+- Partitions of one number share their states, whatever inputs they are of; others never do, even for equal keys: that
+  is what lets state move with its number.
 - A batch that fails may have changed states that are held, so nothing is written any more: the attempt is over.
 """
 
@@ -18,7 +19,6 @@ from typing import Any
 
 from twopc.column import ColumnError, Over, last_taken, locate, map_column, span
 from twopc.errors import UserCodeError
-from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators.steps import StatefulMap
 from twopc.operators.values import Result
 from twopc.operators.write_back_cache import WriteBackCache
@@ -30,7 +30,7 @@ from twopc.termination import TERMINATION
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 """What JSON's serde takes for an integer: it comes back as it was, so it needs no coding between two calls."""
 
-Run = tuple[TopicPartition, Sequence[bytes]]
+Run = tuple[int, Sequence[bytes]]
 
 
 class KeyedOperator:
@@ -40,7 +40,6 @@ class KeyedOperator:
         self._step = step
         self._states = states
         self._holds_ints = type(step.state) is Json
-        self._partitions: dict[tuple[Any, Any], TopicPartition] = {}
         self._failed = False
 
     def process(self, batch: Batch, over: Over) -> Result:
@@ -85,14 +84,11 @@ class KeyedOperator:
         return map_column(key_bytes, keys)
 
     def _runs(self, rows: Sequence[Row], keys: list[bytes]) -> Iterator[Run]:
-        """Split the keys where the partition changes; rows come from a source in long runs of one partition."""
+        """Split the keys where the number changes; rows come from a source in long runs of one partition."""
         start = 0
-        for place, group in groupby([(row.topic(), row.partition()) for row in rows]):
-            partition = self._partitions.get(place)
-            if partition is None:
-                partition = self._partitions[place] = TopicPartition(str(place[0]), int(place[1] or 0))
+        for partition, group in groupby([row.partition() for row in rows]):
             end = start + sum(1 for _ in group)
-            yield partition, keys if end - start == len(keys) else keys[start:end]
+            yield partition or 0, keys if end - start == len(keys) else keys[start:end]
             start = end
 
     def _apply(self, run: Run, values: Iterator[Any], outputs: list[Any]) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from twopc.kafka.topic_partition import TopicPartition
+from twopc.state.layout import StateName
 
 DIRTY_MAX = 8_192
 DIRTY_WHILE_FROZEN_MAX = 65_536
@@ -34,44 +34,42 @@ OLDEST_ONE_IN = 8
 
 
 class KeyedStateStore(Protocol):
-    """Keyed state under a name, by input partition and key. Used by one thread."""
+    """Keyed state by state, partition number and key. Used by one thread."""
 
-    def get_many(self, name: str, partition: TopicPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+    def get_many(self, state: StateName, partition: int, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the state of each key, None where there is none, in the order of `keys`."""
 
-    def put_many(
-        self, name: str, partition: TopicPartition, keys: Sequence[bytes], states: Sequence[bytes | None]
-    ) -> None:
-        """Write the state of each key; None deletes it."""
+    def put_many(self, state: StateName, partition: int, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
+        """Write the value of each key; None deletes it."""
 
     def frozen(self) -> bool:
         """Say whether a write would wait for a snapshot that is being written."""
 
 
 class WriteBackCache:
-    """States by partition and key: bytes as the store has them, None for no state, or an int.
+    """The values of one state by partition number and key: bytes as the store has them, None for no state, or an int.
 
     `sharers` share the memory of a subtask: all its operators that hold states.
     """
 
-    def __init__(self, name: str, store: KeyedStateStore, sharers: int = 1) -> None:
+    def __init__(self, state: StateName, store: KeyedStateStore, sharers: int = 1) -> None:
         self._size_bytes_max = CACHE_BYTES_MAX // sharers
-        self._name = name
+        self._state = state
         self._store = store
-        self._cached: defaultdict[TopicPartition, dict[bytes, Any]] = defaultdict(dict)
-        self._dirty: defaultdict[TopicPartition, dict[bytes, Any]] = defaultdict(dict)
+        self._cached: defaultdict[int, dict[bytes, Any]] = defaultdict(dict)
+        self._dirty: defaultdict[int, dict[bytes, Any]] = defaultdict(dict)
         self._size_bytes = 0
 
-    def fetch(self, partition: TopicPartition, keys: Iterable[bytes]) -> None:
+    def fetch(self, partition: int, keys: Iterable[bytes]) -> None:
         """Make sure that the state of each of these keys is at hand until `settle`."""
         held = self._cached[partition]
         missing = list(set(keys).difference(held))
         if missing:
-            states = self._store.get_many(self._name, partition, missing)
+            states = self._store.get_many(self._state, partition, missing)
             held.update(zip(missing, states, strict=True))
             self._size_bytes += ENTRY_BYTES * len(missing) + sum(map(len, filter(None, states)))
 
-    def of(self, partition: TopicPartition) -> tuple[dict[bytes, Any], dict[bytes, Any]]:
+    def of(self, partition: int) -> tuple[dict[bytes, Any], dict[bytes, Any]]:
         """Return the states at hand of a partition, and those of them that the store lacks; a change goes into both."""
         return self._cached[partition], self._dirty[partition]
 
@@ -103,5 +101,5 @@ class WriteBackCache:
             keys = sorted(dirty)
             if keys:
                 states = [b"%d" % state if type(state) is int else state for state in map(dirty.__getitem__, keys)]
-                self._store.put_many(self._name, partition, keys, states)
+                self._store.put_many(self._state, partition, keys, states)
                 dirty.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -226,10 +226,6 @@ class SubtaskSnapshot:
     def committables(self) -> tuple[Committable, ...]:
         """Every pre-committed transaction of every sink."""
         return tuple(item for part in self.parts.values() for item in part.committables)
-
-    def concerns(self, subtask: SubtaskIndex, splits: Collection[str]) -> bool:
-        """Say whether this subtask, if it reads these, is restored from it."""
-        return self.subtask == subtask or any(position.split in splits for position in self.positions)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -14,6 +14,7 @@ from twopc.errors import TwoPhaseCommitError
 from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
 from twopc.operators import Dataflow
+from twopc.partition_groups import owned
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
@@ -27,7 +28,7 @@ from twopc.runtime.subtask import Subtask
 from twopc.source import SourceReader
 from twopc.state.backend import StateBackend
 from twopc.state.keyed import KeyedState
-from twopc.state.layout import keyed_partition, parse_snapshot_path
+from twopc.state.layout import parse_snapshot_path
 from twopc.state.restore import restore_state
 from twopc.state.schema_check import drop_undeclared
 from twopc.state.serdes import check_serdes, write_serdes
@@ -126,11 +127,10 @@ def patience_seconds(spec: SubtaskSpec) -> float:
 
 
 def _state(definition: JobDefinition, spec: SubtaskSpec, around: Surroundings) -> StateBackend:
-    splits = [split.id for split in spec.splits]
-    backend = restore_state(around.storage, spec.snapshots, splits, spec.subtask, around.work_folder, around.backend)
+    numbers = owned(spec.splits, definition.keyed_sources)
+    backend = restore_state(around.storage, spec.snapshots, numbers, spec.subtask, around.work_folder, around.backend)
     try:
-        keyed = [keyed_partition(split.begin) for split in spec.splits]
-        drop_undeclared(backend, definition.state_serdes, spec.settings.dropped_states(), keyed)
+        drop_undeclared(backend, definition.state_serdes, spec.settings.dropped_states())
         check_serdes(backend, definition.state_serdes)
         write_serdes(backend, definition.state_serdes)
     except BaseException:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +13,6 @@ from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.source import Split
 from twopc.state.layout import parse_snapshot_path
 from twopc.transaction_group import TransactionGroup
-
-
-def concerning(
-    subtask: SubtaskIndex, splits: Sequence[Split], snapshots: Sequence[SubtaskSnapshot]
-) -> tuple[SubtaskSnapshot, ...]:
-    """Return those snapshots that this subtask, which reads these, is restored from."""
-    mine = frozenset(split.id for split in splits)
-    return tuple(snapshot for snapshot in snapshots if snapshot.concerns(subtask, mine))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,54 +1,48 @@
-"""State by key, as operators use it, on a backend; it lives with the input partition that its key came from."""
+"""State by key, as operators use it, on a backend: by operator, partition number, state name and key."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from twopc.kafka.topic_partition import TopicPartition
 from twopc.state.backend import Family, StateBackend
-from twopc.state.layout import operator_key, state_prefix
-
-
-class _Prefixes(dict[TopicPartition, bytes]):
-    """The key prefix of one state in each partition, made when first asked for."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-
-    def __missing__(self, partition: TopicPartition) -> bytes:
-        prefix = self[partition] = state_prefix(partition, self._name)
-        return prefix
+from twopc.state.layout import StateName, after_prefix, operator_key, parse_keyed_key, state_prefix
 
 
 class KeyedState:
-    """Values by state name, input partition and key, in columns: the store that `stateful_map` asks for."""
+    """Values by state, partition number and key, in columns: the store that `stateful_map` asks for."""
 
     def __init__(self, backend: StateBackend) -> None:
         self._backend = backend
-        self._prefixes: dict[str, _Prefixes] = {}
+        self._prefixes: dict[tuple[StateName, int], bytes] = {}
 
-    def get_many(self, name: str, partition: TopicPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+    def get_many(self, state: StateName, partition: int, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the value of each key, None where there is none, in order."""
-        prefix = self._prefixes_of(name)[partition]
+        prefix = self._prefix(state, partition)
         return self._backend.get_many(Family.KEYED, [prefix + key for key in keys])
 
-    def put_many(
-        self, name: str, partition: TopicPartition, keys: Sequence[bytes], values: Sequence[bytes | None]
-    ) -> None:
+    def put_many(self, state: StateName, partition: int, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
         """Write the value of each key, all or none; a value of None deletes the key."""
-        prefix = self._prefixes_of(name)[partition]
+        prefix = self._prefix(state, partition)
         self._backend.put_many(Family.KEYED, list(zip(map(prefix.__add__, keys), values, strict=True)))
 
     def frozen(self) -> bool:
         """Say whether a write would wait for a snapshot that is being written."""
         return self._backend.frozen()
 
-    def _prefixes_of(self, name: str) -> _Prefixes:
-        found = self._prefixes.get(name)
-        if found is None:
-            found = self._prefixes[name] = _Prefixes(name)
-        return found
+    def _prefix(self, state: StateName, partition: int) -> bytes:
+        known = self._prefixes.get((state, partition))
+        if known is None:
+            known = self._prefixes[state, partition] = state_prefix(state, partition)
+        return known
+
+
+def keyed_states(backend: StateBackend) -> Iterator[tuple[StateName, int]]:
+    """Yield each state and partition number that has a key, in the order of keys, a seek for each."""
+    start: bytes | None = b""
+    while start is not None and (item := backend.first_from(Family.KEYED, start)) is not None:
+        state, partition, _ = parse_keyed_key(item[0])
+        yield state, partition
+        start = after_prefix(state_prefix(state, partition))
 
 
 class OperatorState:

@@ -3,12 +3,13 @@
     keyed key      partition prefix | length of name (2) | state name (UTF-8) | user key
     position key   split id (UTF-8)
     operator key   state name (UTF-8)
-    partition      length of topic (2) | topic (UTF-8) | partition number (4)
+    partition      operator prefix | partition number (4)
+    operator       length of operator id (2) | operator id (UTF-8)
 
 Invariants:
 
-- Lengths come first, big-endian, so no partition's prefix, and no state's, is the beginning of another's: a scan by
-  prefix finds the keys of that partition or state, and no others.
+- Lengths come first, big-endian, so no operator's prefix, no partition's and no state's is the beginning of another's:
+  a scan by prefix finds the keys of that operator, partition or state, and no others.
 - A path or file name that is let through can't lead out of the job's checkpoint folder
   (`twopc.protocol.layout` makes the paths).
 """
@@ -17,16 +18,31 @@ from __future__ import annotations
 
 import re
 import struct
+from typing import NamedTuple
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.kafka.topic_partition import TopicPartition
-from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 _SHORT = struct.Struct(">H")
 _NUMBER = struct.Struct(">I")
 _NUMERAL = r"(0|[1-9][0-9]{0,18})"
 _SNAPSHOT_PATH = re.compile(f"chk-{_NUMERAL}/subtask-{_NUMERAL}", re.ASCII)
+
+
+class StateName(NamedTuple):
+    """One state by key of one operator. People write the operator alone where its only state has the same name."""
+
+    operator: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.operator if self.operator == self.name else f"{self.operator}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> StateName:
+        """Return the state of which this is the text."""
+        operator, slash, name = text.partition("/")
+        return cls(operator, name if slash else operator)
 
 
 def _sized(kind: str, text: str) -> bytes:
@@ -44,30 +60,30 @@ def _take_sized(key: bytes) -> tuple[str, bytes]:
     return key[_SHORT.size : end].decode(), key[end:]
 
 
-def _take_partition(key: bytes) -> tuple[TopicPartition, bytes]:
-    topic, rest = _take_sized(key)
-    (number,) = _NUMBER.unpack_from(rest)
-    return TopicPartition(topic, number), rest[_NUMBER.size :]
+def operator_prefix(operator: str) -> bytes:
+    """Return what all keyed state of this operator starts with."""
+    return _sized("operator id", operator)
 
 
-def partition_prefix(partition: TopicPartition) -> bytes:
-    """Return what all keyed state of this partition starts with."""
-    return _sized("topic", partition.topic) + _NUMBER.pack(partition.partition)
+def partition_prefix(operator: str, partition: int) -> bytes:
+    """Return what all keyed state of this operator and partition number starts with."""
+    return operator_prefix(operator) + _NUMBER.pack(partition)
 
 
-def state_prefix(partition: TopicPartition, name: str) -> bytes:
-    """Return what all keys of this state in this partition start with; a user key appended to it makes a keyed key."""
-    return partition_prefix(partition) + _sized("state name", name)
+def state_prefix(state: StateName, partition: int) -> bytes:
+    """Return what all keys of this state and partition number start with; a user key behind it makes a keyed key."""
+    return partition_prefix(state.operator, partition) + _sized("state name", state.name)
 
 
-def parse_keyed_key(key: bytes) -> tuple[TopicPartition, str, bytes]:
-    """Return partition, state name and user key."""
+def parse_keyed_key(key: bytes) -> tuple[StateName, int, bytes]:
+    """Return state, partition number and user key."""
     try:
-        partition, rest = _take_partition(key)
-        name, user_key = _take_sized(rest)
+        operator, rest = _take_sized(key)
+        (partition,) = _NUMBER.unpack_from(rest)
+        name, user_key = _take_sized(rest[_NUMBER.size :])
     except (struct.error, ValueError) as error:
         raise CheckpointCorrupted(f"keyed state holds a key that this program did not write: {key[:64]!r}") from error
-    return partition, name, user_key
+    return StateName(operator, name), partition, user_key
 
 
 def position_key(split: str) -> bytes:
@@ -81,11 +97,6 @@ def parse_position_key(key: bytes) -> str:
         return key.decode()
     except ValueError as error:
         raise CheckpointCorrupted(f"positions hold a key that this program did not write: {key[:64]!r}") from error
-
-
-def keyed_partition(held: SplitPosition) -> TopicPartition:
-    """Return the partition with which the keyed state of a split's rows is kept."""
-    return TopicPartition(held.split.removesuffix(f"[{held.partition}]"), held.partition)
 
 
 def operator_key(name: str) -> bytes:

@@ -1,12 +1,14 @@
 """Builds a subtask's state from the snapshots of the subtasks before it, at the same parallelism or another.
 
-What goes where: keyed state goes with its input split, operator state with the subtask's index, positions are the
-snapshot's. State of an index that no longer exists is left behind.
+What goes where: keyed state goes to the subtask that owns its partition number, operator state with the subtask's
+index. State of an index, or of a number, that no longer exists is left behind. Positions are in the metadata.
 
-    snapshots that hold something of mine      what happens
+    snapshots that concern the subtask         what happens
     none                                       an empty state
-    one                                        that snapshot is opened, and what is not mine is deleted from it
-    several                                    what is mine is copied out of each, into an empty state
+    one                                        that snapshot is opened, and what is not the subtask's is deleted from it
+    several                                    what is the subtask's is copied out of each, into an empty state
+
+Which snapshots concern a subtask, and which numbers it owns: `twopc.partition_groups`.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from twopc.listing import listed
 from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import SubtaskIndex
 from twopc.state.backend import Family, StateBackend
-from twopc.state.layout import keyed_partition, partition_prefix
-from twopc.state.positions import read_positions, write_positions
+from twopc.state.keyed import keyed_states
+from twopc.state.layout import state_prefix
+from twopc.state.positions import read_positions
 from twopc.state.rocksdb import RocksDBBackend
 
 _ITEMS_PER_WRITE = 2_000
@@ -38,29 +41,26 @@ class SnapshotSource(Protocol):
 def restore_state(
     storage: SnapshotSource,
     snapshots: Sequence[SubtaskSnapshot],
-    splits: Collection[str],
+    numbers: Collection[int],
     subtask: SubtaskIndex,
     work_folder: Path,
     kind: type[StateBackend] = RocksDBBackend,
 ) -> StateBackend:
-    """Return the open state of `subtask`, which now reads `splits`, in a folder of its own under `work_folder`.
+    """Return the open state of `subtask`, which now owns the keyed state of these partition numbers.
 
-    `snapshots` are those of the restored checkpoint, or none, of backends of this `kind`. Raises
-    CheckpointCorrupted if one can't be trusted.
+    It is in a folder of its own under `work_folder`. `snapshots` are those of the restored checkpoint that concern the
+    subtask, or none, of backends of this `kind`. Raises CheckpointCorrupted if one can't be trusted.
     """
-    mine = frozenset(splits)
     refuse_two_owners(snapshots)
-    sources = [snapshot for snapshot in snapshots if snapshot.concerns(subtask, mine)]
     folder = work_folder / "state"
     work_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
-    if len(sources) == 1:
-        return _opened(storage, sources[0], mine, subtask, folder, kind)
+    if len(snapshots) == 1:
+        return _opened(storage, snapshots[0], numbers, subtask, folder, kind)
     backend = kind.open_fresh(folder)
     try:
-        for snapshot in sources:
-            _copy(storage, snapshot, mine, subtask, work_folder, backend)
-        write_positions(backend, [held for each in sources for held in each.positions if held.split in mine])
+        for snapshot in snapshots:
+            _copy(storage, snapshot, numbers, subtask, work_folder, backend)
     except BaseException:
         backend.close()
         raise
@@ -82,20 +82,19 @@ def refuse_two_owners(snapshots: Iterable[SubtaskSnapshot]) -> None:
 def _opened(
     storage: SnapshotSource,
     snapshot: SubtaskSnapshot,
-    mine: frozenset[str],
+    numbers: Collection[int],
     subtask: SubtaskIndex,
     folder: Path,
     kind: type[StateBackend],
 ) -> StateBackend:
-    """Open the only snapshot that holds something of mine, and delete the rest of it."""
+    """Open the only snapshot that concerns the subtask, and delete the rest of it."""
     backend = _fetched(storage, snapshot, folder, kind)
     try:
-        for held in snapshot.positions:
-            if held.split not in mine:
-                backend.delete_prefix(Family.KEYED, partition_prefix(keyed_partition(held)))
+        for state, partition in list(keyed_states(backend)):
+            if partition not in numbers:
+                backend.delete_prefix(Family.KEYED, state_prefix(state, partition))
         if snapshot.subtask != subtask:
             backend.delete_prefix(Family.OPERATOR, b"")
-        write_positions(backend, [held for held in snapshot.positions if held.split in mine])
     except BaseException:
         backend.close()
         raise
@@ -105,7 +104,7 @@ def _opened(
 def _copy(
     storage: SnapshotSource,
     snapshot: SubtaskSnapshot,
-    mine: frozenset[str],
+    numbers: Collection[int],
     subtask: SubtaskIndex,
     work_folder: Path,
     target: StateBackend,
@@ -115,9 +114,9 @@ def _copy(
     try:
         source = _fetched(storage, snapshot, folder, type(target))
         try:
-            for held in snapshot.positions:
-                if held.split in mine:
-                    _copy_range(source, target, Family.KEYED, partition_prefix(keyed_partition(held)))
+            for state, partition in keyed_states(source):
+                if partition in numbers:
+                    _copy_range(source, target, Family.KEYED, state_prefix(state, partition))
             if snapshot.subtask == subtask:
                 _copy_range(source, target, Family.OPERATOR, b"")
         finally:

@@ -8,32 +8,32 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.topic_partition import TopicPartition
 from twopc.state.backend import Family, StateBackend
-from twopc.state.layout import state_prefix
+from twopc.state.keyed import keyed_states
+from twopc.state.layout import StateName, state_prefix
 from twopc.state.serdes import forget_serdes, read_serdes
 
 
-def drop_undeclared(
-    backend: StateBackend,
-    declared: Collection[str],
-    dropped: Collection[str],
-    partitions: Collection[TopicPartition],
-) -> None:
-    """Delete the states named in `dropped`; raise ConfigurationError if others are there that are not `declared`.
+def drop_undeclared(backend: StateBackend, declared: Collection[StateName], dropped: Collection[str]) -> None:
+    """Delete the states that `dropped` names; raise ConfigurationError if others are there that are not `declared`.
 
-    `partitions` are those that the subtask reads. A state that is declared is never dropped: that is refused too.
+    An operator's id names all states that it has. A state that is declared is never dropped: that is refused too.
     """
-    if both := sorted(set(dropped) & set(declared)):
+    if both := sorted(set(dropped) & set().union(*map(_names, declared))):
         raise ConfigurationError(f"drop_states names {both[0]!r}, which the job declares: take it out of one of them")
-    if lost := sorted(set(read_serdes(backend)) - set(declared) - set(dropped)):
-        there = ", ".join(map(repr, declared)) or "none"
+    undeclared = set(read_serdes(backend)).difference(declared)
+    if lost := sorted(str(state) for state in undeclared if _names(state).isdisjoint(dropped)):
+        there = ", ".join(repr(str(state)) for state in declared) or "none"
         raise ConfigurationError(
             f"the restored checkpoint has state {lost[0]!r}, and the job declares no state of that name (it declares: "
-            f"{there}), so what it holds would be left behind: name the state as it was, or give it up for good with "
-            f"--drop-states {','.join(lost)}"
+            f"{there}), so what it holds would be left behind: name the operator as it was, or give it up for good "
+            f"with --drop-states {','.join(lost)}"
         )
-    for name in dropped:
-        for partition in partitions:
-            backend.delete_prefix(Family.KEYED, state_prefix(partition, name))
-    forget_serdes(backend, dropped)
+    for state, partition in list(keyed_states(backend)):
+        if not _names(state).isdisjoint(dropped):
+            backend.delete_prefix(Family.KEYED, state_prefix(state, partition))
+    forget_serdes(backend, undeclared)
+
+
+def _names(state: StateName) -> set[str]:
+    return {str(state), state.operator}

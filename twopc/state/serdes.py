@@ -12,6 +12,7 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.envelope import decode_fact, encode_fact
 from twopc.serde import Avro, Bytes, Json, Serde, String
 from twopc.state.backend import Family, StateBackend
+from twopc.state.layout import StateName
 
 KEY = b"/serdes"
 """Where they are in operator state; the name of an operator's own state never begins so."""
@@ -21,21 +22,21 @@ _PLAIN: dict[type[Serde], str] = {Bytes: "bytes", Json: "json", String: "string"
 _BY_NAME: dict[str, type[Serde]] = {name: kind for kind, name in _PLAIN.items()}
 
 
-def write_serdes(backend: StateBackend, serdes: Mapping[str, Serde]) -> None:
+def write_serdes(backend: StateBackend, serdes: Mapping[StateName, Serde]) -> None:
     """Keep how these states are encoded; what is known of other states stays."""
     known = _read(backend)
-    new = known | {name: _description(serde) for name, serde in serdes.items()}
+    new = known | {str(state): _description(serde) for state, serde in serdes.items()}
     if new != known:
         backend.put_many(Family.OPERATOR, [(KEY, encode_fact(_KIND, new))])
 
 
-def check_serdes(backend: StateBackend, serdes: Mapping[str, Serde]) -> None:
+def check_serdes(backend: StateBackend, serdes: Mapping[StateName, Serde]) -> None:
     """Raise ConfigurationError if a state was written with another serde than the job declares for it now.
 
     Of two serdes of the user's own only the names are compared.
     """
     known = _read(backend)
-    for name, serde in serdes.items():
+    for name, serde in ((str(state), serde) for state, serde in serdes.items()):
         if name not in known:
             continue
         written, description = _serde(name, known[name]), known[name]
@@ -51,17 +52,17 @@ def check_serdes(backend: StateBackend, serdes: Mapping[str, Serde]) -> None:
             )
 
 
-def forget_serdes(backend: StateBackend, names: Collection[str]) -> None:
-    """Keep no longer how these states are encoded; a name that isn't known is fine."""
+def forget_serdes(backend: StateBackend, states: Collection[StateName]) -> None:
+    """Keep no longer how these states are encoded; one that isn't known is fine."""
     known = _read(backend)
-    left = {name: description for name, description in known.items() if name not in names}
+    left = {name: description for name, description in known.items() if StateName.parse(name) not in states}
     if left != known:
         backend.put_many(Family.OPERATOR, [(KEY, encode_fact(_KIND, left))])
 
 
-def read_serdes(backend: StateBackend) -> dict[str, Serde | None]:
+def read_serdes(backend: StateBackend) -> dict[StateName, Serde | None]:
     """Return the serde of each state of which it is kept; None for one that is not of this package."""
-    return {name: _serde(name, description) for name, description in _read(backend).items()}
+    return {StateName.parse(name): _serde(name, description) for name, description in _read(backend).items()}
 
 
 def serde_named(name: str) -> Serde | None:

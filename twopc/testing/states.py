@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from twopc.kafka.topic_partition import TopicPartition
+from twopc.state.layout import StateName
 
-Address = tuple[str, TopicPartition, bytes]
-"""Name of the state, input partition, key."""
+Address = tuple[StateName, int, bytes]
+"""State, partition number, key."""
 
 
 class DictStore:
@@ -16,30 +16,28 @@ class DictStore:
     def __init__(self, states: Mapping[Address, bytes] | None = None) -> None:
         self.states = dict(states or {})
         self.reads: list[Address] = []
-        self.writes: list[tuple[TopicPartition, bytes, bytes | None]] = []
+        self.writes: list[tuple[int, bytes, bytes | None]] = []
         self.sizes: list[int] = []
         self.refuses = False
         self.is_frozen = False
 
-    def get_many(self, name: str, partition: TopicPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+    def get_many(self, state: StateName, partition: int, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the state of each key."""
-        addresses = [(name, partition, key) for key in keys]
+        addresses = [(state, partition, key) for key in keys]
         self.reads += addresses
         return [self.states.get(address) for address in addresses]
 
-    def put_many(
-        self, name: str, partition: TopicPartition, keys: Sequence[bytes], states: Sequence[bytes | None]
-    ) -> None:
+    def put_many(self, state: StateName, partition: int, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
         """Write the state of each key; None deletes it."""
         if self.refuses:
             raise OSError("disk full")
         self.sizes.append(len(keys))
-        for key, state in zip(keys, states, strict=True):
-            self.writes.append((partition, key, state))
-            if state is None:
-                self.states.pop((name, partition, key), None)
+        for key, value in zip(keys, values, strict=True):
+            self.writes.append((partition, key, value))
+            if value is None:
+                self.states.pop((state, partition, key), None)
             else:
-                self.states[name, partition, key] = state
+                self.states[state, partition, key] = value
 
     def frozen(self) -> bool:
         """Say whether a write would wait."""

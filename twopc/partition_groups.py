@@ -1,0 +1,72 @@
+"""Partition groups: which subtask reads which split, and owns which keyed state. Pure.
+
+The splits of one partition number, of all sources whose records come to an operator with state by key, are one group.
+One subtask reads them, and owns the keyed state of that number, of all operators.
+
+Invariants:
+
+- A number's owner follows from the number and the parallelism alone, so where its state stands in a checkpoint is known
+  without a look into the snapshots.
+- Splits of sources from which no record comes to a keyed operator go where there is least to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from twopc.errors import ConfigurationError
+from twopc.protocol.facts import SubtaskSnapshot
+from twopc.protocol.ids import SubtaskIndex
+from twopc.source import Split
+
+
+def owner(partition: int, parallelism: int) -> SubtaskIndex:
+    """Return which subtask owns a partition number."""
+    return SubtaskIndex(partition % parallelism)
+
+
+def assign(splits: Sequence[Split], parallelism: int, keyed: Collection[str]) -> list[tuple[Split, ...]]:
+    """Deal the splits out to the subtasks; `keyed` are the sources whose records come to a keyed operator."""
+    shares: list[list[Split]] = [[] for _ in range(parallelism)]
+    for split in splits:
+        if split.source in keyed:
+            shares[owner(split.partition, parallelism)].append(split)
+    for split in splits:
+        if split.source not in keyed:
+            min(shares, key=len).append(split)
+    return [tuple(share) for share in shares]
+
+
+def owned(splits: Iterable[Split], keyed: Collection[str]) -> frozenset[int]:
+    """Return the partition numbers that a subtask owns which reads these splits."""
+    return frozenset(split.partition for split in splits if split.source in keyed)
+
+
+def concerning(
+    subtask: SubtaskIndex, numbers: Iterable[int], snapshots: Sequence[SubtaskSnapshot]
+) -> tuple[SubtaskSnapshot, ...]:
+    """Return those of a checkpoint's snapshots from which a subtask is restored that owns these numbers."""
+    owners = {subtask, *(owner(number, len(snapshots)) for number in numbers if snapshots)}
+    return tuple(snapshot for snapshot in snapshots if snapshot.subtask in owners)
+
+
+def refuse_uneven(
+    job: str, splits: Iterable[Split], keyed: Mapping[str, Collection[str]], input_of: Callable[[Split], str]
+) -> None:
+    """Raise ConfigurationError where inputs that meet at a keyed operator have different numbers of partitions.
+
+    The records of one key would be under different numbers. `keyed` has the sources of each such operator; `input_of`
+    names the input of a split.
+    """
+    numbers: dict[str, dict[str, set[int]]] = {}
+    for split in splits:
+        numbers.setdefault(split.source, {}).setdefault(input_of(split), set()).add(split.partition)
+    for operator, sources in keyed.items():
+        counts = {name: len(each) for source in sources for name, each in numbers.get(source, {}).items()}
+        if len(set(counts.values())) > 1:
+            listed = ", ".join(f"{name}: {count}" for name, count in sorted(counts.items()))
+            raise ConfigurationError(
+                f"job {job!r}: {operator!r} keeps a state for each key, and the inputs that meet there have different "
+                f"numbers of partitions ({listed}), so one key would have several states: give all of them the same "
+                "number, and write each keyed by the same key"
+            )
