@@ -27,14 +27,14 @@ class Group(Follower):
     """A consumer group that has seen one checkpoint."""
 
     name: str
-    cluster: str
+    kept_by: str
     checkpoint: int
 
-    def place(self) -> str:
-        return self.cluster
+    def cluster(self) -> str:
+        return self.kept_by
 
     def standing(self) -> FollowerStanding:
-        return FollowerStanding(Witnessed(self.checkpoint, 1), (SplitPosition(self.cluster, 0, self.checkpoint),))
+        return FollowerStanding(Witnessed(self.checkpoint, 1), (SplitPosition(self.kept_by, 0, self.checkpoint),))
 
 
 class Lines(Source, SourcePlanner):
@@ -91,7 +91,7 @@ def test_positions_have_one_follower_only_where_every_source_has_it() -> None:
     group, other = Group("g", "here", 1), Group("other", "here", 1)
     shared = planner(web=Lines(group=group), app=Lines(group=group)).follower()
     assert shared is not None
-    assert (shared.name, shared.place()) == ("g", "here")
+    assert (shared.name, shared.cluster()) == ("g", "here")
     assert planner(web=Lines(group=group), app=Lines()).follower() is None
     assert planner(web=Lines(group=group), app=Lines(group=other)).follower() is None
     assert planner(web=Lines(group=group)).follower() is group
@@ -100,7 +100,7 @@ def test_positions_have_one_follower_only_where_every_source_has_it() -> None:
 def test_a_follower_that_is_kept_in_two_places_is_in_neither() -> None:
     shared = planner(web=Lines(group=Group("g", "a", 1)), app=Lines(group=Group("g", "b", 1))).follower()
     assert shared is not None
-    assert shared.place() == "a and b"
+    assert shared.cluster() == "a and b"
 
 
 def test_the_standing_is_of_all_followers_although_they_are_not_one() -> None:

@@ -125,9 +125,9 @@ class JobPlanner(SourcePlanner):
         every = self._followers()
         return ", ".join(dict.fromkeys(each.name for each in every)), _together(every)
 
-    def places(self) -> frozenset[str]:
+    def clusters(self) -> frozenset[str]:
         """Where the followers are kept."""
-        return frozenset(each.place() for each in self._followers())
+        return frozenset(each.cluster() for each in self._followers())
 
     def close(self) -> None:
         self._closing.close()
@@ -143,9 +143,9 @@ class JobFollower(Follower):
         self._every = list(every)
         self.name = every[0].name
 
-    def place(self) -> str:
+    def cluster(self) -> str:
         """Where it is kept; of several places the text is no id of any, so nothing is taken to be there."""
-        return " and ".join(sorted({each.place() for each in self._every}))
+        return " and ".join(sorted({each.cluster() for each in self._every}))
 
     def standing(self) -> FollowerStanding:
         return _together(self._every)
@@ -208,9 +208,9 @@ class JobSink:
         return True
 
     @property
-    def topics(self) -> tuple[str, ...]:
+    def outputs(self) -> tuple[str, ...]:
         """What is written to, where that is known before a record is."""
-        return tuple(topic for sink in self._sinks.values() for topic in sink.topics)
+        return tuple(output for sink in self._sinks.values() for output in sink.outputs)
 
     @contextmanager
     def watched(self, context: JobContext) -> Iterator[None]:

@@ -43,14 +43,14 @@ from twopc.record import Batch
 class PreCommit:
     """For which checkpoint a transaction is pre-committed, and up to where the input went into it.
 
-    `group` is the consumer group of the source, to which the writer commits the positions with its output: a Kafka
-    writer does so inside the transaction, as a witness of the outcome. None where it is not to
+    `follower` is whom the writer tells the positions together with its output: a Kafka writer commits them to that
+    consumer group inside the transaction, as a witness of the outcome. None where the writer is to tell nobody
     (`SharedTransaction.cluster`).
     """
 
     checkpoint_id: CheckpointId
     positions: tuple[SplitPosition, ...]
-    group: str | None
+    follower: str | None
 
 
 class Outcome(Enum):
@@ -79,10 +79,10 @@ class Settled:
 class SharedTransaction:
     """A transaction that every sink of a job with the same `id` writes into: see `twopc.transaction_group`.
 
-    `cluster` is the Kafka cluster, by its id, to whose consumer groups a commit brings the positions of a PreCommit.
-    Where that is not the cluster of the source's group, and where it is None, the framework commits the positions of
-    completed checkpoints to the group beside the sink. Never both: the two could overtake each other, and the group's
-    offsets would go back. `settings` must be equal in all sinks that share it; they may hold secrets.
+    `cluster` is the id of the cluster to whose followers a commit brings the positions of a PreCommit. Where that is
+    not the cluster of the source's follower, and where it is None, the framework tells the follower the positions of
+    completed checkpoints beside the sink. Never both: the two could overtake each other, and it would be told to go
+    back. `settings` must be equal in all sinks that share it; they may hold secrets.
     """
 
     id: str
@@ -257,7 +257,7 @@ class Sink(ABC):
         return None
 
     @property
-    def topics(self) -> tuple[str, ...]:
+    def outputs(self) -> tuple[str, ...]:
         """What is written to, where that is known before a record is."""
         return ()
 

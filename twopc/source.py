@@ -117,14 +117,14 @@ class FollowerStanding:
 class Follower(ABC):
     """Who is told of the positions of completed checkpoints, outside them: for Kafka a consumer group.
 
-    A reader tells it (`commit_positions`), or a sink does together with its output, where both are of one place.
+    A reader tells it (`commit_positions`), or a sink does together with its output, where both are of one cluster.
     """
 
     name: str
 
     @abstractmethod
-    def place(self) -> str:
-        """Where it is kept, by an id: for Kafka the cluster."""
+    def cluster(self) -> str:
+        """Which cluster keeps it, by its id: see `SharedTransaction.cluster`."""
 
     @abstractmethod
     def standing(self) -> FollowerStanding:

@@ -25,7 +25,7 @@ from twopc.sink import Committer, GlobalCommitter, Sink, SinkWriter
 class TransactionGroup:
     """`id` is what its committables are stored under, `sinks` are operator ids, in the order of the job.
 
-    `cluster` is the Kafka cluster whose consumer groups its commits bring the positions to; None for no such.
+    `cluster` is the id of the cluster to whose followers its commits bring the positions; None for no such.
     `is_global`: a global committer, which is that of the first sink, commits what the subtasks have pre-committed.
     """
 

@@ -35,7 +35,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         sink: RecordingSink | None = None,
         beside: RecordingSink | None = None,
         clock: Clock | None = None,
-        group: str | None = None,
+        follower: str | None = None,
         inline_bytes: int = 0,
         steps: Sequence[Step] = (),
     ) -> Stage:
@@ -56,7 +56,9 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
             store_executor=Inline(),
             commit_executor=Inline(),
         )
-        subtask = Subtask(SubtaskIndex(0), parts, group=group, silence_limit_seconds=60, batch_size=BatchSize(1, 1_000))
+        subtask = Subtask(
+            SubtaskIndex(0), parts, follower=follower, silence_limit_seconds=60, batch_size=BatchSize(1, 1_000)
+        )
         subtask.begin()
         return Stage(reader, sink, storage, link, subtask, parts.dataflow)
 

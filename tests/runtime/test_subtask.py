@@ -98,7 +98,7 @@ def test_an_interval_without_output_makes_no_transaction_but_commits_its_positio
 
 
 def test_positions_that_the_sink_commits_are_not_committed_beside_it(make: Callable[..., Stage]) -> None:
-    stage = make([], group="g")
+    stage = make([], follower="g")
     trigger(stage, 1)
     complete(stage, 1)
     stage.steps(2)

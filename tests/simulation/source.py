@@ -143,7 +143,7 @@ class SimGroup(Follower):
         self._client: Any = SimControlClient(broker)
         self._topic = topic
 
-    def place(self) -> str:
+    def cluster(self) -> str:
         return CLUSTER
 
     def standing(self) -> FollowerStanding:

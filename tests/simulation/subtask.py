@@ -183,7 +183,7 @@ class SimSubtask:
         self._subtask = Subtask(
             spec.subtask,
             parts,
-            group=spec.group,
+            follower=spec.follower,
             silence_limit_seconds=SILENCE_SECONDS,
             base=spec.base,
             batch_size=BatchSize(1, AT_ONCE),

@@ -234,20 +234,34 @@ class StoreStarts(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The source's consumer group, which cluster keeps it, and which one the sink's transactions are on.
+    """Who follows the source's positions, which cluster keeps that, and which one the sinks' transactions are on.
 
     None of the latter where there are several: the positions of two transactions could overtake each other.
     """
 
-    group: str | None
-    of_group: str | None
-    of_sink: str | None
+    follower: str | None
+    of_follower: str | None
+    of_sinks: str | None
     groups: tuple[TransactionGroup, ...] = ()
+
+    def witness(self) -> tuple[str | None, str | None]:
+        """Return whom transactions tell the positions, as a witness of their outcome; None and why, where they don't.
+
+        A transaction ends on one cluster: a follower that another cluster keeps is told beside it.
+        """
+        if self.follower is None or self.of_sinks is None:
+            return None, None
+        if self.of_follower == self.of_sinks:
+            return self.follower, None
+        return None, (
+            f"the input is on cluster {self.of_follower}, the output on {self.of_sinks}: {self.follower!r} is told of "
+            "positions after each commit, and no transaction has them as a witness"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class FindClusters(Action[Clusters]):
-    """Ask on which clusters the source's group and the sink's transactions are."""
+    """Ask on which clusters the source's follower and the sinks' transactions are."""
 
     context: JobContext
 
@@ -259,7 +273,7 @@ class FindClusters(Action[Clusters]):
             follower = planner.follower()
             if follower is None:
                 return Clusters(None, None, into, groups)
-            return Clusters(follower.name, None if into is None else follower.place(), into, groups)
+            return Clusters(follower.name, None if into is None else follower.cluster(), into, groups)
 
 
 # The subtasks.

@@ -41,7 +41,6 @@ from twopc.driver.restore_checks import (
     repeated_output,
 )
 from twopc.driver.supervision import SWEEP_RETRY_SECONDS, Supervision, Sweeps
-from twopc.driver.witness import offsets_group
 from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.listing import listed
@@ -194,13 +193,13 @@ class Attempt:
             yield Log(logging.WARNING, twice, never_hidden=True)
         yield from self._tell_starts(context.attempt, restored, splits)
         clusters = yield from do(FindClusters(context))
-        group, why_none = offsets_group(clusters)
+        follower, why_none = clusters.witness()
         if why_none is not None:
             yield Log(logging.INFO, why_none)
         assigned = assign(splits, context.parallelism, self.job.definition.keyed_sources)
         if (idle := idle_subtasks(assigned)) is not None:
             yield Log(logging.WARNING, idle)
-        return self._specs(context, assigned, restored, clusters.groups, group)
+        return self._specs(context, assigned, restored, clusters.groups, follower)
 
     def _specs(
         self,
@@ -208,7 +207,7 @@ class Attempt:
         assigned: Sequence[tuple[Split, ...]],
         restored: CheckpointMetadata | None,
         groups: tuple[TransactionGroup, ...],
-        group: str | None,
+        follower: str | None,
     ) -> tuple[SubtaskSpec, ...]:
         snapshots = () if restored is None else restored.snapshots
         keyed = self.job.definition.keyed_sources
@@ -224,7 +223,7 @@ class Attempt:
                 splits=splits,
                 snapshots=concerning(SubtaskIndex(index), owned(splits, keyed), snapshots),
                 groups=groups,
-                group=group,
+                follower=follower,
             )
             for index, splits in enumerate(assigned)
         )
@@ -247,14 +246,14 @@ class Attempt:
 
     def _checked_standing(self, context: JobContext, started: StartedAttempt) -> Script[FollowerStanding]:
         """Refuse to start where the brokers know more than the ledger; who names a start, or goes on, knows it."""
-        group, standing = yield from do(FindStanding(context))
+        follower, standing = yield from do(FindStanding(context))
         if self.restore_from != LATEST or self.failed is not None:
             return standing
         states, folder = self._states(), self.settings.checkpoint_dir
         newest = started.latest
         latest = NOTHING_WITNESSED if newest is None else Witnessed(newest.checkpoint_id, newest.attempt)
         accepted = None if started.planned is None else started.planned.witnessed
-        refuse_moved_on(group, standing.witnessed, latest, folder, accepted)
+        refuse_moved_on(follower, standing.witnessed, latest, folder, accepted)
         if started.restored is not None:
             refuse_unknown_middle(states, standing, started.restored, self.job.definition.source.input_of)
         elif started.planned is None:

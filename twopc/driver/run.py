@@ -15,16 +15,15 @@ from pathlib import Path
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.attempt import RunningJob
-from twopc.driver.doubtful_topics import doubts
 from twopc.driver.embedded import coordinator_for
 from twopc.driver.events import EventWatch
+from twopc.driver.feedback import feedback_of
 from twopc.driver.host import Host, StoppedEarly
 from twopc.driver.machine import Driver, Event
 from twopc.driver.shell import DriverShell, JobEdge
 from twopc.driver.signals import StopSignals
 from twopc.driver.start import checkpoint_to_restore
-from twopc.ends import JobSink, JobSource
-from twopc.errors import ConfigurationError, TwoPhaseCommitError
+from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.ids import NO_ATTEMPT
@@ -91,8 +90,8 @@ def run(
         context = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
         for end in (source, sink):
             closing.enter_context(end.watched(context))
-        for doubt in doubts(source.inputs, sink.topics, partial(_is_one_cluster, source, sink, context)):
-            log.warning(doubt)
+        for warning in feedback_of(source, sink, context):
+            log.warning(warning)
         job = RunningJob(definition, coordinator.address, coordinator.token)
         driver = Driver(job, settings, restore_from)
         edge = JobEdge(definition, source, sink, client, host, store)
@@ -108,16 +107,6 @@ def run(
             stopped=signals.requested,
             seconds=time.monotonic() - started,
         )
-
-
-def _is_one_cluster(source: JobSource, sink: JobSink, context: JobContext) -> bool:
-    """Whether source and sink are on one cluster, as far as can be told: a sink without transactions names none."""
-    try:
-        clusters = {group.cluster for group in sink.groups(context)} - {None}
-        with source.open_planner(context) as planner:
-            return not clusters or not clusters.isdisjoint(planner.places())
-    except TwoPhaseCommitError:
-        return True
 
 
 def _bind_host(settings: RunSettings) -> str:

@@ -85,7 +85,7 @@ class TransactionalCommitter(PlainCommitter):
     """Of a sink that writes transactions: one attempt at a time may, and has claimed that."""
 
     def join(self, sink: Sink) -> None:
-        self._topics = tuple(dict.fromkeys((*self._topics, *sink.topics)))
+        self._topics = tuple(dict.fromkeys((*self._topics, *sink.outputs)))
 
     def claim(self) -> None:
         with self._connect() as client:

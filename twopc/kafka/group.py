@@ -36,7 +36,7 @@ class ConsumerGroup(Follower):
     servers: str
     properties: Mapping[str, Any]
 
-    def place(self) -> str:
+    def cluster(self) -> str:
         with ControlClient(self.servers, self.properties) as client:
             return client.cluster_id()
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
+
 from twopc.config import NO_TIMEOUT_MS, RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka.wire import ControlClient
 
 SUBMIT_MS = 30_000
 """What starting an attempt may take, beside the waits between attempts."""
+
+INTERNAL_PREFIX = "__"
+
+log = logging.getLogger(__name__)
 
 
 def bootstrap_servers_of(own: str | None, settings: RunSettings) -> str:
@@ -63,3 +70,16 @@ def require_topics(client: ControlClient, topics: tuple[str, ...], role: str) ->
             f"{role} topic {', '.join(map(repr, missing))} isn't there: create it "
             f"(kafka-topics.sh --create --topic {missing[0]} ...), or correct its name in the job"
         )
+
+
+def warn_of_internal_topics(names: Iterable[str], use: str) -> None:
+    """Warn of each topic whose name says that it is Kafka's own; `use` is what the job does with it."""
+    for name in names:
+        if name.startswith(INTERNAL_PREFIX):
+            log.warning(
+                "topic %r is %s, though names that begin with %r are those of topics that Kafka and its tools keep for "
+                "themselves, in formats of their own: is it the right one?",
+                name,
+                use,
+                INTERNAL_PREFIX,
+            )

@@ -17,7 +17,7 @@ from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.output import Output, OutputTopics, TopicOf
 from twopc.kafka.plain import DeliveredWriter, PlainWriter
-from twopc.kafka.preflight import bootstrap_servers_of, transaction_timeout_ms
+from twopc.kafka.preflight import bootstrap_servers_of, transaction_timeout_ms, warn_of_internal_topics
 from twopc.kafka.source import BYTES
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import DRIVER, WriterConfig
@@ -109,7 +109,7 @@ class KafkaSink(Sink):
         self.properties = checked_producer_properties(properties or {})
 
     @property
-    def topics(self) -> tuple[str, ...]:
+    def outputs(self) -> tuple[str, ...]:
         return (self.topic,) if isinstance(self.topic, str) else ()
 
     def describe(self) -> Mapping[str, Any]:
@@ -131,7 +131,7 @@ class KafkaSink(Sink):
         return self.writers[self.delivery_guarantee](config, self.output(OutputTopics(client, client.identity)), client)
 
     def open_committer(self, context: JobContext) -> PlainCommitter:
-        return self.committers[self.delivery_guarantee](self._config(context, DRIVER), self.topics)
+        return self.committers[self.delivery_guarantee](self._config(context, DRIVER), self.outputs)
 
     def output(self, topics: OutputTopics) -> Output:
         """What this sink writes where, on a subtask: several sinks that share a producer share what it knows."""
@@ -141,6 +141,7 @@ class KafkaSink(Sink):
         return self.sharing[self.delivery_guarantee](self._config(context, DRIVER))
 
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
+        warn_of_internal_topics(self.outputs, "written to")
         return watched(bootstrap_servers_of(self.bootstrap_servers, context.settings), self.properties)
 
     def _config(self, context: JobContext, subtask: SubtaskIndex) -> WriterConfig:

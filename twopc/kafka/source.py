@@ -14,7 +14,7 @@ from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.planner import KafkaPlanner
 from twopc.kafka.positions import PartitionSplit, input_of, partition_positions
-from twopc.kafka.preflight import bootstrap_servers_of
+from twopc.kafka.preflight import bootstrap_servers_of, warn_of_internal_topics
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.start import GroupOffsets, StartupMode, checked_mode
 from twopc.protocol.facts import SplitPosition
@@ -71,6 +71,7 @@ class KafkaSource(Source):
         return copy_with_access(self, properties)
 
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
+        warn_of_internal_topics(self.topics, "read")
         return watched(bootstrap_servers_of(self.bootstrap_servers, context.settings), self.properties)
 
     def input_of(self, split: str) -> str:

@@ -182,10 +182,10 @@ class TransactionalWriter(SinkWriter):
 
     def _moved(self, request: PreCommit) -> bool:
         """Whether there are positions that no transaction of ours carries yet: one without records may have to."""
-        return request.group is not None and request.positions != self._witnessed
+        return request.follower is not None and request.positions != self._witnessed
 
     def _send_positions(self, txn: Transaction, request: PreCommit) -> None:
-        if request.group is None or not request.positions:
+        if request.follower is None or not request.positions:
             return
         offsets = [
             TopicPartition(
@@ -196,7 +196,7 @@ class TransactionalWriter(SinkWriter):
             for item in partition_positions(request.positions)
         ]
         try:
-            txn.slot.producer.send_positions(offsets, self._metadata_of(request.group), self._patience)
+            txn.slot.producer.send_positions(offsets, self._metadata_of(request.follower), self._patience)
         except KafkaException as error:
             cause = error_of(error)
             reason = failure(f"putting the positions into transaction {txn}", cause)
@@ -243,6 +243,6 @@ class TransactionalWriter(SinkWriter):
             timeout_ms=found.timeout_ms,
             partitions=tuple(sorted(found.partitions)),
             topic_ids={topic: self._output.topics.ids[topic] for topic in topics},
-            group=request.group,
-            positions=() if request.group is None else partition_positions(request.positions),
+            group=request.follower,
+            positions=() if request.follower is None else partition_positions(request.positions),
         )

@@ -106,7 +106,7 @@ def subtask_of(spec: SubtaskSpec, parts: SubtaskDependencies) -> Subtask:
     return Subtask(
         spec.subtask,
         parts,
-        group=spec.group,
+        follower=spec.follower,
         silence_limit_seconds=patience_seconds(spec),
         base=spec.base,
         batch_size=BatchSize(spec.settings.batch_records_min, spec.settings.batch_records_max),

@@ -21,8 +21,8 @@ class SubtaskSpec:
 
     `coordinator` and `token` say where to attach; `splits` what to read; `snapshots` those of the restored checkpoint
     that concern it, which after a change of parallelism may be several; empty to start afresh. `groups` are the
-    transaction groups of the sinks; `group` is where transactions commit the positions, None where they are committed
-    beside.
+    transaction groups of the sinks; `follower` is whom transactions tell the positions, None where it is told beside
+    them.
     """
 
     job: str
@@ -35,7 +35,7 @@ class SubtaskSpec:
     splits: tuple[Split, ...]
     snapshots: tuple[SubtaskSnapshot, ...]
     groups: tuple[TransactionGroup, ...] = ()
-    group: str | None = None
+    follower: str | None = None
 
     @property
     def job_context(self) -> JobContext:
@@ -63,7 +63,7 @@ class SubtaskSpec:
             "splits": [split.to_json() for split in self.splits],
             "snapshots": [snapshot.to_json() for snapshot in self.snapshots],
             "groups": [group.to_json() for group in self.groups],
-            "group": self.group,
+            "follower": self.follower,
         }
 
     @classmethod
@@ -79,5 +79,5 @@ class SubtaskSpec:
             splits=tuple(Split.from_json(item) for item in body["splits"]),
             snapshots=tuple(SubtaskSnapshot.from_json(item) for item in body["snapshots"]),
             groups=tuple(TransactionGroup.from_json(item) for item in body["groups"]),
-            group=None if body["group"] is None else str(body["group"]),
+            follower=None if body["follower"] is None else str(body["follower"]),
         )

@@ -60,14 +60,14 @@ class Subtask:
         index: SubtaskIndex,
         parts: SubtaskDependencies,
         *,
-        group: str | None,
+        follower: str | None,
         silence_limit_seconds: float,
         base: CheckpointId = NO_CHECKPOINT,
         batch_size: BatchSize,
     ) -> None:
         self._index = index
         self._parts = parts
-        self._group = group
+        self._follower = follower
         self._silence_limit = silence_limit_seconds
         self._state = SubtaskState(base)
         self._batch_size = batch_size
@@ -200,7 +200,7 @@ class Subtask:
     def _pre_commit(self, checkpoint_id: CheckpointId, positions: tuple[SplitPosition, ...]) -> None:
         committables: list[Committable] = []
         try:
-            self._parts.outputs.pre_commit(PreCommit(checkpoint_id, positions, self._group), committables.append)
+            self._parts.outputs.pre_commit(PreCommit(checkpoint_id, positions, self._follower), committables.append)
         except CheckpointDeclined:
             # After another sink has pre-committed: that is committed with the next checkpoint that completes.
             if committables:
@@ -228,7 +228,7 @@ class Subtask:
         checkpoint_id = work.proof.checkpoint_id
         self._state.committed(checkpoint_id)
         self._parts.outputs.release(checkpoint_id)
-        if work.due and self._group is None:
+        if work.due and self._follower is None:
             self._parts.inputs.commit_positions(checkpoint_id, work.due[-1].positions)
         self._parts.link.send(Committed(checkpoint_id))
         reached(CrashPoint.AFTER_COMMITTED_SENT, checkpoint=checkpoint_id, subtask=self._index)

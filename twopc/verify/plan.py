@@ -114,7 +114,7 @@ def _rebound(
     renamed = job.replaced(parts)
     if len(renames) == len(outputs):
         return renamed, None
-    known = {topic for sink in renamed.sinks.values() for topic in sink.topics}
+    known = {topic for sink in renamed.sinks.values() for topic in sink.outputs}
     if len(fixed) == len(ends.sinks) and (unknown := [name for name in alone if name not in known]):
         raise ConfigurationError(
             f"--output {unknown[0]}: job {job.name!r} writes to {listed(sorted(known))}; say OPERATOR=TOPIC to judge "
@@ -148,13 +148,15 @@ def _judged(job: JobDefinition, wanted: tuple[str, ...] | None) -> tuple[dict[st
         for key, kind in ends.elsewhere.items()
         if key in job.sinks
     ]
-    topics = dict.fromkeys(topic for each in ends.sinks.values() for topic in each.topics) if wanted is None else wanted
+    topics = (
+        dict.fromkeys(topic for each in ends.sinks.values() for topic in each.outputs) if wanted is None else wanted
+    )
     if chosen and wanted is None:
         left_out.append(f"{listed(map(repr, chosen))} chooses a topic for each record: name them with --output")
     judged: dict[str, list[str]] = {}
     for topic in topics:
         # Whatever has no topic of its own may write to any.
-        writers = [key for key, each in ends.sinks.items() if topic in each.topics or key in chosen]
+        writers = [key for key, each in ends.sinks.items() if topic in each.outputs or key in chosen]
         if why := next((blind[key] for key in writers if key in blind), ""):
             left_out.append(f"topic {topic!r} is not judged: {why}")
         else:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from twopc.driver.actions import Clusters
-from twopc.driver.witness import offsets_group
 
 
 def test_on_one_cluster_the_transactions_carry_the_positions() -> None:
-    assert offsets_group(Clusters("g", "one", "one")) == ("g", None)
+    assert Clusters("g", "one", "one").witness() == ("g", None)
 
 
 @pytest.mark.parametrize(
@@ -20,9 +19,9 @@ def test_on_one_cluster_the_transactions_carry_the_positions() -> None:
         (Clusters("g", None, "one"), True),
         (Clusters(None, None, "one"), False),
     ],
-    ids=["two clusters", "no Kafka sink", "no Kafka source", "no group"],
+    ids=["two clusters", "no Kafka sink", "no Kafka source", "no follower"],
 )
 def test_elsewhere_they_are_committed_beside_them(clusters: Clusters, is_said: bool) -> None:
-    group, why = offsets_group(clusters)
-    assert group is None
+    follower, why = clusters.witness()
+    assert follower is None
     assert (why is not None) == is_said

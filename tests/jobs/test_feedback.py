@@ -33,5 +33,5 @@ def test_a_job_whose_output_is_its_input_runs_and_is_warned(
         *("--checkpoint-dir", str(tmp_path / "checkpoints")),
     )
     assert done.code == 0, done.err
-    assert f"topic '{name}' is input and output of this job" in done.err
+    assert f"'{name}' is input and output of this job" in done.err
     assert [record.value for record in read_topic(broker.bootstrap_servers, name)] == [b"a", b"A"]
