@@ -11,13 +11,12 @@ Invariants:
 
 from __future__ import annotations
 
-import hashlib
 import logging
 
 from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.attempt_facts import AttemptStarted
-from twopc.protocol.facts import CheckpointMetadata, InlineState, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import (
     CHECKPOINT_PREFIX,
@@ -29,8 +28,6 @@ from twopc.protocol.layout import (
     entry_path,
     entry_sequences,
     is_manifest,
-    manifest_of,
-    manifest_path,
     metadata_path,
     subtask_folder,
 )
@@ -172,12 +169,10 @@ class Ledger:
     def _named_by(self, checkpoint_id: CheckpointId) -> frozenset[str]:
         named: set[str] = set()
         for snapshot in self.metadata(checkpoint_id).snapshots:
-            if isinstance(snapshot.state, StateHandle):
-                path = manifest_of(snapshot.state.path)
-                data = self._store.get(path)
-                if hashlib.sha256(data).hexdigest() != snapshot.state.manifest_sha256:
-                    raise CheckpointCorrupted(f"{self._job}/{path} is another than was acknowledged")
-                named.update(file.stored for file in Manifest.decode(data, f"{self._job}/{path}").files)
+            path = snapshot.state.manifest
+            if path is not None:
+                manifest = Manifest.acknowledged(self._store.get(path), snapshot.state, f"{self._job}/{path}")
+                named.update(file.stored for file in manifest.files)
         return frozenset(named)
 
     def _store_metadata(self, metadata: CheckpointMetadata) -> None:
@@ -193,20 +188,17 @@ class Ledger:
 
         Whoever wrote it may have another disk under the same path: only looking tells.
         """
-        state, subtask = snapshot.state, snapshot.subtask
-        if isinstance(state, InlineState):
+        state, subtask, path = snapshot.state, snapshot.subtask, snapshot.state.manifest
+        if path is None:
             return
         if state.path != subtask_folder(checkpoint_id, subtask):
             raise MissingSnapshot(checkpoint_id, subtask, f"{state.path} is not its place")
-        path = manifest_path(checkpoint_id, subtask)
         try:
-            manifest = self._store.get(path)
+            Manifest.acknowledged(self._store.get(path), state, f"{self._job}/{path}")
         except FileNotFoundError:
             raise MissingSnapshot(checkpoint_id, subtask, f"{self._job}/{path} is not there") from None
         except CheckpointCorrupted as error:
             raise MissingSnapshot(checkpoint_id, subtask, str(error)) from error
-        if hashlib.sha256(manifest).hexdigest() != state.manifest_sha256:
-            raise MissingSnapshot(checkpoint_id, subtask, f"{self._job}/{path} is another than it acknowledged")
 
     def _append(self, entry: Entry | LedgerState) -> None:
         number = self._next

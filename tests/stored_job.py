@@ -14,7 +14,7 @@ from coordinator.ledger import Ledger
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, Committable, InlineState, SplitPosition, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, entry_name, manifest_of, subtask_folder
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved, CommittablesConfirmed, LossSettled
@@ -179,7 +179,7 @@ class SmallJob(StoredJob):
         return SubtaskSnapshot.of(
             subtask=index,
             positions=(position,),
-            state=InlineState(subtask_folder(number, index), whole.to_json(), whole.size_bytes, 1),
+            state=StateHandle.inline(subtask_folder(number, index), whole.to_json(), whole.size_bytes, 1),
             committables=(Committable(name_of(subtask, number), number, index, {"producer_id": 7}),),
         )
 

@@ -16,7 +16,7 @@ from twopc.checkpoints.files import examine, needed_by
 from twopc.checkpoints.findings import Problem
 from twopc.errors import ConfigurationError
 from twopc.protocol.envelope import encode_fact
-from twopc.protocol.facts import InlineState, StateHandle
+from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import metadata_path
 from twopc.protocol.ledger_facts import METADATA_KIND
@@ -165,7 +165,7 @@ def test_a_job_that_is_not_there_is_refused(tmp_path: Path) -> None:
         examine(LocalStore(tmp_path), "nobody")
 
 
-def rewrite_state(job: StoredJob, state: StateHandle | InlineState) -> None:
+def rewrite_state(job: StoredJob, state: StateHandle) -> None:
     """Store other state for subtask 1 of the newest checkpoint."""
     metadata = read_job(LocalStore(job.root), JOB).completed[-1].metadata
     assert metadata is not None
@@ -194,5 +194,5 @@ def test_small_state_is_checked_with_the_metadata_and_a_folder_for_it_is_foreign
 def test_small_state_that_no_backend_wrote_is_named_by_the_metadata_that_has_it(tmp_path: Path) -> None:
     small = SmallJob(tmp_path / "checkpoints")
     small.checkpoint()
-    rewrite_state(small, InlineState("chk-1/subtask-1", {"keyed": [["zz", "00"]]}, 0, 0))
+    rewrite_state(small, StateHandle.inline("chk-1/subtask-1", {"keyed": [["zz", "00"]]}, 0, 0))
     assert found(small) == {f"{JOB}/chk-1/metadata.json": Problem.DAMAGED}

@@ -25,10 +25,11 @@ from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition,
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import manifest_path
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted, CheckpointReserved, CommittablesConfirmed
+from twopc.protocol.manifest import Manifest
 from twopc.storage.local import LocalStore
 
 TRIGGERED_MS = 1_700_000_000_000
-MANIFEST = b"what a subtask lists"
+MANIFEST = Manifest.of([], 0).encode()
 
 
 def snapshot(subtask: int, checkpoint: int) -> SubtaskSnapshot:
@@ -131,11 +132,7 @@ def test_show_tells_positions_and_the_state_of_each_transaction(root: Path, name
     assert shown["checkpoint_id"] == 2
     assert second["positions"] == [{"split": "in[1]", "partition": 1, "position": 201}]
     assert [(each["name"], each["state"]) for each in second["committables"]] == [("txn-1-2", "confirmed")]
-    assert second["state"] == {
-        "path": "chk-2/subtask-1",
-        "manifest_sha256": sha256(MANIFEST).hexdigest(),
-        "size_bytes": 2_048,
-    }
+    assert second["state"] == {"path": "chk-2/subtask-1", "size_bytes": 2_048}
 
 
 def test_show_latest_tells_which_transactions_are_outstanding(root: Path) -> None:

@@ -22,7 +22,7 @@ from coordinator.jobs import Jobs
 from twopc.clock import ManualClock
 from twopc.protocol.attempts import CheckpointSettings, StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import Committable, InlineState, SubtaskSnapshot
+from twopc.protocol.facts import Committable, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.ledger_facts import Entry
@@ -58,7 +58,7 @@ def snapshot(subtask: int, *transactions: str, checkpoint_id: int = 1, is_global
     return SubtaskSnapshot.of(
         subtask=SubtaskIndex(subtask),
         positions=(),
-        state=InlineState(f"chk-{checkpoint_id}/subtask-{subtask}", {}, 10, 1),
+        state=StateHandle.inline(f"chk-{checkpoint_id}/subtask-{subtask}", {}, 10, 1),
         committables=tuple(
             Committable(name, CheckpointId(checkpoint_id), SubtaskIndex(subtask), {}, is_global=is_global)
             for name in transactions

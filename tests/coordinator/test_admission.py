@@ -9,7 +9,7 @@ import pytest
 from coordinator.access import PENDING_MAX, admitted
 from tests.coordinator.kit import checkpoint, snapshot
 from twopc.errors import ProtocolViolation
-from twopc.protocol.facts import InlineState, StateHandle
+from twopc.protocol.facts import StateHandle
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Failed, Progress, ToCoordinator
 from twopc.rpc.redaction import TEXT_MAX
 
@@ -34,10 +34,8 @@ def test_what_is_in_order_is_taken_as_it_is(message: ToCoordinator) -> None:
         "x\0",
     ],
 )
-@pytest.mark.parametrize("state", [HONEST.snapshot.state, InlineState("", {}, 0, 0)], ids=["in files", "small"])
-def test_state_that_is_not_in_its_own_place_is_refused_without_naming_the_other(
-    path: str, state: StateHandle | InlineState
-) -> None:
+@pytest.mark.parametrize("state", [HONEST.snapshot.state, StateHandle.inline("", {}, 0, 0)], ids=["in files", "small"])
+def test_state_that_is_not_in_its_own_place_is_refused_without_naming_the_other(path: str, state: StateHandle) -> None:
     handle = replace(state, path=path)
     with pytest.raises(ProtocolViolation, match=r"elsewhere than in chk-7/subtask-1$"):
         admitted(replace(HONEST, snapshot=replace(HONEST.snapshot, state=handle)))

@@ -9,10 +9,11 @@ import pytest
 from tests.coordinator.kit import INTERVAL, Scene
 from twopc.protocol.facts import StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.manifest import Manifest
 from twopc.protocol.messages import Abort, Ack, Complete
 from twopc.storage.memory import MemoryStore
 
-MANIFEST = b"the files of subtask 1"
+MANIFEST = Manifest.of([], 0).encode()
 
 
 def acknowledged(number: int = 1, path: str = "chk-1/subtask-1", *stored: tuple[str, bytes]) -> Scene:

@@ -12,13 +12,13 @@ from twopc.errors import ConfigurationError
 from twopc.kafka.positions import PartitionPosition, input_of
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, InlineState, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 
 
 def stands_in(*partitions: TopicPartition) -> CheckpointMetadata:
     positions = tuple(PartitionPosition(each, "id", Position(5)).to_split_position() for each in partitions)
-    snapshot = SubtaskSnapshot.of(SubtaskIndex(0), positions, InlineState("chk-7/subtask-0", {}, 0, 0), ())
+    snapshot = SubtaskSnapshot.of(SubtaskIndex(0), positions, StateHandle.inline("chk-7/subtask-0", {}, 0, 0), ())
     return CheckpointMetadata("j", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, (snapshot,))
 
 

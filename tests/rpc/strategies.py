@@ -8,7 +8,6 @@ from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import (
     CheckpointMetadata,
     Committable,
-    InlineState,
     SplitPosition,
     StateHandle,
     SubtaskSnapshot,
@@ -50,7 +49,7 @@ positions = st.builds(
 )
 items = st.dictionaries(text, st.lists(st.lists(st.none() | text, min_size=2, max_size=2), max_size=3), max_size=3)
 states = st.builds(StateHandle, text, text, st.integers(0, 2**63), st.integers(0, 2**63)) | st.builds(
-    InlineState, text, items, st.integers(0, 2**63), st.integers(0, 2**63)
+    StateHandle.inline, text, items, st.integers(0, 2**63), st.integers(0, 2**63)
 )
 snapshots = st.builds(
     SubtaskSnapshot.of,

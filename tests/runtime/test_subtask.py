@@ -7,7 +7,7 @@ import pytest
 
 from tests.runtime.kit import RecordingSink, ScriptedReader, Stage, complete, trigger
 from twopc.errors import CheckpointDeclined, Fenced, TransactionLost
-from twopc.protocol.facts import Committable, InlineState, SplitPosition
+from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import (
     Abort,
@@ -291,6 +291,6 @@ def test_small_state_goes_with_the_acknowledgement_whatever_the_disk_says(make: 
     trigger(stage, 1)
     stage.steps(1)
     (ack,) = stage.sent(Ack)
-    assert isinstance(ack.snapshot.state, InlineState)
+    assert ack.snapshot.state.manifest is None
     assert ack.snapshot.state.path == "chk-1/subtask-0"
     assert (ack.write_ms, ack.store_ms, stage.sent(Decline)) == (0, 0, [])

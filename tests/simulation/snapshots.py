@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, assert_never, cast
+from typing import Any, cast
 
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.world import World
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation
 from twopc.faults.points import CrashPoint, reached
-from twopc.protocol.facts import InlineState, StateHandle
+from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import manifest_of, manifest_path, stored_file, subtask_folder
 from twopc.protocol.manifest import Manifest, StoredFile
@@ -118,18 +118,12 @@ class SimSnapshots:
     ) -> StateHandle:
         raise ProtocolViolation("the state in memory gives no account of its changes")
 
-    def fetch(self, state: StateHandle | InlineState, into: Path) -> None:
-        match state:
-            case StateHandle():
-                self._fetch_stored(state, into)
-            case InlineState():
-                self._world.coverage["state restored from the metadata"] += 1
-                whole = Changes.from_json(state.items, state.path, is_whole=True)
-                (into / WHOLE_FILE_NAME).write_bytes(whole.encode())
-            case _:
-                assert_never(state)
-
-    def _fetch_stored(self, handle: StateHandle, into: Path) -> None:
+    def fetch(self, handle: StateHandle, into: Path) -> None:
+        if handle.items is not None:
+            self._world.coverage["state restored from the metadata"] += 1
+            whole = Changes.from_json(handle.items, handle.path, is_whole=True)
+            (into / WHOLE_FILE_NAME).write_bytes(whole.encode())
+            return
         manifest = self._read(manifest_of(handle.path), handle.manifest_sha256)
         reached(CrashPoint.IN_RESTORE_AFTER_MANIFEST)
         found = {

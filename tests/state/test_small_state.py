@@ -14,7 +14,7 @@ from twopc.errors import CheckpointCorrupted, Unavailable
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.partition_groups import concerning
-from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.runtime.state import SubtaskStore
 from twopc.state.backend import Family, StateBackend
@@ -60,7 +60,7 @@ class Job:
             for each in share(subtask, parallelism)
         )
         taken = store.take(CheckpointId(self.number), positions)
-        if isinstance(taken, InlineState):
+        if isinstance(taken, StateHandle):
             return SubtaskSnapshot.of(SubtaskIndex(subtask), positions, taken, ())
         store.write(taken)
         return SubtaskSnapshot.of(SubtaskIndex(subtask), positions, store.put(taken), ())
@@ -83,7 +83,7 @@ def test_a_job_without_state_of_its_own_stores_no_file(job: Job) -> None:
     store = job.store_of(backend)
     snapshots = [job.checkpoint(store) for _ in range(3)]
     backend.close()
-    assert [type(each.state) for each in snapshots] == [InlineState] * 3
+    assert [each.state.manifest for each in snapshots] == [None] * 3
     assert job.files() == []
     restored = job.restore(snapshots[1:2])
     assert set(read_positions(restored)) == set(snapshots[1].positions)
@@ -99,16 +99,16 @@ def test_what_it_says_of_itself_is_where_it_would_be_and_how_much_there_is(job: 
     assert (state.path, state.size_bytes, state.key_count) == ("chk-1/subtask-0", stored, 1)
 
 
-@pytest.mark.parametrize(("more", "kind"), [(0, InlineState), (1, StateHandle)])
-def test_the_limit_is_the_largest_that_goes_without_files(job: Job, more: int, kind: type) -> None:
+@pytest.mark.parametrize(("more", "in_files"), [(0, False), (1, True)])
+def test_the_limit_is_the_largest_that_goes_without_files(job: Job, more: int, in_files: bool) -> None:
     backend = job.restore([])
     store = job.store_of(backend)
     rest = LIMIT - job.checkpoint(store).state.size_bytes
     OperatorState(backend).put("own", b"x" * (rest - len("own") + more))
     state = job.checkpoint(store).state
     backend.close()
-    assert type(state) is kind
-    assert kind is StateHandle or state.size_bytes == LIMIT
+    assert (state.manifest is not None) is in_files
+    assert in_files or state.size_bytes == LIMIT
 
 
 def test_with_a_limit_of_nothing_all_is_in_files(job: Job) -> None:
@@ -116,7 +116,7 @@ def test_with_a_limit_of_nothing_all_is_in_files(job: Job) -> None:
     store = job.store_of(backend, limit=0)
     states = [job.checkpoint(store).state for _ in range(2)]
     backend.close()
-    assert [type(each) for each in states] == [StateHandle] * 2
+    assert [each.manifest for each in states] == ["chk-1/subtask-0.json", "chk-2/subtask-0.json"]
 
 
 def test_a_state_that_was_in_files_and_is_small_goes_without_them_after_a_restart(job: Job) -> None:
@@ -132,7 +132,7 @@ def test_a_state_that_was_in_files_and_is_small_goes_without_them_after_a_restar
     small = job.checkpoint(job.store_of(restored))
     after = everything(restored)
     restored.close()
-    assert isinstance(small.state, InlineState)
+    assert small.state.manifest is None
     again = job.restore([small])
     assert everything(again) == after
     again.close()
@@ -146,7 +146,7 @@ def test_a_large_state_is_in_files_after_a_restart_too(job: Job) -> None:
     backend.close()
     restored = job.restore([stored])
     assert restored.changes() is None
-    assert isinstance(job.checkpoint(job.store_of(restored)).state, StateHandle)
+    assert job.checkpoint(job.store_of(restored)).state.manifest is not None
     restored.close()
 
 
@@ -168,7 +168,7 @@ def test_rescaling_keeps_every_key_with_its_partition_and_needs_no_file(
             taken.append(job.checkpoint(job.store_of(backend, subtask), subtask, parallelism))
             backend.close()
         snapshots = taken
-    assert {type(each.state) for each in snapshots} == {InlineState}
+    assert {each.state.manifest for each in snapshots} == {None}
     assert job.files() == []
 
 
@@ -190,7 +190,7 @@ def test_what_is_opened_to_look_at_takes_no_more(job: Job, tmp_path: Path) -> No
 @pytest.mark.parametrize("items", [{"elsewhere": []}, {"keyed": [["zz", "00"]]}, {"keyed": 1}, {"positions": [[None]]}])
 def test_items_that_no_backend_wrote_are_refused_with_the_place(job: Job, items: dict[str, object]) -> None:
     with pytest.raises(CheckpointCorrupted, match="chk-7/subtask-0"):
-        job.storage.fetch(InlineState("chk-7/subtask-0", items, 0, 0), job.folder / "fetched")
+        job.storage.fetch(StateHandle.inline("chk-7/subtask-0", items, 0, 0), job.folder / "fetched")
     assert not (job.folder / "fetched").exists()
 
 
@@ -205,7 +205,7 @@ def test_items_that_stand_elsewhere_than_the_metadata_says_are_refused(job: Job)
 
 def test_where_it_can_not_be_opened_says_so(job: Job) -> None:
     with pytest.raises(Unavailable, match=r"chk-7/subtask-0 can't be brought to .*nowhere"):
-        job.storage.fetch(InlineState("chk-7/subtask-0", {}, 0, 0), job.folder / "nowhere" / "deep")
+        job.storage.fetch(StateHandle.inline("chk-7/subtask-0", {}, 0, 0), job.folder / "nowhere" / "deep")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -222,7 +222,7 @@ def test_whatever_was_written_each_checkpoint_restores_what_it_was_taken_of(
         if rng.random() < 0.2:
             backend.delete_prefix(Family.KEYED, STORED + rng.choice([b"", b"00", b"%03d" % rng.randrange(6)]))
         snapshot, expected = job.checkpoint(store), everything(backend)
-        kinds.add(type(snapshot.state))
+        kinds.add(snapshot.state.manifest is None)
         job.storage.fetch(snapshot.state, tmp_path / str(number))
         restored = RocksDBBackend.open_restored(tmp_path / str(number))
         assert everything(restored) == expected, f"seed {seed}, checkpoint {number}"
@@ -232,4 +232,4 @@ def test_whatever_was_written_each_checkpoint_restores_what_it_was_taken_of(
             backend = job.restore([snapshot])
             store = job.store_of(backend, limit=700)
     backend.close()
-    assert kinds == {InlineState, StateHandle}, f"seed {seed}"
+    assert kinds == {False, True}, f"seed {seed}"

@@ -12,17 +12,17 @@ Invariants:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import assert_never
+from typing import Any
 
 from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints, read_job
 from twopc.checkpoints.findings import Examined, Finding, Problem, WrongFile, refused_fact, refused_ledger, stranger
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
-from twopc.protocol.facts import CheckpointMetadata, InlineState, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
     FILES,
@@ -193,33 +193,22 @@ def checked_manifest(
     if state.path != place:
         message = f"it names {state.path!r} as the place of subtask {snapshot.subtask}, which is {place}"
         raise WrongFile(Finding(source, Problem.FOREIGN, message))
-    match state:
-        case StateHandle():
-            return _read_manifest(files, state)
-        case InlineState():
-            _check_items(state, source)
-            return None
-    assert_never(state)
-
-
-def _check_items(state: InlineState, source: str) -> None:
-    try:
-        Changes.from_json(state.items, source, is_whole=True)
-    except CheckpointCorrupted as error:
-        raise WrongFile(Finding(source, Problem.DAMAGED, str(error))) from error
-
-
-def _read_manifest(files: JobFiles, handle: StateHandle) -> tuple[Manifest, bytes]:
-    name = manifest_of(handle.path)
+    if state.items is not None:
+        _check_items(state.items, source)
+        return None
+    name = manifest_of(place)
     data = files.fact(name, "with it, the list of the snapshot's files")
     try:
-        contents = Manifest.decode(data, files.source(name))
+        return Manifest.acknowledged(data, state, files.source(name)), data
     except CheckpointCorrupted as error:
         raise files.refused(name, error) from error
-    if hashlib.sha256(data).hexdigest() != handle.manifest_sha256:
-        message = "it is whole, and not the one that the subtask acknowledged"
-        raise WrongFile(Finding(files.source(name), Problem.FOREIGN, message))
-    return contents, data
+
+
+def _check_items(items: Mapping[str, Any], source: str) -> None:
+    try:
+        Changes.from_json(items, source, is_whole=True)
+    except CheckpointCorrupted as error:
+        raise WrongFile(Finding(source, Problem.DAMAGED, str(error))) from error
 
 
 @contextmanager
@@ -251,7 +240,7 @@ def check_digest(files: JobFiles, expected: StoredFile, digest: str) -> None:
 def _check_snapshots(files: JobFiles, metadata: CheckpointMetadata, examined: Examined, looked_at: set[str]) -> None:
     expected = {metadata_path(metadata.checkpoint_id)}
     for snapshot in metadata.snapshots:
-        if isinstance(snapshot.state, StateHandle):
+        if snapshot.state.manifest is not None:
             expected.add(manifest_of(subtask_folder(metadata.checkpoint_id, snapshot.subtask)))
         with examined.noting():
             found = checked_manifest(files, metadata, snapshot)

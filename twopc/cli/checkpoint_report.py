@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
@@ -13,7 +13,6 @@ from twopc.cli.state_report import sizes_table
 from twopc.cli.tables import moment, size_text, table
 from twopc.protocol.facts import (
     CheckpointMetadata,
-    InlineState,
     StateHandle,
     SubtaskSnapshot,
     position_text,
@@ -97,18 +96,10 @@ def _snapshot(snapshot: SubtaskSnapshot, entry: CheckpointEntry) -> dict[str, An
     }
 
 
-def _where(state: StateHandle | InlineState, entry: CheckpointEntry) -> dict[str, Any]:
+def _where(state: StateHandle, entry: CheckpointEntry) -> dict[str, Any]:
     """Not the estimate of the keys: it is too high by however often they were written."""
-    match state:
-        case StateHandle():
-            return {
-                "path": state.path,
-                "manifest_sha256": state.manifest_sha256,
-                "size_bytes": state.size_bytes,
-            }
-        case InlineState():
-            return {"path": metadata_path(entry.checkpoint_id), "size_bytes": state.size_bytes}
-    assert_never(state)
+    path = metadata_path(entry.checkpoint_id) if state.manifest is None else state.path
+    return {"path": path, "size_bytes": state.size_bytes}
 
 
 def summary_table(summaries: Iterable[dict[str, Any]]) -> Table:

@@ -10,6 +10,7 @@ from twopc.protocol.canonical import canonical
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.envelope import encode_fact
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.layout import manifest_of
 from twopc.protocol.times import SubtaskTimes
 
 
@@ -51,64 +52,38 @@ class Committable:
 
 @dataclass(frozen=True, slots=True)
 class StateHandle:
-    """Where one subtask's stored state is, relative to the job's checkpoint folder, and the digest of its manifest."""
+    """Where one subtask's state is stored. Only the snapshot store, and `Manifest`, look further than this says.
+
+    `path` is its place, relative to the job's store. Its files are in a manifest, of which the digest is known; or it
+    is so small that it has none, and `items` is all of it, which belongs to the state backend (`twopc.state.changes`).
+    """
 
     path: str
     manifest_sha256: str
     size_bytes: int
     key_count: int
+    items: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    @classmethod
+    def inline(cls, path: str, items: Mapping[str, Any], size_bytes: int, key_count: int) -> StateHandle:
+        """Return a handle that holds the state itself."""
+        return cls(path, "", size_bytes, key_count, items)
+
+    @property
+    def manifest(self) -> str | None:
+        """The name of its manifest; None if nothing of it is stored beside the metadata."""
+        return manifest_of(self.path) if self.items is None else None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "path": self.path,
-            "manifest_sha256": self.manifest_sha256,
-            "size_bytes": self.size_bytes,
-            "key_count": self.key_count,
-        }
+        stored = {"manifest_sha256": self.manifest_sha256} if self.items is None else {"items": dict(self.items)}
+        return {"path": self.path, **stored, "size_bytes": self.size_bytes, "key_count": self.key_count}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> StateHandle:
-        return cls(
-            path=str(body["path"]),
-            manifest_sha256=str(body["manifest_sha256"]),
-            size_bytes=int(body["size_bytes"]),
-            key_count=int(body["key_count"]),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class InlineState:
-    """One subtask's state itself, where it is so small that it stands in the metadata and needs no files.
-
-    `path` is where its files would be. `items` belongs to the state backend (`twopc.state.changes`); the protocol never
-    looks inside.
-    """
-
-    path: str
-    items: Mapping[str, Any]
-    size_bytes: int
-    key_count: int
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "path": self.path,
-            "items": dict(self.items),
-            "size_bytes": self.size_bytes,
-            "key_count": self.key_count,
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> InlineState:
-        return cls(
-            path=str(body["path"]),
-            items=dict(body["items"]),
-            size_bytes=int(body["size_bytes"]),
-            key_count=int(body["key_count"]),
-        )
-
-
-def _state_from_json(body: Mapping[str, Any]) -> StateHandle | InlineState:
-    return InlineState.from_json(body) if "items" in body else StateHandle.from_json(body)
+        path, size_bytes, key_count = str(body["path"]), int(body["size_bytes"]), int(body["key_count"])
+        if "items" in body:
+            return cls.inline(path, dict(body["items"]), size_bytes, key_count)
+        return cls(path, str(body["manifest_sha256"]), size_bytes, key_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +167,7 @@ class SubtaskSnapshot:
 
     subtask: SubtaskIndex
     parts: Mapping[str, OperatorPart] = field(hash=False)
-    state: StateHandle | InlineState
+    state: StateHandle
     finished: bool = False
     base: CheckpointId = CheckpointId(0)  # noqa: RUF009  a NewType call is a constant
 
@@ -201,7 +176,7 @@ class SubtaskSnapshot:
         cls,
         subtask: SubtaskIndex,
         positions: Iterable[SplitPosition],
-        state: StateHandle | InlineState,
+        state: StateHandle,
         committables: Iterable[Committable],
         finished: bool = False,
         base: CheckpointId = CheckpointId(0),  # noqa: B008  a NewType call is a constant
@@ -241,7 +216,7 @@ class SubtaskSnapshot:
         return cls(
             subtask=SubtaskIndex(int(body["subtask"])),
             parts={str(operator): OperatorPart.from_json(operator, part) for operator, part in body["parts"].items()},
-            state=_state_from_json(body["state"]),
+            state=StateHandle.from_json(body["state"]),
             finished=bool(body["finished"]),
             base=CheckpointId(int(body["base"])),
         )

@@ -8,12 +8,14 @@ and the manifest with the digest in the subtask's acknowledgement.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twopc.errors import CheckpointCorrupted
+from twopc.errors import CheckpointCorrupted, ForeignFile
 from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
+from twopc.protocol.facts import StateHandle
 from twopc.protocol.layout import name_of_file
 
 _KIND = "state-manifest"
@@ -65,6 +67,14 @@ class Manifest:
         """Return the stored form."""
         files = [[file.stored, file.size_bytes, file.sha256] for file in self.files]
         return encode_fact(_KIND, {"files": files, "key_count": self.key_count})
+
+    @classmethod
+    def acknowledged(cls, data: bytes, handle: StateHandle, source: str) -> Manifest:
+        """Read the manifest of an acknowledged snapshot; raise CheckpointCorrupted, ForeignFile for another's."""
+        manifest = cls.decode(data, source)
+        if hashlib.sha256(data).hexdigest() != handle.manifest_sha256:
+            raise ForeignFile(f"{source} is whole, and not the manifest that the subtask acknowledged")
+        return manifest
 
     @classmethod
     def decode(cls, data: bytes, source: str) -> Manifest:

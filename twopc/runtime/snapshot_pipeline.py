@@ -18,7 +18,7 @@ from typing import assert_never
 from twopc.clock import Clock
 from twopc.errors import CheckpointDeclined
 from twopc.faults.points import CrashPoint, reached
-from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Decline
 from twopc.runtime.link import Link
@@ -26,7 +26,7 @@ from twopc.runtime.state import LocalSnapshot, SubtaskStore
 
 log = logging.getLogger(__name__)
 
-SnapshotOf = Callable[[StateHandle | InlineState], SubtaskSnapshot]
+SnapshotOf = Callable[[StateHandle], SubtaskSnapshot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class SnapshotPipeline:
     def begin(
         self,
         checkpoint_id: CheckpointId,
-        taken: LocalSnapshot | InlineState,
+        taken: LocalSnapshot | StateHandle,
         snapshot_of: SnapshotOf,
         paused_at: float,
         pre_committed_at: float,
@@ -72,7 +72,7 @@ class SnapshotPipeline:
         now = self._clock.monotonic()
         pause = Pause((now - paused_at) * 1000, (pre_committed_at - paused_at) * 1000, now)
         match taken:
-            case InlineState():
+            case StateHandle():
                 self._acknowledge(checkpoint_id, snapshot_of(taken), pause, write_ms=0.0, store_ms=0.0)
             case LocalSnapshot():
                 self._snapshot_executor.submit(self._guarded, lambda: self._write(taken, snapshot_of, pause))

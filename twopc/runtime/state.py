@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from twopc.errors import CheckpointDeclined
-from twopc.protocol.facts import InlineState, SplitPosition, StateHandle
+from twopc.protocol.facts import SplitPosition, StateHandle
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import subtask_folder
 from twopc.state.backend import Family, Frozen, StateBackend
@@ -65,7 +65,7 @@ class SubtaskStore:
         self._base = NO_CHECKPOINT
         self._whole_next = True
 
-    def take(self, checkpoint_id: CheckpointId, positions: tuple[SplitPosition, ...]) -> LocalSnapshot | InlineState:
+    def take(self, checkpoint_id: CheckpointId, positions: tuple[SplitPosition, ...]) -> LocalSnapshot | StateHandle:
         """Fix positions and state; raise CheckpointDeclined if the disk refuses."""
         folder = self._work_folder / f"snapshot-{checkpoint_id}"
         try:
@@ -75,7 +75,7 @@ class SubtaskStore:
         changes = self._backend.changes()
         if changes is not None and changes.is_whole and (size := changes.size_bytes) <= self._inline_bytes:
             path = subtask_folder(checkpoint_id, self._subtask)
-            return InlineState(path, changes.to_json(), size, len(changes.families[Family.KEYED]))
+            return StateHandle.inline(path, changes.to_json(), size, len(changes.families[Family.KEYED]))
         state: Frozen | Changes
         if changes is None or changes.is_whole or self._whole_next:
             self._whole_next = False

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from twopc.errors import CheckpointCorrupted
 from twopc.listing import listed
-from twopc.protocol.facts import InlineState, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import SubtaskIndex
 from twopc.state.backend import Family, StateBackend
 from twopc.state.keyed import keyed_states
@@ -35,7 +35,7 @@ _ITEMS_PER_WRITE = 2_000
 class SnapshotSource(Protocol):
     """Where snapshots come from; `twopc.state.snapshot_store.SnapshotStore` is one."""
 
-    def fetch(self, state: StateHandle | InlineState, into: Path) -> None: ...
+    def fetch(self, state: StateHandle, into: Path) -> None: ...
 
 
 def restore_state(

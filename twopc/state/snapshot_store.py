@@ -16,15 +16,15 @@ Invariants:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
+from typing import Any
 
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, ProtocolViolation, Unavailable
 from twopc.faults.points import CrashPoint, reached
-from twopc.protocol.facts import InlineState, StateHandle
+from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import manifest_of, manifest_path, stored_file, subtask_folder
 from twopc.protocol.manifest import Manifest, StoredFile
@@ -162,18 +162,12 @@ class SnapshotStore:
             "the job goes on, but no checkpoint completes until the checkpoint folder can be written to"
         )
 
-    def fetch(self, state: StateHandle | InlineState, into: Path) -> None:
+    def fetch(self, handle: StateHandle, into: Path) -> None:
         """Bring a snapshot to the new folder `into`, verified; raise CheckpointCorrupted naming what is wrong."""
-        match state:
-            case StateHandle():
-                self._fetch_stored(state, into)
-            case InlineState():
-                _write_whole(state, into)
-            case _:
-                assert_never(state)
-
-    def _fetch_stored(self, handle: StateHandle, into: Path) -> None:
         checkpoint_id, subtask = layout.parse_snapshot_path(handle.path)
+        if handle.items is not None:
+            _write_whole(handle.path, handle.items, into)
+            return
         contents = self._verified_manifest(handle)
         reached(CrashPoint.IN_RESTORE_AFTER_MANIFEST, checkpoint=checkpoint_id, subtask=subtask)
         try:
@@ -197,9 +191,7 @@ class SnapshotStore:
             raise CheckpointCorrupted(f"{place} is missing, and with it the list of the snapshot's files") from error
         except OSError as error:
             raise Unavailable(f"{place} can't be read now: {error.strerror}") from error
-        if hashlib.sha256(data).hexdigest() != handle.manifest_sha256:
-            raise CheckpointCorrupted(f"{place} is not the manifest that the subtask acknowledged: its SHA-256 differs")
-        return Manifest.decode(data, place)
+        return Manifest.acknowledged(data, handle, place)
 
     def _fetch_file(self, file: StoredFile, target: Path) -> None:
         place = self._store.place(file.stored)
@@ -225,14 +217,14 @@ def _content(source: Path) -> Content:
     return source if source.suffix == _IMMUTABLE_SUFFIX else source.read_bytes()
 
 
-def _write_whole(state: InlineState, into: Path) -> None:
-    whole = changes.Changes.from_json(state.items, f"the metadata's part for {state.path}", is_whole=True)
+def _write_whole(snapshot: str, items: Mapping[str, Any], into: Path) -> None:
+    whole = changes.Changes.from_json(items, f"the metadata's part for {snapshot}", is_whole=True)
     try:
         files.disk.make_folder(into)
         files.write_new(into / changes.WHOLE_FILE_NAME, whole.encode())
     except OSError as error:
         files.discard(into)
-        raise _not_brought(state.path, into, error) from error
+        raise _not_brought(snapshot, into, error) from error
 
 
 def _not_brought(snapshot: str, into: Path, error: OSError) -> Unavailable:
