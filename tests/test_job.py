@@ -157,10 +157,6 @@ async def coroutine(_: bytes) -> bytes:
             two_states,
             r"stateful_map\(count, name='m'\) keeps .*map_records\(replaced\) before it",
         ),
-        (
-            lambda: Job("words").source(KafkaSource(["a", "b"])).stateful_map(count, name="n").sink(Nowhere()),
-            r"it gets the records of 2 topics \(a, b\): a key would have a state in each.*Read one topic",
-        ),
     ],
 )
 def test_what_can_not_be_a_job_is_refused_when_it_is_built(build: Callable[[], Any], complaint: str) -> None:
@@ -206,6 +202,20 @@ def test_what_keeps_the_key_may_come_before_state_and_anything_after_it() -> Non
         ("n", "n")
     }
     assert Job("words").source(KafkaSource(["a", "b"])).map_records(replaced).sink(Nowhere())
+
+
+def test_several_topics_may_meet_where_a_state_is_kept() -> None:
+    job = Job("words")
+    web, app = job.source(KafkaSource(["a", "b"]), name="web"), job.source(KafkaSource("c"), name="app")
+    job.source(KafkaSource("d"), name="beside").map(len).sink(Nowhere())
+    web.merge(app.filter(len)).stateful_map(count, name="all").sink(Nowhere())
+    web.stateful_map(count, name="some").sink(Nowhere())
+    definition = job.definition()
+    assert {key: set(sources) for key, sources in definition.keyed_inputs.items()} == {
+        "all": {"web", "app"},
+        "some": {"web"},
+    }
+    assert definition.keyed_sources == {"web", "app"}
 
 
 def test_an_operator_has_the_name_that_it_was_given_or_its_kind_and_number() -> None:

@@ -75,10 +75,10 @@ class RunSettings:
     restore_from: "latest", "none", or a checkpoint or savepoint (its id, its label, or the path of where it is).
     accept_loss: names of committables, comma-separated, whose output a person gives up for good: the error that says
         that they are lost, and can't be written again, names them.
-    drop_states: names of states, comma-separated, that the restored checkpoint has and the job no longer declares: they
-        are deleted. Without it such a checkpoint is refused, because a renamed state would begin empty.
+    drop_states: ids of operators, comma-separated, of which the restored checkpoint has state that the job no longer
+        declares: it is deleted. Without it such a checkpoint is refused, because a renamed state would begin empty.
     drop_inputs: names of topics, comma-separated, that the restored checkpoint stands in and the job no longer reads:
-        their positions and their state are given up. Without it such a checkpoint is refused.
+        their positions are given up. Without it such a checkpoint is refused.
     batch_records_min, batch_records_max: how many records go through the functions at once: few while they are slow, so
         that a checkpoint need not wait, unless smaller batches take as long. A greater minimum for functions that want
         many at once.

@@ -5,7 +5,8 @@ Invariants of a `JobDefinition`:
 - Operators stand in topological order: every input of an operator stands before it.
 - An operator's id is its name in the job, and no two have one; whatever is stored belongs to an id.
 - Every path begins at a source and ends at a sink.
-- Where an operator keeps state by key, no operator before it may change the key.
+- Where an operator keeps state by key, no operator before it may change the key. That the inputs which meet there have
+  the same number of partitions, the driver sees to when it plans (`twopc.partition_groups`).
 """
 
 from __future__ import annotations
@@ -259,25 +260,18 @@ def refuse_duplicates(job: str, operators: Sequence[Operator]) -> None:
 
 
 def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
-    """State by key is kept with the partition: where records of one key come from several, it has several."""
+    """State by key is kept by partition number: where records of one key come under several, it has several."""
     for keyed in operators:
         if not isinstance(keyed.what, StatefulMap):
             continue
-        before = list(upstream(operators, keyed.id))
-        refused = f"job {job!r}: {keyed} keeps a state for each key of each input partition, and"
-        topics = [name for each in before if isinstance(each.what, Source) for name in each.what.inputs]
-        if len(topics) > 1:
-            raise ConfigurationError(
-                f"{refused} it gets the records of {len(topics)} topics ({listed(topics)}): a key would have a state "
-                "in each. Read one topic; or write the records of all to one topic with a job of its own, keyed "
-                "as they are, and keep the state in a second job that reads that"
-            )
+        before = upstream(operators, keyed.id)
         if changing := next((each for each in before if isinstance(each.what, SETS_KEYS)), None):
             raise ConfigurationError(
-                f"{refused} {changing} before it may change the key: records of the new key may come from any "
-                "partition, and each has a state of its own. Put stateful_map before it, and change values with map, "
-                "filter and flat_map, which keep the key; or write the records to a topic with their new keys, and "
-                "keep the state in a second job that reads that"
+                f"job {job!r}: {keyed} keeps a state for each key under each partition number, and {changing} before "
+                "it may change the key: records of the new key may come from any partition, and each has a state of "
+                "its own. Put stateful_map before it, and change values with map, filter and flat_map, which keep the "
+                "key; or write the records to a topic with their new keys, and keep the state in a second job that "
+                "reads that"
             )
 
 

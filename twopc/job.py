@@ -146,12 +146,15 @@ class Stream:
     ) -> Stream:
         """Replace each value by the second of `new_state, output = function(state, value)`.
 
-        There is a state for each key of each input partition, so the key must be the one that the input was written
-        with: several topics, and an operator before it that may set the key, are refused. The state is None at first,
-        kept in checkpoints under `name`, encoded by the serde `state` (JSON unless said otherwise), whose form of it
-        the function sees: a tuple comes back from JSON as a list. A new state of None forgets the key. A key is bytes,
-        text, or anything that JSON can encode: 1, "1" and true are three keys, and two objects with the same fields are
-        one.
+        There is one state for each key, over all topics that come here, so each of them must be written with this key,
+        by the same partitioner, and have the same number of partitions, or the start is refused; an operator before it
+        that may set the key is refused too. Records of one topic come in the order of their partition, those of
+        different topics in any.
+
+        The state is None at first, kept in checkpoints under `name`, encoded by the serde `state` (JSON unless said
+        otherwise), whose form of it the function sees: a tuple comes back from JSON as a list. A new state of None
+        forgets the key. A key is bytes, text, or anything that JSON can encode: 1, "1" and true are three keys, and two
+        objects with the same fields are one.
         """
         return self._then(StatefulMap(function, name, Json() if state is None else state), name)
 

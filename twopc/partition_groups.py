@@ -58,13 +58,14 @@ def refuse_uneven(
     The records of one key would be under different numbers. `keyed` has the sources of each such operator; `input_of`
     names the input of a split.
     """
-    numbers: dict[str, dict[str, set[int]]] = {}
-    for split in splits:
-        numbers.setdefault(split.source, {}).setdefault(input_of(split), set()).add(split.partition)
+    every = list(splits)
     for operator, sources in keyed.items():
-        counts = {name: len(each) for source in sources for name, each in numbers.get(source, {}).items()}
-        if len(set(counts.values())) > 1:
-            listed = ", ".join(f"{name}: {count}" for name, count in sorted(counts.items()))
+        numbers: dict[str, set[int]] = {}
+        for split in every:
+            if split.source in sources:
+                numbers.setdefault(input_of(split), set()).add(split.partition)
+        if len({len(each) for each in numbers.values()}) > 1:
+            listed = ", ".join(f"{name}: {len(each)}" for name, each in sorted(numbers.items()))
             raise ConfigurationError(
                 f"job {job!r}: {operator!r} keeps a state for each key, and the inputs that meet there have different "
                 f"numbers of partitions ({listed}), so one key would have several states: give all of them the same "

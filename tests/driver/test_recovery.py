@@ -9,7 +9,9 @@ from tests.driver.scripts import carried_out, edge_of
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
 from twopc.driver.recovery import Planner, Recovered, recovery
-from twopc.errors import TransactionLost, Unavailable
+from twopc.errors import ConfigurationError, TransactionLost, Unavailable
+from twopc.graph import JobDefinition
+from twopc.job import Job
 from twopc.kafka.positions import PartitionPosition, PartitionSplit
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.attempts import GlobalCommit, StartedAttempt
@@ -192,7 +194,7 @@ class Planning:
     bounded: bool
 
     def __post_init__(self) -> None:
-        self.planner = Planner(self.source, bounded=self.bounded)
+        self.planner = Planner(JobDefinition.in_a_row("job", self.source, (), FakeSink([])), bounded=self.bounded)
 
 
 def plan(
@@ -253,3 +255,33 @@ def test_a_bounded_run_keeps_the_ends_that_it_found_at_its_start() -> None:
     planner = Planning(FakeSource(), bounded=True)
     plan(planner)
     assert plan(planner, metadata()).stop == [100, "id"]
+
+
+@dataclass
+class Numbered(FakeSource):
+    """A source of one input of this name, with so many partitions."""
+
+    name: str = "in"
+    partitions: int = 2
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.name,)
+
+    def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+        return [Split(f"{self.name}[{number}]", number, 0, None) for number in range(self.partitions)]
+
+    def input_of(self, split: str) -> str:
+        return split.partition("[")[0]
+
+
+def test_inputs_that_do_not_fit_together_are_refused_before_a_start_is_stored() -> None:
+    job = Job("job")
+    web = job.source(Numbered(name="web"), name="clicks")
+    both = web.merge(job.source(Numbered(name="shop", partitions=3), name="orders"))
+    counted = both.stateful_map(lambda count, value: (count, value), name="count")
+    definition = counted.sink(FakeSink([])).definition()
+    client = Starting([])
+    edge = edge_of(client, definition.source, FakeSink([]))
+    with pytest.raises(ConfigurationError, match=r"'count' keeps a state .* \(shop: 3, web: 2\)"):
+        carried_out(Planner(definition, bounded=False).plan(CONTEXT, started(None), None), edge)
+    assert client.planned == []

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from two_sources import job as two_sources
 
 from twopc import Job, KafkaSink, KafkaSource
-from twopc.graph import JobDefinition, Merge, Operator
-from twopc.operators.steps import StatefulMap
-from twopc.serde import Json
 from twopc.verify.paths import Paths
 
 
@@ -45,19 +41,10 @@ def test_a_state_over_branches_that_meet_again_is_on_no_path_and_neither_is_what
     assert {node.operator for node in paths.sinks.values()} == {"both"}
 
 
-def test_a_state_over_several_topics_is_on_no_path_and_the_topics_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.graph.refuse_scattered_keys", lambda job, operators: None)
-    keyed = StatefulMap(count, "count", Json())
-    definition = JobDefinition(
-        "job",
-        (
-            Operator("one", (), KafkaSource("a")),
-            Operator("other", (), KafkaSource("b")),
-            Operator("both", ("one", "other"), Merge()),
-            Operator("count", ("both",), keyed),
-            Operator("out", ("count",), KafkaSink("out")),
-        ),
-    )
+def test_a_state_over_several_topics_is_on_no_path_and_the_topics_are_named() -> None:
+    job = Job("job")
+    both = job.source(KafkaSource("a")).merge(job.source(KafkaSource("b")))
+    definition = both.stateful_map(count, name="count").sink(KafkaSink("out"), name="out").definition()
     paths = Paths.of(definition)
     assert "'count' keeps state over the records of" in paths.undetermined["out"]
     assert "a, b" in paths.undetermined["out"] or "b, a" in paths.undetermined["out"]

@@ -156,7 +156,7 @@ def run(
         typer.Option(
             envvar="TWOPC_DROP_STATES",
             metavar="NAMES",
-            help="Delete these states of the checkpoint, which the job no longer declares (comma-separated).",
+            help="Delete the state of these operators, which the job no longer declares (comma-separated).",
         ),
     ] = None,
     drop_inputs: Annotated[
@@ -164,7 +164,7 @@ def run(
         typer.Option(
             envvar="TWOPC_DROP_INPUTS",
             metavar="TOPICS",
-            help="Give up what the checkpoint has of these topics, which the job no longer reads (comma-separated).",
+            help="Give up the positions in these topics, which the job no longer reads (comma-separated).",
         ),
     ] = None,
     restart_strategy: Annotated[

@@ -115,7 +115,7 @@ class Driver:
         self.stop_wanted = False
         self._job = job
         self._restore_from = restore_from
-        self._planner = Planner(job.definition.source, bounded=settings.until_end)
+        self._planner = Planner(job.definition, bounded=settings.until_end)
         self._restarts = RestartStrategy.of(settings)
         self._script = self._run()
         self._waiting: _Waiting | None = None

@@ -27,12 +27,14 @@ from twopc.driver.control import EndOf
 from twopc.driver.effects import Log, Script, do
 from twopc.driver.lost_transactions import accept, accepted, heal, rewritten
 from twopc.faults.crash_table import CrashPoint
+from twopc.graph import JobDefinition
+from twopc.partition_groups import refuse_uneven
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition
 from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, StartsPlanned, Witnessed
 from twopc.sink import Outcome, Settled
-from twopc.source import Source, Split
+from twopc.source import Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,10 @@ class Planner:
     skipped. So the starts are durable before anything is read.
     """
 
-    def __init__(self, source: Source, *, bounded: bool) -> None:
+    def __init__(self, definition: JobDefinition, *, bounded: bool) -> None:
+        self._definition = definition
         self._bounded = bounded
-        self._mode = str(source.describe().get("start", ""))
+        self._mode = str(definition.source.describe().get("start", ""))
         self._starts: dict[str, SplitPosition] = {}
         self._stops: dict[str, Any] = {}
 
@@ -126,6 +129,7 @@ class Planner:
             known = started.planned.starts
         positions = {held.split: held for held in known}
         splits = yield from do(PlanSplits(context, positions, self._bounded))
+        refuse_uneven(context.job, splits, self._definition.keyed_inputs, self._input_of)
         for split in splits:
             self._starts.setdefault(split.id, split.begin)
             self._stops.setdefault(split.id, split.stop)
@@ -135,3 +139,9 @@ class Planner:
             if started.planned is None or planned != replace(started.planned, attempt=context.attempt):
                 yield StoreStarts(context.job, planned)
         return [replace(split, stop=self._stops[split.id]) for split in splits]
+
+    def _input_of(self, split: Split) -> str:
+        """Return the name of a split's input; of a source that names none, the source's operator id."""
+        source = self._definition.sources[split.source]
+        name = source.input_of(split.id)
+        return name if name in source.inputs else split.source

@@ -3,8 +3,9 @@
 Refused, unless a person asks for it by name:
 
 - the brokers know more of the job than its ledger: readers would see output again, or states would begin empty;
-- a restored checkpoint has positions and state of input that the job no longer reads. No later checkpoint would hold
-  them: if the job read that input again later, it would begin anew, and nothing would say so.
+- a restored checkpoint has positions of input that the job no longer reads. No later checkpoint would hold them: if the
+  job read that input again later, it would begin anew, and nothing would say so. What it has left in the state of
+  operators stays there.
 
 Warned of: output that is out already and will be written again, where another checkpoint than the latest is restored.
 """
@@ -121,10 +122,10 @@ def refuse_unread_inputs(
     lost = sorted({input_of(split) for split in held if not is_read(split)} - set(dropped))
     if lost:
         raise ConfigurationError(
-            f"checkpoint {restored.checkpoint_id}, to be restored, has positions and state of input {lost[0]!r}, "
+            f"checkpoint {restored.checkpoint_id}, to be restored, has positions of input {lost[0]!r}, "
             f"and the job does not read all of that (it reads: {listed(read, 'nothing')}), so they would be left "
-            "behind: let the job read it as it did, or give up for good what the checkpoint has of it with "
-            f"--drop-inputs {','.join(lost)}"
+            f"behind: let the job read it as it did, or give its positions up for good with --drop-inputs "
+            f"{','.join(lost)}; what operators have counted of it stays in their state"
         )
 
 
