@@ -85,6 +85,6 @@ def next_global_commit(ledger: Ledger) -> GlobalCommit | None:
     if due is None:
         return None
     committables = ledger.metadata(due.checkpoint_id).committables
-    return GlobalCommit(
+    return GlobalCommit.of(
         due.checkpoint_id, tuple(item for item in committables if item.name in due.globally_outstanding)
     )

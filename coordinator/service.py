@@ -29,17 +29,16 @@ from twopc.errors import ConfigurationError, ProtocolViolation, TwoPhaseCommitEr
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToSubtask
+from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.codec import Attach, decode_from_subtask, encode_to_subtask
 from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
 from twopc.rpc.job_codec import (
-    decode_planned,
     decode_settings,
     decode_traces,
+    decode_value,
     encode_event,
-    encode_global_commit,
-    encode_metadata,
-    encode_planned,
+    encode_value,
 )
 from twopc.rpc.redaction import redact
 from twopc.rpc.status import Overloaded
@@ -156,13 +155,13 @@ class JobService(JobControlServicer):
             abort_with(context, error)
         return pb.StartAttemptResponse(
             attempt=started.attempt,
-            latest_json=encode_metadata(started.latest),
-            restored_json=encode_metadata(started.restored),
+            latest_json=encode_value(started.latest),
+            restored_json=encode_value(started.restored),
             confirmed=sorted(started.confirmed),
             earlier_attempts=started.earlier_attempts,
             lost=sorted(started.lost),
-            earlier_json=[encode_metadata(each) for each in started.earlier],
-            planned_json=encode_planned(started.planned),
+            earlier_json=[encode_value(each) for each in started.earlier],
+            planned_json=encode_value(started.planned),
         )
 
     def Confirm(  # noqa: N802
@@ -180,7 +179,7 @@ class JobService(JobControlServicer):
             commit = self._client.ask(lambda jobs: jobs.next_global_commit(request.job, attempt), context)
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
-        return pb.NextGlobalCommitResponse(commit_json=encode_global_commit(commit))
+        return pb.NextGlobalCommitResponse(commit_json=encode_value(commit))
 
     def SettleLoss(  # noqa: N802
         self, request: pb.SettleLossRequest, context: grpc.ServicerContext
@@ -199,7 +198,7 @@ class JobService(JobControlServicer):
         self, request: pb.PlanStartsRequest, context: grpc.ServicerContext
     ) -> pb.PlanStartsResponse:
         try:
-            planned = decode_planned(request.planned_json)
+            planned = decode_value(StartsPlanned, request.planned_json)
             if planned is None:
                 raise ProtocolViolation("PlanStarts needs planned starts")
         except ProtocolViolation as error:

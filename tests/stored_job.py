@@ -179,7 +179,7 @@ class SmallJob(StoredJob):
         return SubtaskSnapshot.of(
             subtask=index,
             positions=(position,),
-            state=StateHandle.inline(subtask_folder(number, index), whole.to_json(), whole.size_bytes, 1),
+            state=StateHandle.inline(subtask_folder(number, index), whole.items, whole.size_bytes, 1),
             committables=(Committable(name_of(subtask, number), number, index, {"producer_id": 7}),),
         )
 

@@ -10,6 +10,7 @@ import pytest
 from twopc.config import RunSettings
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
+from twopc.protocol.codec import from_json, to_json
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_a_variable_that_can_not_work_is_named_as_the_variable(monkeypatch: pyte
 
 def test_settings_survive_the_way_to_a_worker() -> None:
     settings = RunSettings(parallelism=4, coordinator="host:1", until_end=True)
-    assert RunSettings.from_json(settings.to_json()) == settings
+    assert from_json(RunSettings, to_json(settings)) == settings
 
 
 @pytest.mark.parametrize(("parallelism", "each"), [(1, 20_480), (25, 20_480), (32, 16_384), (512, 1_024), (600_000, 0)])

@@ -194,7 +194,7 @@ class Plain(Global):
 
 
 def outstanding(*items: Committable) -> GlobalCommit:
-    return GlobalCommit(CheckpointId(3), items)
+    return GlobalCommit.of(CheckpointId(3), items)
 
 
 def test_each_global_committer_commits_what_is_its_own_and_is_closed() -> None:

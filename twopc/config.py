@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -199,14 +199,6 @@ class RunSettings:
         inherited = [(key, name, text) for key, name in variables.items() if (text := os.environ.get(key))]
         explicit = [(name, name, value) for name, value in given.items() if value is not None]
         return cls(**_chosen(inherited, types) | _chosen(explicit, types))
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> RunSettings:
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in body.items() if name in known})
 
 
 _OTHER_NAMES = {"from": "restore_from"}

@@ -45,14 +45,6 @@ class Split:
         """Where reading begins."""
         return SplitPosition(self.id, self.partition, self.start, self.source)
 
-    def to_json(self) -> list[Any]:
-        return [self.id, self.partition, self.start, self.stop, self.source]
-
-    @classmethod
-    def from_json(cls, body: Sequence[Any]) -> Split:
-        name, partition, start, stop, source = body
-        return cls(str(name), int(partition), start, stop, str(source))
-
 
 class SourceReader(ABC):
     """One subtask's reader of its splits. Used by one thread."""

@@ -11,9 +11,8 @@ Kafka sinks of one cluster and prefix form one group; every other sink is a grou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
@@ -33,14 +32,6 @@ class TransactionGroup:
     sinks: tuple[str, ...]
     cluster: str | None = None
     is_global: bool = False
-
-    def to_json(self) -> list[Any]:
-        return [self.id, list(self.sinks), self.cluster, self.is_global]
-
-    @classmethod
-    def from_json(cls, body: Sequence[Any]) -> TransactionGroup:
-        name, sinks, cluster, is_global = body
-        return cls(str(name), tuple(map(str, sinks)), None if cluster is None else str(cluster), bool(is_global))
 
     def open_committer(self, sinks: Mapping[str, Sink], context: JobContext) -> Committer:
         """On the driver: open the one committer of the group; `sinks` are the job's."""

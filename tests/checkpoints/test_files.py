@@ -15,6 +15,7 @@ from twopc.checkpoints.catalog import read_job
 from twopc.checkpoints.files import examine, needed_by
 from twopc.checkpoints.findings import Problem
 from twopc.errors import ConfigurationError
+from twopc.protocol.codec import to_json
 from twopc.protocol.envelope import encode_fact
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.ids import CheckpointId
@@ -171,7 +172,7 @@ def rewrite_state(job: StoredJob, state: StateHandle) -> None:
     assert metadata is not None
     first, second = metadata.snapshots
     changed = replace(metadata, snapshots=(first, replace(second, state=state)))
-    rewrite_newest(job, encode_fact(METADATA_KIND, changed.to_json()))
+    rewrite_newest(job, encode_fact(METADATA_KIND, to_json(changed)))
 
 
 def rewrite_newest(job: StoredJob, data: bytes) -> None:

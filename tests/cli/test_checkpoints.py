@@ -20,6 +20,7 @@ from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.codec import to_json
 from twopc.protocol.envelope import encode_fact
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
@@ -53,7 +54,7 @@ def store(root: Path, job: str, checkpoints: range) -> None:
             job, number, attempt, 2, CheckpointKind.PERIODIC, TRIGGERED_MS, TRIGGERED_MS + 250, snapshots
         )
         names = tuple(tuple(committable.name for committable in each.committables) for each in snapshots)
-        digest = sha256(encode_fact(METADATA_KIND, metadata.to_json())).hexdigest()
+        digest = sha256(encode_fact(METADATA_KIND, to_json(metadata))).hexdigest()
         ledger.store(CheckpointReserved(number, attempt, CheckpointKind.PERIODIC))
         for each in snapshots:
             manifest = root / job / manifest_path(number, each.subtask)

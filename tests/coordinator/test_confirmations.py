@@ -12,6 +12,7 @@ from coordinator.commits import WAIT_MS
 from coordinator.ledger import Ledger
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint, snapshot, stored
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.ledger_facts import CommittablesConfirmed
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import Ack, Committed, Complete, Failed, FencedOff
@@ -220,4 +221,4 @@ def test_a_summary_keeps_the_times_of_a_confirmation() -> None:
     before = on_disk(scene).state.completed
     scene.start()
     assert before[0].confirmed_ms > 0
-    assert LedgerState.from_json(on_disk(scene).state.to_json()).completed == before
+    assert from_json(LedgerState, to_json(on_disk(scene).state)).completed == before

@@ -12,6 +12,7 @@ from tests.coordinator.kit import JOB, SETTINGS, FaultyStorage, checkpoint, snap
 from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.codec import to_json
 from twopc.protocol.envelope import encode_fact
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
@@ -220,7 +221,7 @@ def test_damaged_metadata_is_named(storage: CheckpointStore) -> None:
     ledger.store(started(1))
     complete(ledger, 1)
     sound = storage.get("chk-1/metadata.json")
-    another = encode_fact("checkpoint-metadata", metadata(2).to_json())
+    another = encode_fact("checkpoint-metadata", to_json(metadata(2)))
     for damaged in [*damage(sound), another]:
         storage.delete(["chk-1/metadata.json"])
         storage.create_once("chk-1/metadata.json", damaged)

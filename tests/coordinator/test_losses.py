@@ -8,6 +8,7 @@ from coordinator.events import SettleLoss
 from coordinator.retention import to_forget
 from tests.coordinator.kit import JOB, Scene, checkpoint
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced
+from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import metadata_path
 from twopc.protocol.ledger_state import LedgerState
@@ -84,7 +85,7 @@ def test_a_loss_that_was_to_be_written_again_can_be_accepted_later() -> None:
     assert started.restored == started.latest
     assert started.lost == {"t2-0"}
     state = _state(scene)
-    assert LedgerState.from_json(state.to_json()) == state
+    assert from_json(LedgerState, to_json(state)) == state
 
 
 def test_accepting_the_loss_of_one_subtask_leaves_the_others_to_write_theirs_again() -> None:
@@ -134,7 +135,7 @@ def test_a_summary_keeps_the_decision() -> None:
     scene = after_two_checkpoints()
     decide(scene, "t2-0")
     state = _state(scene)
-    assert LedgerState.from_json(state.to_json()) == state
+    assert from_json(LedgerState, to_json(state)) == state
     assert state.completed[-1].bases == dict(BASES)
 
 

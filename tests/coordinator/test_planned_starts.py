@@ -11,7 +11,6 @@ from tests.coordinator.kit import JOB, Scene
 from twopc.errors import Fenced
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId
-from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.planned_starts import StartsPlanned
 
 Ask = Callable[[Scene], object]
@@ -79,9 +78,3 @@ def test_nothing_is_stored_for_a_job_that_was_never_started_and_it_can_start_aft
         request_of(scene)
     scene.end()
     assert scene.start().attempt == 1
-
-
-def test_a_ledger_that_was_summed_up_before_there_were_such_starts_has_none() -> None:
-    body = LedgerState().to_json()
-    del body["planned"]
-    assert LedgerState.from_json(body).planned is None

@@ -114,7 +114,7 @@ def test_what_was_confirmed_before_the_crash_is_not_confirmed_again() -> None:
 
 def test_what_is_outstanding_is_committed_globally_before_anything_is_swept_and_confirmed_only_then() -> None:
     log: list[str] = []
-    client = FakeClient(log, [GlobalCommit(CheckpointId(each), (committable(each),)) for each in (6, 7)])
+    client = FakeClient(log, [GlobalCommit.of(CheckpointId(each), (committable(each),)) for each in (6, 7)])
     sink = FakeSink(log)
     latest = metadata(6, 7)
     of_all = [replace(item, is_global=True) for item in latest.committables]

@@ -10,6 +10,7 @@ from file_sink import FileSink
 from twopc.config import RunSettings
 from twopc.context import SubtaskContext
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TransactionLost, UserCodeError
+from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Complete
@@ -81,7 +82,7 @@ def test_two_subtasks_write_beside_each_other(tmp_path: Path) -> None:
 
 
 def test_another_process_recovers_what_was_pre_committed_and_finds_it_done_the_second_time(tmp_path: Path) -> None:
-    committable = Committable.from_json(pre_committed(opened(tmp_path), 1, 1, 2).to_json())
+    committable = from_json(Committable, to_json(pre_committed(opened(tmp_path), 1, 1, 2)))
     first = FileSink(tmp_path).recover(context(2), [committable], frozenset())
     again = FileSink(tmp_path).recover(context(3), [committable], frozenset())
     assert [settled.outcome for settled in first + again] == [Outcome.COMMITTED, Outcome.ALREADY_COMMITTED]

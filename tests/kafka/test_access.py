@@ -18,6 +18,7 @@ from twopc.kafka.control_config import control_config
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.tls_context import tls_context
+from twopc.protocol.codec import from_json, to_json
 
 OIDC = {
     "security.protocol": "SASL_SSL",
@@ -155,6 +156,6 @@ def test_a_login_stays_out_of_what_is_shown_of_settings_and_job() -> None:
 
 def test_settings_of_the_run_travel_to_workers_with_its_kafka_properties() -> None:
     settings = RunSettings.resolve(kafka_properties={"sasl.password": "hidden"})
-    assert RunSettings.from_json(settings.to_json()) == settings
+    assert from_json(RunSettings, to_json(settings)) == settings
     with pytest.raises(ConfigurationError, match="kafka_properties: 'x' is not values by name"):
         RunSettings.resolve(kafka_properties="x")

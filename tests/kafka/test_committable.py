@@ -9,6 +9,7 @@ from twopc.errors import CheckpointCorrupted
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
@@ -28,8 +29,8 @@ PREPARED = PreparedTransaction(
 
 
 def test_it_survives_being_stored_as_json() -> None:
-    stored = json.dumps(PREPARED.to_committable().to_json())
-    assert PreparedTransaction.from_committable(Committable.from_json(json.loads(stored))) == PREPARED
+    stored = json.dumps(to_json(PREPARED.to_committable()))
+    assert PreparedTransaction.from_committable(from_json(Committable, json.loads(stored))) == PREPARED
 
 
 def test_its_name_says_which_transaction_of_which_checkpoint() -> None:

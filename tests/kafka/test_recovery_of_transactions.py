@@ -18,6 +18,7 @@ from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
+from twopc.protocol.codec import from_json
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome
 from twopc.testing.topics import create_topic, delete_topic
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.broker
 VICTIM = """
 import json, os, signal, sys
 from tests.kafka.kit import DrivenSink
+from twopc.protocol.codec import to_json
 servers, job, out = sys.argv[1:]
 driven = DrivenSink(servers, job, out, input_topic=out)
 driven.start_attempt()
@@ -34,7 +36,7 @@ driven.write(b"pre-committed")
 committable = driven.pre_commit(1, position=5)
 driven.write(b"open")
 driven.writer._txn.slot.producer.client.flush()
-print(json.dumps(committable.to_json()), flush=True)
+print(json.dumps(to_json(committable)), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -54,7 +56,7 @@ def orphan(servers: str, job: str, out: str) -> Committable:
         [sys.executable, "-c", VICTIM, servers, job, out], capture_output=True, timeout=240, check=False
     )
     assert done.returncode == -9, done.stderr.decode()
-    return Committable.from_json(json.loads(done.stdout))
+    return from_json(Committable, json.loads(done.stdout))
 
 
 def test_of_a_killed_process_exactly_the_pre_committed_transaction_is_committed(

@@ -36,12 +36,12 @@ def test_events_survive_the_wire(event: JobEvent) -> None:
 
 @given(strategies.metadata)
 def test_metadata_survives_the_wire(metadata: CheckpointMetadata) -> None:
-    assert job_codec.decode_metadata(job_codec.encode_metadata(metadata)) == metadata
+    assert job_codec.decode_value(CheckpointMetadata, job_codec.encode_value(metadata)) == metadata
 
 
 def test_no_metadata_is_no_bytes() -> None:
-    assert job_codec.encode_metadata(None) == b""
-    assert job_codec.decode_metadata(b"") is None
+    assert job_codec.encode_value(None) == b""
+    assert job_codec.decode_value(CheckpointMetadata, b"") is None
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b'{"subtask": 0}', json.dumps({"state": []}).encode()])

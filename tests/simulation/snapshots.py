@@ -121,7 +121,7 @@ class SimSnapshots:
     def fetch(self, handle: StateHandle, into: Path) -> None:
         if handle.items is not None:
             self._world.coverage["state restored from the metadata"] += 1
-            whole = Changes.from_json(handle.items, handle.path, is_whole=True)
+            whole = Changes.of_json(handle.items, handle.path, is_whole=True)
             (into / WHOLE_FILE_NAME).write_bytes(whole.encode())
             return
         manifest = self._read(manifest_of(handle.path), handle.manifest_sha256)

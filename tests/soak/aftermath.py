@@ -13,6 +13,7 @@ from tests.soak.stage import VARIABLE, Processes
 from twopc.checkpoints.catalog import read_job
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.positions import partition_positions
+from twopc.protocol.codec import from_json
 from twopc.protocol.envelope import decode_fact
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.layout import checkpoint_folder
@@ -41,7 +42,7 @@ class Aftermath:
             except FileNotFoundError:
                 continue
             self._known.add(folder.name)
-            metadata = CheckpointMetadata.from_json(body)
+            metadata = from_json(CheckpointMetadata, body)
             prepared = [PreparedTransaction.from_committable(each) for each in metadata.committables]
             held = partition_positions(metadata.positions)
             for position in (*held, *(each for one in prepared for each in one.positions)):

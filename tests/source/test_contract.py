@@ -16,6 +16,7 @@ from tests.kafka.kit import settings
 from tests.source.memory import MemorySource
 from twopc import JobContext, KafkaSource, Row, Source, SourceReader, Split, SplitPosition, SubtaskContext
 from twopc.config import RunSettings
+from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, delete_topic, produce
@@ -37,12 +38,12 @@ class Input(ABC):
     def plan(self, restored: Sequence[SplitPosition] = (), *, bounded: bool = True) -> list[Split]:
         context = JobContext("contract", AttemptId(1), 1, self.settings)
         # What a checkpoint stores is JSON.
-        held = [SplitPosition.from_json(json.loads(json.dumps(each.to_json()))) for each in restored]
+        held = [from_json(SplitPosition, json.loads(json.dumps(to_json(each)))) for each in restored]
         with self.source.open_planner(context) as planner:
             return planner.plan({each.split: each for each in held}, bounded)
 
     def open(self, splits: Sequence[Split]) -> SourceReader:
-        given = [Split.from_json(json.loads(json.dumps(split.to_json()))) for split in splits]
+        given = [from_json(Split, json.loads(json.dumps(to_json(split)))) for split in splits]
         context = SubtaskContext("contract", AttemptId(1), 1, self.settings, SubtaskIndex(0))
         return self.source.open_reader(context, given)
 

@@ -116,4 +116,4 @@ def test_which_keys_a_deleted_prefix_had_is_unknown_after_a_snapshot_in_files() 
 )
 def test_another_shape_is_refused_by_name(body: dict[str, object]) -> None:
     with pytest.raises(CheckpointCorrupted, match=r"here\.json"):
-        Changes.from_json(body, "here.json", is_whole=False)
+        Changes.of_json(body, "here.json", is_whole=False)

@@ -21,7 +21,6 @@ from typing import Any
 from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints, read_job
 from twopc.checkpoints.findings import Examined, Finding, Problem, WrongFile, refused_fact, refused_ledger, stranger
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
@@ -37,8 +36,7 @@ from twopc.protocol.layout import (
     metadata_path,
     subtask_folder,
 )
-from twopc.protocol.ledger_checks import check_metadata
-from twopc.protocol.ledger_facts import METADATA_KIND
+from twopc.protocol.ledger_checks import check_metadata, decode_metadata
 from twopc.protocol.ledger_state import LedgerState, decode_entry
 from twopc.protocol.manifest import Manifest, StoredFile
 from twopc.state.changes import Changes
@@ -177,9 +175,7 @@ def _metadata_by_itself(files: JobFiles, number: CheckpointId) -> tuple[Checkpoi
     name = metadata_path(number)
     data = files.fact(name, "it was there a moment ago")
     try:
-        return CheckpointMetadata.from_json(decode_fact(METADATA_KIND, data, files.source(name))), data
-    except NOT_OF_THIS_SHAPE as error:
-        raise WrongFile(Finding(files.source(name), Problem.DAMAGED, repr(error))) from error
+        return decode_metadata(data, files.source(name)), data
     except CheckpointCorrupted as error:
         raise files.refused(name, error) from error
 
@@ -206,7 +202,7 @@ def checked_manifest(
 
 def _check_items(items: Mapping[str, Any], source: str) -> None:
     try:
-        Changes.from_json(items, source, is_whole=True)
+        Changes.of_json(items, source, is_whole=True)
     except CheckpointCorrupted as error:
         raise WrongFile(Finding(source, Problem.DAMAGED, str(error))) from error
 

@@ -11,6 +11,7 @@ from twopc.checkpoints.catalog import CheckpointEntry
 from twopc.checkpoints.times import times_of
 from twopc.cli.state_report import sizes_table
 from twopc.cli.tables import moment, size_text, table
+from twopc.protocol.codec import to_json
 from twopc.protocol.facts import (
     CheckpointMetadata,
     StateHandle,
@@ -61,7 +62,7 @@ def describe(job: str, entry: CheckpointEntry, metadata: CheckpointMetadata) -> 
     return summarise(job, entry) | {
         "times": times_of(metadata, entry.completed).to_json(),
         "snapshots": snapshots,
-        "losses": [loss.to_json() for loss in entry.losses],
+        "losses": [to_json(loss) for loss in entry.losses],
     }
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from twopc.errors import TwoPhaseCommitError, Unavailable, UserCodeError
 from twopc.graph import JobDefinition
 from twopc.logs import pass_on
+from twopc.protocol.codec import to_json
 from twopc.runtime.spec import SubtaskSpec
 
 TERM_SECONDS = 5.0
@@ -121,7 +122,7 @@ class ProcessHost:
             start_new_session=True,
         )
         assert process.stdin is not None
-        process.stdin.write(json.dumps(spec.to_json()))
+        process.stdin.write(json.dumps(to_json(spec)))
         process.stdin.close()
         return process
 

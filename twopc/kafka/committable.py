@@ -10,6 +10,7 @@ from twopc.errors import CheckpointCorrupted
 from twopc.kafka.positions import PartitionPosition, partition_positions
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.transaction_verdict import Recorded
+from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 
@@ -51,7 +52,7 @@ class PreparedTransaction:
             "partitions": [list(partition) for partition in self.partitions],
             "topic_ids": dict(self.topic_ids),
             "group": self.group,
-            "positions": [position.to_split_position().to_json() for position in self.positions],
+            "positions": [to_json(position.to_split_position()) for position in self.positions],
             "end_txn_version": END_TXN_VERSION,
         }
         return Committable(self.name, self.checkpoint_id, self.subtask, payload)
@@ -74,7 +75,7 @@ class PreparedTransaction:
                 partitions=tuple(TopicPartition(str(topic), int(number)) for topic, number in payload["partitions"]),
                 topic_ids={str(topic): str(topic_id) for topic, topic_id in payload["topic_ids"].items()},
                 group=None if payload["group"] is None else str(payload["group"]),
-                positions=partition_positions(map(SplitPosition.from_json, payload["positions"])),
+                positions=partition_positions(from_json(SplitPosition, each) for each in payload["positions"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointCorrupted(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.ids import AttemptId, CheckpointId
@@ -34,31 +33,6 @@ class AttemptStarted:
         """Return where its driver is, in brackets after a blank; nothing where that is not known."""
         return f" (pid {self.pid} on {self.host})" if self.host else ""
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "attempt": self.attempt,
-            "parallelism": self.parallelism,
-            **self.settings.to_json(),
-            "restored": self.restored,
-            "started_ms": self.started_ms,
-            "restart": self.restart,
-            "host": self.host,
-            "pid": self.pid,
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> AttemptStarted:
-        return cls(
-            attempt=AttemptId(int(body["attempt"])),
-            parallelism=int(body["parallelism"]),
-            settings=CheckpointSettings.from_json(body),
-            restored=CheckpointId(int(body["restored"])),
-            started_ms=int(body["started_ms"]),
-            restart=bool(body.get("restart", False)),
-            host=str(body.get("host", "")),
-            pid=int(body.get("pid", 0)),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
@@ -74,18 +48,6 @@ class StopRequested:
     label: str = ""
     drain: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        return {"attempt": self.attempt, "savepoint": self.savepoint, "label": self.label, "drain": self.drain}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> StopRequested:
-        return cls(
-            attempt=AttemptId(int(body["attempt"])),
-            savepoint=bool(body.get("savepoint", False)),
-            label=str(body.get("label", "")),
-            drain=bool(body.get("drain", False)),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
@@ -96,10 +58,3 @@ class AttemptEnded:
     attempt: AttemptId
     finished: bool
     reason: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"attempt": self.attempt, "finished": self.finished, "reason": self.reason}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> AttemptEnded:
-        return cls(AttemptId(int(body["attempt"])), bool(body["finished"]), str(body["reason"]))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from twopc.errors import ConfigurationError
 from twopc.protocol.facts import CheckpointMetadata, Committable
@@ -47,20 +46,6 @@ class CheckpointSettings:
         """How many checkpoints may be in flight: only one where there is a pause after each (Flink's rule)."""
         return 1 if self.min_pause_ms else self.max_concurrent
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "interval_ms": self.interval_ms,
-            "timeout_ms": self.timeout_ms,
-            "min_pause_ms": self.min_pause_ms,
-            "max_concurrent": self.max_concurrent,
-            "tolerable_failures": self.tolerable_failures,
-            "retained": self.retained,
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> CheckpointSettings:
-        return cls(**{each.name: int(body[each.name]) for each in fields(cls) if each.name in body})
-
 
 @dataclass(frozen=True, slots=True)
 class Traces:
@@ -87,28 +72,17 @@ class GlobalCommit:
     """What global committers have to commit with one completed checkpoint, of all subtasks, the oldest first."""
 
     checkpoint_id: CheckpointId
-    committables: tuple[Committable, ...]
-
-    @property
-    def by_group(self) -> dict[str, tuple[Committable, ...]]:
-        """The committables by their transaction group."""
-        groups = dict.fromkeys(item.group for item in self.committables)
-        return {group: tuple(item for item in self.committables if item.group == group) for group in groups}
-
-    def to_json(self) -> dict[str, Any]:
-        groups = {group: [item.to_json() for item in items] for group, items in self.by_group.items()}
-        return {"checkpoint_id": self.checkpoint_id, "groups": groups}
+    by_group: Mapping[str, tuple[Committable, ...]]
+    """The committables by their transaction group."""
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> GlobalCommit:
-        return cls(
-            CheckpointId(int(body["checkpoint_id"])),
-            tuple(
-                Committable.from_json(item, group, is_global=True)
-                for group, items in body["groups"].items()
-                for item in items
-            ),
-        )
+    def of(cls, checkpoint_id: CheckpointId, committables: Sequence[Committable]) -> GlobalCommit:
+        groups = dict.fromkeys(item.group for item in committables)
+        return cls(checkpoint_id, {group: tuple(it for it in committables if it.group == group) for group in groups})
+
+    @property
+    def committables(self) -> tuple[Committable, ...]:
+        return tuple(item for items in self.by_group.values() for item in items)
 
 
 @dataclass(frozen=True, slots=True)

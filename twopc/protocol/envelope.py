@@ -8,16 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from twopc.errors import CheckpointCorrupted, ForeignFile, NewerFormat
 from twopc.protocol.canonical import canonical
+from twopc.protocol.codec import Mismatch, from_json
+
+T = TypeVar("T")
 
 FORMAT_VERSION = 1
-
-
-NOT_OF_THIS_SHAPE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
-"""What reading a body raises that has the right digest and another shape: nested too deep, or of other types."""
 
 
 _HEAD = b'{"body":'
@@ -39,7 +38,7 @@ def open_fact(data: bytes, source: str) -> tuple[str, dict[str, Any]]:
     try:
         envelope = json.loads(data)
         version, kind, digest, body = envelope["format"], envelope["kind"], envelope["sha256"], envelope["body"]
-    except NOT_OF_THIS_SHAPE as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise CheckpointCorrupted(f"{source} is not a stored fact of this program, or it was damaged") from error
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise NewerFormat(f"{source} has format {version}; this version of twopc reads format {FORMAT_VERSION}")
@@ -65,3 +64,11 @@ def decode_fact(kind: str, data: bytes, source: str) -> dict[str, Any]:
     if found != kind:
         raise ForeignFile(f"{source} holds a {found!r} where a {kind!r} belongs")
     return body
+
+
+def decode_body(of: type[T], body: Any, kind: str, source: str) -> T:
+    """Return the value that the body of a stored fact holds; raise CheckpointCorrupted that names what is wrong."""
+    try:
+        return from_json(of, body)
+    except Mismatch as error:
+        raise CheckpointCorrupted(f"{source} lacks what a {kind!r} holds, or it was damaged: {error}") from error

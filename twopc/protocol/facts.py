@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from twopc.protocol.canonical import canonical
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.codec import from_name, to_json
 from twopc.protocol.envelope import encode_fact
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import manifest_of
@@ -19,35 +20,16 @@ class Committable:
     """Names one pre-committed transaction: all that another process needs to commit it.
 
     `payload` belongs to the sink that made it (for Kafka: `twopc.kafka.committable`); the protocol never looks inside.
-    `group` is the id of its sink's transaction group, `is_global` says that the group's global committer commits it:
-    both stand in the snapshot, not in the stored committable.
+    `group` is the id of its sink's transaction group; it stands in the snapshot, not in the stored committable.
+    `is_global` says that the group's global committer commits it.
     """
 
     name: str
     checkpoint_id: CheckpointId
     subtask: SubtaskIndex
     payload: Mapping[str, Any]
-    group: str = field(default="", compare=False)
+    group: str = from_name()
     is_global: bool = field(default=False, compare=False)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "checkpoint_id": self.checkpoint_id,
-            "subtask": self.subtask,
-            "payload": dict(self.payload),
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any], group: str = "", *, is_global: bool = False) -> Committable:
-        return cls(
-            name=str(body["name"]),
-            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
-            subtask=SubtaskIndex(int(body["subtask"])),
-            payload=dict(body["payload"]),
-            group=group,
-            is_global=is_global,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +56,6 @@ class StateHandle:
         """The name of its manifest; None if nothing of it is stored beside the metadata."""
         return manifest_of(self.path) if self.items is None else None
 
-    def to_json(self) -> dict[str, Any]:
-        stored = {"manifest_sha256": self.manifest_sha256} if self.items is None else {"items": dict(self.items)}
-        return {"path": self.path, **stored, "size_bytes": self.size_bytes, "key_count": self.key_count}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> StateHandle:
-        path, size_bytes, key_count = str(body["path"]), int(body["size_bytes"]), int(body["key_count"])
-        if "items" in body:
-            return cls.inline(path, dict(body["items"]), size_bytes, key_count)
-        return cls(path, str(body["manifest_sha256"]), size_bytes, key_count)
-
 
 @dataclass(frozen=True, slots=True)
 class SplitPosition:
@@ -95,21 +66,15 @@ class SplitPosition:
     operator id; it stands in the snapshot, not in the stored position.
     """
 
+    AS_LIST: ClassVar[bool] = True
+
     split: str
     partition: int
     position: Any = field(hash=False)
-    source: str = field(default="", compare=False)
+    source: str = from_name()
 
     def __str__(self) -> str:
         return f"{self.split}@{position_text(self.position)}"
-
-    def to_json(self) -> list[Any]:
-        return [self.split, self.partition, self.position]
-
-    @classmethod
-    def from_json(cls, body: Sequence[Any], source: str = "") -> SplitPosition:
-        split, partition, position = body
-        return cls(str(split), int(partition), position, source)
 
 
 def in_order(positions: Iterable[SplitPosition]) -> list[SplitPosition]:
@@ -137,21 +102,6 @@ class OperatorPart:
 
     splits: tuple[SplitPosition, ...] = ()
     committables: tuple[Committable, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        splits = {"splits": [held.to_json() for held in self.splits]} if self.splits else {}
-        items = {"committables": [item.to_json() for item in self.committables]} if self.committables else {}
-        return {**splits, **items, **({"global": True} if any(item.is_global for item in self.committables) else {})}
-
-    @classmethod
-    def from_json(cls, operator: str, body: Mapping[str, Any]) -> OperatorPart:
-        return cls(
-            tuple(SplitPosition.from_json(item, operator) for item in body.get("splits", ())),
-            tuple(
-                Committable.from_json(item, operator, is_global=bool(body.get("global", False)))
-                for item in body.get("committables", ())
-            ),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,25 +152,6 @@ class SubtaskSnapshot:
         """Every pre-committed transaction of every sink."""
         return tuple(item for part in self.parts.values() for item in part.committables)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "subtask": self.subtask,
-            "parts": {operator: part.to_json() for operator, part in self.parts.items()},
-            "state": self.state.to_json(),
-            "finished": self.finished,
-            "base": self.base,
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> SubtaskSnapshot:
-        return cls(
-            subtask=SubtaskIndex(int(body["subtask"])),
-            parts={str(operator): OperatorPart.from_json(operator, part) for operator, part in body["parts"].items()},
-            state=StateHandle.from_json(body["state"]),
-            finished=bool(body["finished"]),
-            base=CheckpointId(int(body["base"])),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class CheckpointMetadata:
@@ -248,7 +179,7 @@ class CheckpointMetadata:
     def stored(self) -> bytes:
         """Its stored form, made once: of many subtasks it is megabytes, and both the digest and the file need it."""
         if not self._stored:
-            object.__setattr__(self, "_stored", encode_fact(self.KIND, self.to_json()))
+            object.__setattr__(self, "_stored", encode_fact(self.KIND, to_json(self)))
         return self._stored
 
     @property
@@ -260,32 +191,3 @@ class CheckpointMetadata:
     @property
     def positions(self) -> tuple[SplitPosition, ...]:
         return tuple(position for snapshot in self.snapshots for position in snapshot.positions)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "job": self.job,
-            "checkpoint_id": self.checkpoint_id,
-            "attempt": self.attempt,
-            "parallelism": self.parallelism,
-            "kind": self.kind,
-            "triggered_ms": self.triggered_ms,
-            "acknowledged_ms": self.acknowledged_ms,
-            "snapshots": [snapshot.to_json() for snapshot in self.snapshots],
-            "label": self.label,
-            "times": [each.to_json() for each in self.times],
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> CheckpointMetadata:
-        return cls(
-            job=str(body["job"]),
-            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
-            attempt=AttemptId(int(body["attempt"])),
-            parallelism=int(body["parallelism"]),
-            kind=CheckpointKind(body["kind"]),
-            triggered_ms=int(body["triggered_ms"]),
-            acknowledged_ms=int(body["acknowledged_ms"]),
-            snapshots=tuple(SubtaskSnapshot.from_json(item) for item in body["snapshots"]),
-            label=str(body.get("label", "")),
-            times=tuple(SubtaskTimes.from_json(item) for item in body.get("times", ())),
-        )

@@ -9,11 +9,16 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from twopc.errors import CheckpointCorrupted, ForeignFile
-from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact
+from twopc.protocol.envelope import decode_body, decode_fact
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.layout import LEDGER, checkpoint_folder, checkpoint_of_folder, entry_sequence, metadata_path
 from twopc.protocol.ledger_facts import METADATA_KIND, CheckpointCompleted
 from twopc.protocol.ledger_state import LedgerState
+
+
+def decode_metadata(data: bytes, source: str) -> CheckpointMetadata:
+    """Read a checkpoint's metadata by itself; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
+    return decode_body(CheckpointMetadata, decode_fact(METADATA_KIND, data, source), METADATA_KIND, source)
 
 
 def check_metadata(job: str, record: CheckpointCompleted, data: bytes) -> CheckpointMetadata:
@@ -24,11 +29,7 @@ def check_metadata(job: str, record: CheckpointCompleted, data: bytes) -> Checkp
             f"{source} was damaged: its SHA-256 is not the one in the completion record of checkpoint "
             f"{record.checkpoint_id}. To go back to an older checkpoint, name it with --from"
         )
-    body = decode_fact(METADATA_KIND, data, source)
-    try:
-        metadata = CheckpointMetadata.from_json(body)
-    except NOT_OF_THIS_SHAPE as error:
-        raise CheckpointCorrupted(f"{source} lacks what a checkpoint holds") from error
+    metadata = decode_metadata(data, source)
     if (metadata.job, metadata.checkpoint_id) != (job, record.checkpoint_id):
         raise ForeignFile(
             f"{source} is checkpoint {metadata.checkpoint_id} of job {metadata.job!r}: it was put here from elsewhere"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import CheckpointKind
@@ -25,23 +24,6 @@ class CheckpointReserved:
     attempt: AttemptId
     kind: CheckpointKind
     forgotten: tuple[CheckpointId, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "checkpoint_id": self.checkpoint_id,
-            "attempt": self.attempt,
-            "kind": self.kind,
-            "forgotten": list(self.forgotten),
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> CheckpointReserved:
-        return cls(
-            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
-            attempt=AttemptId(int(body["attempt"])),
-            kind=CheckpointKind(body["kind"]),
-            forgotten=tuple(CheckpointId(int(forgotten)) for forgotten in body["forgotten"]),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,35 +51,6 @@ class CheckpointCompleted:
         """Names of the committables of one subtask."""
         return frozenset(self.committables[subtask] if subtask < len(self.committables) else ())
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "checkpoint_id": self.checkpoint_id,
-            "attempt": self.attempt,
-            "kind": self.kind,
-            "metadata_sha256": self.metadata_sha256,
-            "committables": [list(names) for names in self.committables],
-            "label": self.label,
-            "triggered_ms": self.triggered_ms,
-            "acknowledged_ms": self.acknowledged_ms,
-            "size_bytes": self.size_bytes,
-            "global_committables": list(self.global_committables),
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> CheckpointCompleted:
-        return cls(
-            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
-            attempt=AttemptId(int(body["attempt"])),
-            kind=CheckpointKind(body["kind"]),
-            metadata_sha256=str(body["metadata_sha256"]),
-            committables=tuple(tuple(str(name) for name in names) for names in body["committables"]),
-            label=str(body.get("label", "")),
-            triggered_ms=int(body.get("triggered_ms", 0)),
-            acknowledged_ms=int(body.get("acknowledged_ms", 0)),
-            size_bytes=int(body.get("size_bytes", 0)),
-            global_committables=tuple(str(name) for name in body.get("global_committables", ())),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class CommittablesConfirmed:
@@ -114,23 +67,6 @@ class CommittablesConfirmed:
     names: tuple[str, ...]
     completed_ms: int = 0
     confirmed_ms: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "checkpoint_id": self.checkpoint_id,
-            "names": list(self.names),
-            "completed_ms": self.completed_ms,
-            "confirmed_ms": self.confirmed_ms,
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> CommittablesConfirmed:
-        return cls(
-            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
-            names=tuple(str(name) for name in body["names"]),
-            completed_ms=int(body.get("completed_ms", 0)),
-            confirmed_ms=int(body.get("confirmed_ms", 0)),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,27 +87,6 @@ class LossSettled:
     message: str
     decided_ms: int
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "checkpoint_id": self.checkpoint_id,
-            "attempt": self.attempt,
-            "names": list(self.names),
-            "bases": [list(pair) for pair in self.bases],
-            "message": self.message,
-            "decided_ms": self.decided_ms,
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> LossSettled:
-        return cls(
-            checkpoint_id=CheckpointId(int(body["checkpoint_id"])),
-            attempt=AttemptId(int(body["attempt"])),
-            names=tuple(str(name) for name in body["names"]),
-            bases=tuple((SubtaskIndex(int(subtask)), CheckpointId(int(base))) for subtask, base in body["bases"]),
-            message=str(body["message"]),
-            decided_ms=int(body["decided_ms"]),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class CheckpointsDisposed:
@@ -180,13 +95,6 @@ class CheckpointsDisposed:
     KIND: ClassVar[str] = "checkpoints-disposed"
 
     forgotten: tuple[CheckpointId, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"forgotten": list(self.forgotten)}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> CheckpointsDisposed:
-        return cls(tuple(CheckpointId(int(forgotten)) for forgotten in body["forgotten"]))
 
 
 Entry = (

@@ -7,9 +7,7 @@ as facts that nobody stored. So each says where it belongs, and names the digest
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from twopc.errors import ForeignFile
 
@@ -27,13 +25,6 @@ class Place:
     number: int
     previous: str
     creator: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"job": self.job, "number": self.number, "previous": self.previous, "creator": self.creator}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Place:
-        return cls(str(body["job"]), int(body["number"]), str(body["previous"]), str(body["creator"]))
 
     def check(self, job: str, number: int, before: bytes | None, source: str) -> None:
         """Raise CheckpointCorrupted unless this is the place of that entry; `before` is the entry before, if kept."""

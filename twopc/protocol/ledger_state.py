@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
 from twopc.errors import CheckpointCorrupted, ForeignFile, ProtocolViolation
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
+from twopc.protocol.codec import to_json
 from twopc.protocol.completed import CompletedCheckpoint
-from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, encode_fact, open_fact
+from twopc.protocol.envelope import decode_body, encode_fact, open_fact
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
 from twopc.protocol.layout import entry_name
 from twopc.protocol.ledger_facts import (
@@ -174,45 +175,6 @@ class LedgerState:
             f"a loss of checkpoint {fact.checkpoint_id} is settled, while nothing of it is outstanding",
         )
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "attempt": self.attempt.to_json() if self.attempt else None,
-            "ended": self.ended.to_json() if self.ended else None,
-            "stop": self.stop.to_json() if self.stop else None,
-            "planned": self.planned.to_json() if self.planned else None,
-            "last_reserved": self.last_reserved,
-            "completed": [
-                {
-                    "record": each.record.to_json(),
-                    "confirmed": sorted(each.confirmed),
-                    "losses": [loss.to_json() for loss in each.losses],
-                    "completed_ms": each.completed_ms,
-                    "confirmed_ms": each.confirmed_ms,
-                }
-                for each in self.completed
-            ],
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> LedgerState:
-        return cls(
-            attempt=AttemptStarted.from_json(body["attempt"]) if body["attempt"] else None,
-            ended=AttemptEnded.from_json(body["ended"]) if body["ended"] else None,
-            stop=StopRequested.from_json(body["stop"]) if body.get("stop") else None,
-            last_reserved=CheckpointId(int(body["last_reserved"])),
-            completed=tuple(
-                CompletedCheckpoint(
-                    CheckpointCompleted.from_json(each["record"]),
-                    frozenset(str(name) for name in each["confirmed"]),
-                    tuple(LossSettled.from_json(loss) for loss in each.get("losses", ())),
-                    int(each.get("completed_ms", 0)),
-                    int(each.get("confirmed_ms", 0)),
-                )
-                for each in body["completed"]
-            ),
-            planned=StartsPlanned.from_json(body["planned"]) if body.get("planned") else None,
-        )
-
 
 _READERS: dict[str, type[Entry | LedgerState]] = {
     **{each.KIND: each for each in ENTRY_TYPES},
@@ -228,7 +190,7 @@ def _require(holds: bool, what: str) -> None:
 def encode_entry(entry: Entry | LedgerState, place: Place) -> bytes:
     """The stored form of an entry; a whole state is stored as a summary of all entries before it."""
     kind = SUMMARY_KIND if isinstance(entry, LedgerState) else entry.KIND
-    return encode_fact(kind, {"place": place.to_json(), "fact": entry.to_json()})
+    return encode_fact(kind, {"place": to_json(place), "fact": to_json(entry)})
 
 
 def decode_entry(data: bytes, source: str) -> tuple[Place, Entry | LedgerState]:
@@ -237,10 +199,9 @@ def decode_entry(data: bytes, source: str) -> tuple[Place, Entry | LedgerState]:
     reader = _READERS.get(kind)
     if reader is None:
         raise ForeignFile(f"{source} is a {kind!r}, not a ledger entry of this program")
-    try:
-        return Place.from_json(body["place"]), reader.from_json(body["fact"])
-    except NOT_OF_THIS_SHAPE as error:
-        raise CheckpointCorrupted(f"{source} lacks what a {kind!r} holds, or it was damaged") from error
+    if body.keys() != {"place", "fact"}:
+        raise CheckpointCorrupted(f"{source} lacks what a {kind!r} holds, or it was damaged")
+    return decode_body(Place, body["place"], "place", source), decode_body(reader, body["fact"], kind, source)
 
 
 def replay(entries: Mapping[int, bytes], job: str, source: str) -> LedgerState:

@@ -9,12 +9,13 @@ and the manifest with the digest in the subtask's acknowledgement.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from twopc.errors import CheckpointCorrupted, ForeignFile
-from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
+from twopc.protocol.codec import to_json
+from twopc.protocol.envelope import decode_body, decode_fact, encode_fact
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.layout import name_of_file
 
@@ -24,6 +25,8 @@ _KIND = "state-manifest"
 @dataclass(frozen=True, slots=True)
 class StoredFile:
     """One file of a snapshot; `stored` is where it is, relative to the job's folder."""
+
+    AS_LIST: ClassVar[bool] = True
 
     stored: str
     size_bytes: int
@@ -42,6 +45,14 @@ class Manifest:
     files: tuple[StoredFile, ...]
     key_count: int
 
+    def __post_init__(self) -> None:
+        """Raise CheckpointCorrupted for a name that may not become a path, and for one that stands there twice."""
+        for file in self.files:
+            if not file.name:
+                raise CheckpointCorrupted(f"{file.stored!r} can't be the name of a file of a snapshot")
+        if len(self.names) != len(self.files):
+            raise CheckpointCorrupted("a manifest lists the same file twice")
+
     @property
     def size_bytes(self) -> int:
         return sum(file.size_bytes for file in self.files)
@@ -53,20 +64,12 @@ class Manifest:
 
     @classmethod
     def of(cls, files: Iterable[StoredFile], key_count: int) -> Manifest:
-        """Make a manifest; raise CheckpointCorrupted for a name that may not become a path."""
-        ordered = tuple(sorted(files, key=lambda file: file.name))
-        for file in ordered:
-            if not file.name:
-                raise CheckpointCorrupted(f"{file.stored!r} can't be the name of a file of a snapshot")
-        manifest = cls(ordered, key_count)
-        if len(manifest.names) != len(ordered):
-            raise CheckpointCorrupted("a manifest lists the same file twice")
-        return manifest
+        """Make a manifest; raise CheckpointCorrupted as the constructor does."""
+        return cls(tuple(sorted(files, key=lambda file: file.name)), key_count)
 
     def encode(self) -> bytes:
         """Return the stored form."""
-        files = [[file.stored, file.size_bytes, file.sha256] for file in self.files]
-        return encode_fact(_KIND, {"files": files, "key_count": self.key_count})
+        return encode_fact(_KIND, to_json(self))
 
     @classmethod
     def acknowledged(cls, data: bytes, handle: StateHandle, source: str) -> Manifest:
@@ -79,11 +82,4 @@ class Manifest:
     @classmethod
     def decode(cls, data: bytes, source: str) -> Manifest:
         """Read the stored form; raise CheckpointCorrupted, naming `source`, for what `encode` does not write."""
-        body: Mapping[str, Any] = decode_fact(_KIND, data, source)
-        try:
-            files = [StoredFile(str(name), int(size), str(digest)) for name, size, digest in body["files"]]
-            return cls.of(files, int(body["key_count"]))
-        except NOT_OF_THIS_SHAPE as error:
-            raise CheckpointCorrupted(f"{source} is not a manifest of a snapshot: {error!r}") from error
-        except CheckpointCorrupted as error:
-            raise CheckpointCorrupted(f"{source} is refused: {error}") from error
+        return decode_body(cls, decode_fact(_KIND, data, source), _KIND, source)

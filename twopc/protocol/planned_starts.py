@@ -6,9 +6,8 @@ completed, whoever runs it: at today's latest it would skip what came in between
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId
@@ -38,20 +37,3 @@ class StartsPlanned:
     mode: str
     starts: tuple[SplitPosition, ...]
     witnessed: Witnessed = NOTHING_WITNESSED
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "attempt": self.attempt,
-            "mode": self.mode,
-            "starts": [start.to_json() for start in self.starts],
-            "witnessed": list(self.witnessed),
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> StartsPlanned:
-        return cls(
-            attempt=AttemptId(int(body["attempt"])),
-            mode=str(body["mode"]),
-            starts=tuple(SplitPosition.from_json(item) for item in body["starts"]),
-            witnessed=Witnessed(*(int(each) for each in body.get("witnessed", NOTHING_WITNESSED))),
-        )

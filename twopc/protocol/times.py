@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 
 class Instant(NamedTuple):
@@ -27,6 +27,8 @@ class SubtaskTimes:
     acknowledged_ms: from the trigger to the acknowledgement, on the coordinator's clock.
     """
 
+    AS_LIST: ClassVar[bool] = True
+
     pre_commit_ms: float
     pause_ms: float
     write_ms: float
@@ -37,11 +39,3 @@ class SubtaskTimes:
     def waited_ms(self) -> float:
         """What of it was spent on the wire, and waiting until the data loop had put its batch through."""
         return max(0.0, self.acknowledged_ms - self.pause_ms - self.store_ms)
-
-    def to_json(self) -> list[float]:
-        return [self.pre_commit_ms, self.pause_ms, self.write_ms, self.store_ms, self.acknowledged_ms]
-
-    @classmethod
-    def from_json(cls, body: list[Any]) -> SubtaskTimes:
-        pre_commit, pause, write, store, acknowledged = body
-        return cls(float(pre_commit), float(pause), float(write), float(store), int(acknowledged))

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from twopc.errors import ProtocolViolation
 from twopc.protocol.canonical import canonical
+from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import (
@@ -65,7 +66,7 @@ def encode_from_subtask(message: ToCoordinator | Attach) -> pb.FromSubtask:
             return pb.FromSubtask(
                 ack=pb.Ack(
                     checkpoint_id=message.checkpoint_id,
-                    snapshot_json=canonical(message.snapshot.to_json()),
+                    snapshot_json=canonical(to_json(message.snapshot)),
                     pause_ms=message.pause_ms,
                     store_ms=message.store_ms,
                     pre_commit_ms=message.pre_commit_ms,
@@ -164,6 +165,6 @@ def decode_to_subtask(wire: pb.ToSubtask) -> ToSubtask:
 
 def _decode_snapshot(data: bytes) -> SubtaskSnapshot:
     try:
-        return SubtaskSnapshot.from_json(json.loads(data))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ProtocolViolation("a subtask acknowledged with a snapshot that can't be read") from error
+        return from_json(SubtaskSnapshot, json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise ProtocolViolation(f"a subtask acknowledged with a snapshot that can't be read: {error}") from error

@@ -14,6 +14,7 @@ import grpc
 from twopc.config import RunSettings
 from twopc.errors import Unavailable
 from twopc.protocol.attempts import NO_TRACES, GlobalCommit, StartedAttempt, Traces
+from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.planned_starts import StartsPlanned
@@ -22,12 +23,10 @@ from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.control_pb2_grpc import JobControlStub
 from twopc.rpc.job_codec import (
     decode_event,
-    decode_global_commit,
-    decode_metadata,
-    decode_planned,
-    encode_planned,
+    decode_value,
     encode_settings,
     encode_traces,
+    encode_value,
 )
 from twopc.rpc.redaction import redact
 from twopc.rpc.status import error_of
@@ -97,15 +96,16 @@ class JobClient:
                 pid=os.getpid(),
             ),
         )
+        earlier = [decode_value(CheckpointMetadata, data) for data in answer.earlier_json]
         return StartedAttempt(
             attempt=AttemptId(answer.attempt),
-            latest=decode_metadata(answer.latest_json),
-            restored=decode_metadata(answer.restored_json),
+            latest=decode_value(CheckpointMetadata, answer.latest_json),
+            restored=decode_value(CheckpointMetadata, answer.restored_json),
             confirmed=frozenset(answer.confirmed),
             earlier_attempts=answer.earlier_attempts,
             lost=frozenset(answer.lost),
-            earlier=tuple(each for each in map(decode_metadata, answer.earlier_json) if each is not None),
-            planned=decode_planned(answer.planned_json),
+            earlier=tuple(each for each in earlier if each is not None),
+            planned=decode_value(StartsPlanned, answer.planned_json),
         )
 
     def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
@@ -116,7 +116,7 @@ class JobClient:
     def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
         """Return what global committers have to commit next; None where they have committed all that has completed."""
         answer = self._call(self._stub.NextGlobalCommit, pb.NextGlobalCommitRequest(job=job, attempt=attempt))
-        return decode_global_commit(answer.commit_json)
+        return decode_value(GlobalCommit, answer.commit_json)
 
     def settle_loss(
         self,
@@ -140,7 +140,7 @@ class JobClient:
 
     def plan_starts(self, job: str, planned: StartsPlanned) -> None:
         """Have it stored where an attempt begins to read; returns when that is durable."""
-        self._call(self._stub.PlanStarts, pb.PlanStartsRequest(job=job, planned_json=encode_planned(planned)))
+        self._call(self._stub.PlanStarts, pb.PlanStartsRequest(job=job, planned_json=encode_value(planned)))
 
     def stop(self, job: str, attempt: AttemptId) -> None:
         """Ask for a final checkpoint, after which the job finishes."""

@@ -10,17 +10,17 @@ from enum import StrEnum
 from typing import TypeVar
 
 from twopc.errors import ProtocolViolation
-from twopc.protocol.attempts import CheckpointSettings, GlobalCommit, Traces
+from twopc.protocol.attempts import CheckpointSettings, Traces
+from twopc.protocol.canonical import canonical
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
-from twopc.protocol.envelope import NOT_OF_THIS_SHAPE
-from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Progress
-from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 
 E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
 
 
 def encode_event(event: JobEvent) -> pb.JobEvent:
@@ -68,7 +68,7 @@ def decode_event(wire: pb.JobEvent) -> JobEvent:
 
 
 def encode_settings(settings: CheckpointSettings) -> pb.CheckpointSettings:
-    return pb.CheckpointSettings(**settings.to_json())
+    return pb.CheckpointSettings(**to_json(settings))
 
 
 def decode_settings(wire: pb.CheckpointSettings) -> CheckpointSettings:
@@ -90,46 +90,19 @@ def decode_traces(wire: pb.Traces) -> Traces:
     return Traces(AttemptId(wire.claimed), AttemptId(wire.written), AttemptId(wire.open))
 
 
-def encode_metadata(metadata: CheckpointMetadata | None) -> bytes:
+def encode_value(value: object | None) -> bytes:
     """Nothing becomes no bytes."""
-    return b"" if metadata is None else json.dumps(metadata.to_json()).encode()
+    return b"" if value is None else canonical(to_json(value))
 
 
-def decode_metadata(data: bytes) -> CheckpointMetadata | None:
+def decode_value(kind: type[T], data: bytes) -> T | None:
+    """Return what `encode_value` was given; raise ProtocolViolation."""
     if not data:
         return None
     try:
-        return CheckpointMetadata.from_json(json.loads(data))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ProtocolViolation("the coordinator sent checkpoint metadata that can't be read") from error
-
-
-def encode_global_commit(commit: GlobalCommit | None) -> bytes:
-    """Nothing becomes no bytes."""
-    return b"" if commit is None else json.dumps(commit.to_json()).encode()
-
-
-def decode_global_commit(data: bytes) -> GlobalCommit | None:
-    if not data:
-        return None
-    try:
-        return GlobalCommit.from_json(json.loads(data))
-    except NOT_OF_THIS_SHAPE as error:
-        raise ProtocolViolation("the coordinator sent a global commit that can't be read") from error
-
-
-def encode_planned(planned: StartsPlanned | None) -> bytes:
-    """Nothing becomes no bytes."""
-    return b"" if planned is None else json.dumps(planned.to_json()).encode()
-
-
-def decode_planned(data: bytes) -> StartsPlanned | None:
-    if not data:
-        return None
-    try:
-        return StartsPlanned.from_json(json.loads(data))
-    except NOT_OF_THIS_SHAPE as error:
-        raise ProtocolViolation("the other side sent planned starts that can't be read") from error
+        return from_json(kind, json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise ProtocolViolation(f"the other side sent a {kind.__name__} that can't be read: {error}") from error
 
 
 def _member(kind: type[E], name: str) -> E | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
@@ -50,34 +48,3 @@ class SubtaskSpec:
         """The checkpoint that this subtask's part of the state comes from; 0 for none, or if it comes from several."""
         bases = {parse_snapshot_path(snapshot.state.path)[0] for snapshot in self.snapshots}
         return bases.pop() if len(bases) == 1 else CheckpointId(0)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "job": self.job,
-            "attempt": self.attempt,
-            "subtask": self.subtask,
-            "parallelism": self.parallelism,
-            "coordinator": self.coordinator,
-            "token": self.token,
-            "settings": self.settings.to_json(),
-            "splits": [split.to_json() for split in self.splits],
-            "snapshots": [snapshot.to_json() for snapshot in self.snapshots],
-            "groups": [group.to_json() for group in self.groups],
-            "follower": self.follower,
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> SubtaskSpec:
-        return cls(
-            job=str(body["job"]),
-            attempt=AttemptId(int(body["attempt"])),
-            subtask=SubtaskIndex(int(body["subtask"])),
-            parallelism=int(body["parallelism"]),
-            coordinator=str(body["coordinator"]),
-            token=str(body["token"]),
-            settings=RunSettings.from_json(body["settings"]),
-            splits=tuple(Split.from_json(item) for item in body["splits"]),
-            snapshots=tuple(SubtaskSnapshot.from_json(item) for item in body["snapshots"]),
-            groups=tuple(TransactionGroup.from_json(item) for item in body["groups"]),
-            follower=None if body["follower"] is None else str(body["follower"]),
-        )

@@ -75,7 +75,7 @@ class SubtaskStore:
         changes = self._backend.changes()
         if changes is not None and changes.is_whole and (size := changes.size_bytes) <= self._inline_bytes:
             path = subtask_folder(checkpoint_id, self._subtask)
-            return StateHandle.inline(path, changes.to_json(), size, len(changes.families[Family.KEYED]))
+            return StateHandle.inline(path, changes.items, size, len(changes.families[Family.KEYED]))
         state: Frozen | Changes
         if changes is None or changes.is_whole or self._whole_next:
             self._whole_next = False

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.loader.job_loader import JobText
+from twopc.protocol.codec import to_json
 from twopc.runtime.spec import SubtaskSpec
 from twopc.spark.master import is_local
 from twopc.spark.pickled_job import PickledJob
@@ -44,7 +45,7 @@ class SparkStage:
         self._error: str | None = None
         self._ended = threading.Event()
         self._count = count = len(specs)
-        host = host_function(job, [spec.to_json() for spec in specs])
+        host = host_function(job, [to_json(spec) for spec in specs])
         self._frame = session.range(0, count, 1, count).mapInArrow(host, RESULT_SCHEMA, barrier=True)
         self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
         self._thread.start()

@@ -10,6 +10,7 @@ from pyspark import BarrierTaskContext
 
 from twopc.loader.job_loader import JobText
 from twopc.logs import output_of_subtask
+from twopc.protocol.codec import from_json
 from twopc.runtime.spec import SubtaskSpec
 from twopc.spark.pickled_job import PickledJob
 from twopc.worker.bootstrap import run_subtask
@@ -29,7 +30,7 @@ def host_function(
         end_with_parent()
         end_forked_with_this()
         index = BarrierTaskContext.get().partitionId()
-        spec = SubtaskSpec.from_json(specs[index])
+        spec = from_json(SubtaskSpec, specs[index])
         with output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format):
             run_subtask(job.load, spec)
         yield pa.RecordBatch.from_pydict({"subtask": [index]})

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.envelope import NOT_OF_THIS_SHAPE, decode_fact, encode_fact
+from twopc.protocol.codec import Mismatch, from_json, to_json
+from twopc.protocol.envelope import decode_fact, encode_fact
 from twopc.state.backend import Family
 
 FILE_NAME = "changes.json"
@@ -29,6 +30,7 @@ _KIND = "state-changes"
 _WHOLE_KIND = "whole-state"
 
 Items = Mapping[bytes, bytes | None]
+Families = Mapping[Family, Items]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Changes:
     If `is_whole`, nothing had been written before: these are all items of the state.
     """
 
-    families: Mapping[Family, Items]
+    families: Families
     is_whole: bool = False
 
     @property
@@ -46,20 +48,23 @@ class Changes:
         """The length of all keys and values."""
         return sum(_size(items.items()) for items in self.families.values())
 
-    def to_json(self) -> dict[str, Any]:
-        return {family.value: _listed(items) for family, items in self.families.items()}
+    @property
+    def items(self) -> dict[str, Any]:
+        """Return all of it as JSON."""
+        items: dict[str, Any] = to_json(self.families, Families)
+        return items
 
     def encode(self) -> bytes:
         """Return the stored form."""
-        return encode_fact(_WHOLE_KIND if self.is_whole else _KIND, self.to_json())
+        return encode_fact(_WHOLE_KIND if self.is_whole else _KIND, self.items)
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any], source: str, *, is_whole: bool) -> Changes:
-        """Read what `to_json` returned; raise CheckpointCorrupted, naming `source`, for anything else."""
+    def of_json(cls, items: Any, source: str, *, is_whole: bool) -> Changes:
+        """Read what `items` returned; raise CheckpointCorrupted, naming `source`, for anything else."""
         try:
-            return cls({Family(name): _parsed(items) for name, items in body.items()}, is_whole)
-        except NOT_OF_THIS_SHAPE as error:
-            raise CheckpointCorrupted(f"{source} does not hold items of a state: {error!r}") from error
+            return cls(from_json(Families, items), is_whole)
+        except Mismatch as error:
+            raise CheckpointCorrupted(f"{source} does not hold items of a state: {error}") from error
 
 
 def changes_in(folder: Path) -> Changes | None:
@@ -79,7 +84,7 @@ def _stored_in(path: Path, kind: str, *, is_whole: bool) -> Changes | None:
         return None
     except OSError as error:
         raise CheckpointCorrupted(f"{path} can't be read: {error.strerror}") from error
-    return Changes.from_json(decode_fact(kind, data, str(path)), str(path), is_whole=is_whole)
+    return Changes.of_json(decode_fact(kind, data, str(path)), str(path), is_whole=is_whole)
 
 
 class ChangeLog:
@@ -149,16 +154,3 @@ class ChangeLog:
 
 def _size(items: Iterable[tuple[bytes, bytes | None]]) -> int:
     return sum([len(key) + len(value or b"") for key, value in items])
-
-
-def _listed(items: Items) -> list[list[str | None]]:
-    return [[key.hex(), None if value is None else value.hex()] for key, value in items.items()]
-
-
-def _parsed(items: Sequence[Sequence[str | None]]) -> dict[bytes, bytes | None]:
-    parsed: dict[bytes, bytes | None] = {}
-    for key, value in items:
-        if key is None:
-            raise ValueError("a key is missing")
-        parsed[bytes.fromhex(key)] = None if value is None else bytes.fromhex(value)
-    return parsed

@@ -218,7 +218,7 @@ def _content(source: Path) -> Content:
 
 
 def _write_whole(snapshot: str, items: Mapping[str, Any], into: Path) -> None:
-    whole = changes.Changes.from_json(items, f"the metadata's part for {snapshot}", is_whole=True)
+    whole = changes.Changes.of_json(items, f"the metadata's part for {snapshot}", is_whole=True)
     try:
         files.disk.make_folder(into)
         files.write_new(into / changes.WHOLE_FILE_NAME, whole.encode())

@@ -11,6 +11,7 @@ from twopc.driver.processes import SAID_WHY, TOLD_TO_END
 from twopc.errors import TwoPhaseCommitError
 from twopc.loader.job_loader import load_job
 from twopc.logs import output_of_subtask
+from twopc.protocol.codec import from_json
 from twopc.runtime.spec import SubtaskSpec
 from twopc.termination import Terminated
 from twopc.worker.bootstrap import run_subtask
@@ -26,7 +27,7 @@ def main() -> int:
     end_with_parent(int(sys.argv[2]))
     end_forked_with_this()
     signal.signal(signal.SIGTERM, _on_term)
-    spec = SubtaskSpec.from_json(json.load(sys.stdin))
+    spec = from_json(SubtaskSpec, json.load(sys.stdin))
     try:
         with output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format):
             run_subtask(lambda: load_job(sys.argv[1]), spec)
