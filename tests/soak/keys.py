@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from kafka.partitioner.default import murmur2
+from twopc.kafka.partitioner import partition_for
 
 
 def keys_for(number: int, partitions: int) -> tuple[bytes, ...]:
@@ -16,6 +16,6 @@ def keys_for(number: int, partitions: int) -> tuple[bytes, ...]:
     candidates = (b"k%d" % each for each in count())
     found: list[bytes] = []
     while len(found) < number:
-        key = next(key for key in candidates if (murmur2(key) & 0x7FFFFFFF) % partitions == len(found) % partitions)
+        key = next(key for key in candidates if partition_for(key, partitions) == len(found) % partitions)
         found.append(key)
     return tuple(found)

@@ -7,7 +7,7 @@ partition into the transaction, and a topic that isn't there would hang instead 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -16,7 +16,6 @@ from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.identity import Identity
 from twopc.kafka.refusal import Written
-from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.wire import ControlClient
 from twopc.record import Batch, Record
 from twopc.serde import Serde
@@ -29,6 +28,28 @@ _NO_TIMESTAMP = -1
 """What Kafka stores for none; librdkafka takes 0, and no argument, as now."""
 
 TopicOf = str | Callable[[Record], str]
+
+
+class Deliveries(Protocol):
+    """Who keeps in mind what was written."""
+
+    def written(self, written: Written) -> None: ...
+
+
+class RecordProducer(Protocol):
+    """What takes the records of an output; `twopc.kafka.tracked_producer.TrackedProducer` is one."""
+
+    @property
+    def topics(self) -> set[str]: ...
+    @property
+    def client(self) -> Any: ...
+    @property
+    def deliveries(self) -> Deliveries: ...
+
+    def know(self, topic: str) -> None: ...
+    def poll(self, seconds: float) -> None: ...
+    def raise_reported(self, seconds: float) -> None: ...
+    def check_alive(self) -> None: ...
 
 
 class OutputTopics:
@@ -67,7 +88,7 @@ class Output:
         if isinstance(self._topic, str):
             self.topics.learn(self._topic)
 
-    def write(self, producer: TrackedProducer, batch: Batch) -> int:
+    def write(self, producer: RecordProducer, batch: Batch) -> int:
         """Hand the batch to the producer, waiting where its queue is full; return how many records it took."""
         if len(batch) == 0:
             return 0
@@ -79,7 +100,7 @@ class Output:
         producer.poll(0)
         return len(batch)
 
-    def _write_to(self, producer: TrackedProducer, topic: str, batch: Batch) -> None:
+    def _write_to(self, producer: RecordProducer, topic: str, batch: Batch) -> None:
         self.topics.learn(topic)
         producer.know(topic)
         producer.topics.add(topic)
@@ -104,7 +125,7 @@ class Output:
             raise user_code_error(row, f"producing to topic {topic} with {sink}", error) from error
 
 
-def _produce(producer: TrackedProducer, topic: str, records: Iterator[tuple[Any, Any, int]]) -> None:
+def _produce(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, Any, int]]) -> None:
     produce = producer.client.produce
     for value, key, stamp in records:
         try:
@@ -113,7 +134,7 @@ def _produce(producer: TrackedProducer, topic: str, records: Iterator[tuple[Any,
             _produce_when_there_is_room(producer, topic, value, key, -1, None, None, stamp)
 
 
-def _produce_with_headers(producer: TrackedProducer, topic: str, records: Iterator[tuple[Any, Any, int, Any]]) -> None:
+def _produce_with_headers(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, Any, int, Any]]) -> None:
     produce = producer.client.produce
     for value, key, stamp, headers in records:
         checked = _checked(headers) if headers else None
@@ -133,7 +154,7 @@ def _checked(headers: Any) -> list[Any]:
     return checked
 
 
-def _produce_when_there_is_room(producer: TrackedProducer, *record: Any) -> None:
+def _produce_when_there_is_room(producer: RecordProducer, *record: Any) -> None:
     """Back-pressure. It ends: room comes, the oldest record runs into message.timeout.ms, or the producer is lost."""
     while True:
         producer.poll(FULL_QUEUE_POLL_SECONDS)

@@ -36,20 +36,24 @@ class KafkaPlanner(SourcePlanner):
     properties: Mapping[str, Any]
 
     def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
-        check_config(consumer_config(self.servers, self.group, self.properties))
         held = {each.partition: each for each in self._own(restored.values())}
-        with ControlClient(self.servers, self.properties) as client:
+        with self.connect() as client:
             # A broker that has just come back knows the coordinator of a group, or a leader, a little later.
             splits = call_with_retry(lambda: self._splits(client, held, bounded), PLAN_BUDGET_SECONDS)
         return [split.to_split() for split in sorted(splits, key=lambda split: split.partition)]
 
     def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         read = self._own(positions)
-        with ControlClient(self.servers, self.properties) as client:
+        with self.connect() as client:
             return call_with_retry(lambda: unreadable(client, read), PLAN_BUDGET_SECONDS)
 
     def follower(self) -> Follower:
         return ConsumerGroup(self.group, self.topics, self.start, self.servers, self.properties)
+
+    def connect(self) -> ControlClient:
+        """Connect to the brokers, by settings that the consumers take too."""
+        check_config(consumer_config(self.servers, self.group, self.properties))
+        return ControlClient(self.servers, self.properties)
 
     def _own(self, positions: Iterable[SplitPosition]) -> tuple[PartitionPosition, ...]:
         """Return those of the topics that are read: a checkpoint may hold others, which somebody gave up."""

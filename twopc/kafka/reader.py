@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
-from twopc.column import coded
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_health import BrokerHealthCheck
 from twopc.kafka.committable import witness_metadata
+from twopc.kafka.decoding import decoded
 from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions
@@ -107,7 +107,7 @@ class KafkaReader(SourceReader):
             messages = self._without_errors(messages)
         if self._bounded:
             messages = self._cut(messages)
-        return self._decoded(messages) if messages else None
+        return decoded(messages, self._key, self._value, Message.key, Message.value) if messages else None
 
     def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
         at = self._current()
@@ -276,15 +276,6 @@ class KafkaReader(SourceReader):
         return ConfigurationError(
             f"{said}: the partition ends at {end} now, so the brokers have lost records, or another topic has its name"
         )
-
-    def _decoded(self, messages: list[Message]) -> Batch:
-        keys = None if self._key.is_identity else _column(self._key, Message.key, messages, "decoding the key")
-        return Batch(messages, _column(self._value, Message.value, messages, "decoding the value"), keys)
-
-
-def _column(serde: Serde, field: Callable[[Message], Any], messages: list[Message], doing: str) -> list[Any]:
-    column = list(map(field, messages))
-    return column if serde.is_identity else coded(serde.deserialize_all, column, messages, doing)
 
 
 def _partition_of(message: Message | Row) -> TopicPartition:

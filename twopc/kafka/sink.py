@@ -23,7 +23,7 @@ from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import DRIVER, WriterConfig
 from twopc.protocol.ids import SubtaskIndex, checked_name
 from twopc.serde import Serde, checked_serde
-from twopc.sink import SharedTransaction, Sink, SinkWriter
+from twopc.sink import Committer, SharedTransaction, Sink, SinkWriter
 
 WriterOf = Callable[[WriterConfig, Output, SubtaskClient], SinkWriter]
 
@@ -130,7 +130,7 @@ class KafkaSink(Sink):
         client = SubtaskClient.of(context, config.bootstrap_servers, self.properties)
         return self.writers[self.delivery_guarantee](config, self.output(OutputTopics(client, client.identity)), client)
 
-    def open_committer(self, context: JobContext) -> PlainCommitter:
+    def open_committer(self, context: JobContext) -> Committer:
         return self.committers[self.delivery_guarantee](self._config(context, DRIVER), self.outputs)
 
     def output(self, topics: OutputTopics) -> Output:

@@ -1,4 +1,27 @@
-"""The public testing kit: a real broker on this machine or in a container, and helpers for topics and rows.
+"""The public testing kit, for users' tests and demos, for `twopc broker`, and for drills and benchmarks.
 
-It is for users' tests and demos, for `twopc broker`, and for drills and benchmarks that start a broker of their own.
+Public are:
+
+- `MemoryRun`: a job in a test, with no broker: `docs/testing-jobs.md`;
+- `twopc.testing.broker`: a real broker, on this machine or in a container;
+- `twopc.testing.topics` and `rows`: topics on it, and records without it.
+
+Names are loaded when they are first used: who starts a broker needs no job.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from twopc.testing.memory.run import MemoryRun
+
+__all__ = ["MemoryRun"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module("twopc.testing.memory.run"), name)
+    return value

@@ -1,0 +1,242 @@
+"""A crash is one call, and what comes out is what comes out without one."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import two_sources
+from file_sink import FileSink
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from line_files import LineFiles
+
+from tests.testing.memory.jobs import count, counting, upper
+from twopc import ConfigurationError, Job, JobDefinition, Json, KafkaSource, Unavailable
+from twopc.sink import Outcome, Settled
+from twopc.state import restore
+from twopc.state.backend import Family
+from twopc.testing import MemoryRun
+from twopc.testing.memory import sink
+from twopc.testing.memory.run import Moment
+from twopc.testing.memory.topics import Ending
+
+AFTER: tuple[Moment, ...] = ("processing", "pre-commit", "completion")
+
+calls = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.integers(0, 3)),
+        st.tuples(st.just("crash"), st.sampled_from(AFTER)),
+        st.just(("checkpoint", "")),
+        st.just(("read", "")),
+    ),
+    max_size=25,
+)
+
+
+def played(calls: list[tuple[str, Any]], crashing: bool, partitions: int, parallelism: int) -> list[tuple[Any, ...]]:
+    """What comes out of these calls, with their crashes or without them, and the states at the end."""
+    out: list[tuple[Any, ...]] = []
+    with MemoryRun(counting, partitions=partitions, parallelism=parallelism) as run:
+
+        def read() -> None:
+            out.extend((record.partition, record.key, record.value) for record in run.read("out"))
+
+        for number, (call, what) in enumerate(calls):
+            match call:
+                case "send":
+                    run.send("in", number, f"k{what}")
+                case "checkpoint":
+                    run.checkpoint()
+                case "read":
+                    read()
+                case "crash" if crashing:
+                    run.crash(after=what)
+        run.checkpoint()
+        read()
+        states = [run.state("count", f"k{key}") for key in range(4)]
+    return [("states", *states), *sorted(out, key=repr)]
+
+
+@pytest.mark.parametrize(("partitions", "parallelism"), [(1, 1), (3, 1), (4, 2)])
+@given(calls=calls)
+@settings(deadline=None, max_examples=40)
+def test_crashes_at_any_call_change_nothing(calls: list[tuple[str, Any]], partitions: int, parallelism: int) -> None:
+    assert played(calls, True, partitions, parallelism) == played(calls, False, partitions, parallelism)
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_all_output_of_a_crashed_interval_comes_once(after: Moment) -> None:
+    with MemoryRun(upper) as run:
+        run.send("in", b"a")
+        run.crash(after=after)
+        run.send("in", b"b")
+        run.checkpoint()
+        assert [record.value for record in run.read("out")] == [b"A", b"B"]
+
+
+def test_a_crash_after_the_completion_is_followed_by_the_commit() -> None:
+    with MemoryRun(upper) as run:
+        run.send("in", b"a")
+        run.crash(after="completion")
+        assert [record.value for record in run.read("out")] == [b"A"]
+
+
+@pytest.mark.parametrize("after", ["processing", "pre-commit"])
+def test_what_had_not_completed_is_not_to_be_seen_after_a_crash(after: Moment) -> None:
+    with MemoryRun(upper) as run:
+        run.send("in", b"a")
+        run.crash(after=after)
+        assert run.read("out") == []
+
+
+def test_a_state_goes_back_to_the_last_checkpoint() -> None:
+    with MemoryRun(counting) as run:
+        run.send("in", 1, "a")
+        run.checkpoint()
+        run.send("in", 2, "a")
+        run.crash()
+        assert run.state("count", "a") == 1
+        run.checkpoint()
+        assert [record.value["seen"] for record in run.read("out")] == [1, 2]
+
+
+def test_several_sinks_show_a_record_all_or_none_after_a_crash() -> None:
+    with MemoryRun(two_sources.job) as run:
+        for after in AFTER:
+            run.send("orders-web", {"cents": 20_000})
+            run.crash(after=after)
+            assert len(run.read("orders-all")) == len(run.read("orders-large"))
+        run.checkpoint()
+
+
+def test_a_crash_at_no_such_moment_is_refused() -> None:
+    with MemoryRun(upper) as run, pytest.raises(ConfigurationError, match="processing, pre-commit, completion"):
+        run.crash(after="commit")  # type: ignore[arg-type]
+
+
+def test_a_crash_may_follow_a_crash() -> None:
+    with MemoryRun(counting, partitions=2, parallelism=2) as run:
+        run.send("in", 1, "a")
+        for after in AFTER * 2:
+            run.crash(after=after)
+        run.checkpoint()
+        assert [record.value["seen"] for record in run.read("out")] == [1]
+
+
+def lines_to_files(folder: Path) -> Job:
+    job = Job("lines")
+    (folder / "in").mkdir()
+    job.source(LineFiles(folder / "in")).map(bytes.decode).sink(FileSink(folder / "out"))
+    return job
+
+
+def written(folder: Path) -> Counter[str]:
+    files = (folder / "out").glob("*.jsonl")
+    return Counter(json.loads(line) for file in files for line in file.read_text().splitlines())
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_sources_and_sinks_of_ones_own_run_as_they_are(tmp_path: Path, after: Moment) -> None:
+    with MemoryRun(lines_to_files(tmp_path), parallelism=2) as run:
+        (tmp_path / "in" / "a").write_text("one\ntwo\n")
+        run.checkpoint()
+        assert written(tmp_path) == Counter(["one", "two"])
+        with (tmp_path / "in" / "a").open("a") as stream:
+            stream.write("three\n")
+        run.crash(after=after)
+        run.checkpoint()
+        assert written(tmp_path) == Counter(["one", "two", "three"])
+
+
+def test_a_topic_goes_to_files(tmp_path: Path) -> None:
+    job = Job("topic-to-files")
+    (
+        job.source(KafkaSource("in", value=Json()))
+        .stateful_map(count, name="count")
+        .map(lambda counted: str(counted["seen"]))
+        .sink(FileSink(tmp_path / "out"))
+    )
+    with MemoryRun(job) as run:
+        for _ in range(3):
+            run.send("in", 1, b"a")
+            run.crash()
+        run.checkpoint()
+    assert written(tmp_path) == Counter(["1", "2", "3"])
+
+
+class Unreliable(FileSink):
+    """Refuses the first record that it is given, as a place that is away for a moment."""
+
+    refused: ClassVar[list[int]] = []
+
+    def write(self, txn: Any, batch: Any) -> int:
+        if not self.refused:
+            self.refused.append(1)
+            raise Unavailable("the place is away")
+        return super().write(txn, batch)
+
+
+def test_a_sink_that_is_away_for_a_moment_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Unreliable, "refused", [])
+    job = Job("unreliable")
+    job.source(KafkaSource("in", value=Json())).sink(Unreliable(tmp_path / "out"))
+    with MemoryRun(job) as run:
+        run.send("in", "a")
+        run.checkpoint()
+    assert written(tmp_path) == Counter("a")
+
+
+# What is broken is noticed.
+
+
+def test_a_state_that_is_not_restored_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = restore._fetched
+
+    def emptied(*arguments: Any) -> Any:
+        backend = opened(*arguments)
+        backend.delete_prefix(Family.KEYED, b"")
+        return backend
+
+    monkeypatch.setattr(restore, "_fetched", emptied)
+    with pytest.raises(AssertionError):
+        test_a_state_goes_back_to_the_last_checkpoint()
+
+
+def test_output_of_an_aborted_transaction_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def committing(self: sink.MemoryCommitter) -> list[str]:
+        for txn in self._topics.lingering(self._prefix, self._context.attempt):
+            txn.ending = Ending.COMMITTED
+        return []
+
+    monkeypatch.setattr(sink.MemoryCommitter, "abort_lingering", committing)
+    with pytest.raises(AssertionError):
+        test_all_output_of_a_crashed_interval_comes_once("processing")
+
+
+def test_output_that_is_seen_before_its_checkpoint_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = sink.Encoded.write
+    monkeypatch.setattr(sink.Encoded, "write", lambda self, batch, txn: write(self, batch, None))
+    with pytest.raises(AssertionError):
+        test_what_had_not_completed_is_not_to_be_seen_after_a_crash("processing")
+
+
+def test_pre_committed_output_that_is_not_settled_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        sink.MemoryCommitter,
+        "settle",
+        lambda self, items, confirmed: [Settled(item, Outcome.ALREADY_COMMITTED, "") for item in items],
+    )
+    with pytest.raises(AssertionError):
+        test_a_crash_after_the_completion_is_followed_by_the_commit()
+
+
+def test_a_definition_is_taken_as_well_as_a_job() -> None:
+    definition: JobDefinition = upper.definition()
+    with MemoryRun(definition) as run:
+        run.send("in", b"a")
+        run.checkpoint()
+        assert [record.value for record in run.read("out")] == [b"A"]

@@ -1,0 +1,150 @@
+"""The coordinator in the thread of a test: production's `Jobs`, reached without a wire."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+
+from coordinator.events import (
+    Attached,
+    ConfirmCommittables,
+    EndAttempt,
+    MessageReceived,
+    PlanStarts,
+    SessionId,
+    SettleLoss,
+    StartAttempt,
+    StopJob,
+    TriggerCheckpoint,
+)
+from coordinator.jobs import Jobs
+from coordinator.ledger import Ledger
+from twopc.clock import Clock
+from twopc.config import RunSettings
+from twopc.protocol.attempts import GlobalCommit, StartedAttempt, Traces
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.job_events import JobEvent
+from twopc.protocol.messages import ToCoordinator, ToSubtask
+from twopc.protocol.planned_starts import StartsPlanned
+from twopc.storage.memory import MemoryStore
+
+
+class DirectLink:
+    """A link that loses nothing: what a subtask says stays in it until `deliver` hands it over."""
+
+    def __init__(self, take: Callable[[MessageReceived], None], session: SessionId) -> None:
+        self._take = take
+        self._session = session
+        self._outbox: deque[ToCoordinator] = deque()
+        self._inbox: deque[ToSubtask] = deque()
+
+    def send(self, message: ToCoordinator) -> None:
+        self._outbox.append(message)
+
+    def receive(self, timeout: float) -> list[ToSubtask]:
+        messages = list(self._inbox)
+        self._inbox.clear()
+        return messages
+
+    def await_welcome(self, timeout: float) -> None:
+        """It has been attached."""
+
+    def close(self) -> None:
+        """There is no connection."""
+
+    def hear(self, message: ToSubtask) -> None:
+        """The coordinator sends this."""
+        self._inbox.append(message)
+
+    def deliver(self) -> None:
+        """Hand over all that was said."""
+        while self._outbox:
+            self._take(MessageReceived(self._session, self._outbox.popleft()))
+
+
+class DirectCoordinator:
+    """Answers a driver, as `twopc.rpc.job_client.JobClient` does, and lets subtasks in; `store` outlives it."""
+
+    def __init__(self, store: MemoryStore, clock: Clock, publish: Callable[[JobEvent], None]) -> None:
+        self.publish = publish
+        self._jobs = Jobs(store.within, clock, self)
+        self._links: dict[SessionId, DirectLink] = {}
+        self._sessions = count(1)
+
+    def attach(self, job: str, attempt: AttemptId, subtask: SubtaskIndex) -> DirectLink:
+        """Open a subtask's link."""
+        session = SessionId(next(self._sessions))
+        link = self._links[session] = DirectLink(lambda said: self._jobs.take(job, (said,)), session)
+        self._jobs.attach(job, Attached(session, attempt, subtask, NO_CHECKPOINT, end_of_input=False, pid=0, host=""))
+        return link
+
+    def trigger(self, job: str, request_id: str) -> None:
+        """Ask for a checkpoint."""
+        self._jobs.request(job, TriggerCheckpoint(CheckpointKind.MANUAL, "", request_id))
+
+    def tick(self) -> None:
+        """Do what is due by now."""
+        self._jobs.tick()
+
+    # What a driver asks.
+
+    def start_attempt(
+        self,
+        job: str,
+        settings: RunSettings,
+        restore_from: str,
+        traces: Traces,
+        *,
+        restart: bool,
+        restart_of: AttemptId,
+    ) -> StartedAttempt:
+        checkpoints = settings.checkpoint_settings()
+        request = StartAttempt(
+            settings.parallelism, checkpoints, restore_from, traces, restart=restart, restart_of=restart_of
+        )
+        return self._jobs.start_attempt(job, request)
+
+    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
+        self._jobs.request(job, ConfirmCommittables(attempt, checkpoint_id, tuple(names)))
+
+    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
+        return self._jobs.next_global_commit(job, attempt)
+
+    def settle_loss(
+        self,
+        job: str,
+        attempt: AttemptId,
+        checkpoint_id: CheckpointId,
+        names: Sequence[str],
+        bases: Mapping[SubtaskIndex, CheckpointId],
+        message: str,
+    ) -> None:
+        decided = SettleLoss(attempt, checkpoint_id, tuple(names), tuple(sorted(bases.items())), message)
+        self._jobs.request(job, decided)
+
+    def plan_starts(self, job: str, planned: StartsPlanned) -> None:
+        self._jobs.request(job, PlanStarts(planned))
+
+    def stop(self, job: str, attempt: AttemptId) -> None:
+        self._jobs.request(job, StopJob(attempt))
+
+    def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
+        self._jobs.request(job, EndAttempt(attempt, reason))
+
+    # Where the decisions of the jobs go.
+
+    def send(self, session: SessionId, message: ToSubtask) -> None:
+        self._links[session].hear(message)
+
+    def hang_up(self, session: SessionId) -> None:
+        """A subtask that is told to end ends: nothing has to be cut."""
+
+
+def newest_checkpoint(job: str, store: MemoryStore) -> CheckpointMetadata | None:
+    """Return the newest completed checkpoint of a job, None if there is none."""
+    ledger = Ledger(job, store.within(job))
+    newest = ledger.state.newest
+    return None if newest is None else ledger.metadata(newest.checkpoint_id)

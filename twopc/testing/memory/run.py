@@ -1,0 +1,293 @@
+"""A user's own test of a job: no broker, no Spark, no JVM; a crash is one call."""
+
+from __future__ import annotations
+
+import gc
+import os
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, Self, TypeVar, get_args
+
+from twopc.clock import ManualClock
+from twopc.config import RunSettings
+from twopc.errors import ConfigurationError
+from twopc.graph import JobDefinition
+from twopc.job import Job
+from twopc.kafka.sink import KafkaSink
+from twopc.kafka.source import KafkaSource
+from twopc.listing import listed
+from twopc.record import Headers, Record
+from twopc.serde import Bytes, Serde
+from twopc.state.layout import StateName
+from twopc.storage.memory import MemoryStore
+from twopc.testing.memory.process import MemoryProcess
+from twopc.testing.memory.sink import MemorySink
+from twopc.testing.memory.source import MemorySource
+from twopc.testing.memory.stored_state import stored_state
+from twopc.testing.memory.topics import LogRecord, MemoryTopics, NewRecord
+
+T = TypeVar("T")
+
+Moment = Literal["processing", "pre-commit", "completion"]
+
+BYTES: Serde = Bytes()
+
+IN_MEMORY = "/dev/shm"  # noqa: S108 - each run makes a folder of its own in it
+
+MOST_ROUNDS = 1_000
+"""How often a job may feed itself before that is taken for endless."""
+
+TIMESTAMP_MS = 1_700_000_000_000
+"""That of records that are sent without one."""
+
+NEVER_MS = 365 * 24 * 3600 * 1000
+"""Checkpoints are taken when the test says so."""
+
+
+class MemoryRun:
+    """Runs a job in the calling thread, on topics in memory: the runtime, coordinator, driver and state of production.
+
+    What is sent is read by the job's Kafka sources and decoded by their serdes, what Kafka sinks write is encoded by
+    theirs; other sources and sinks run as they are. `partitions` is how many each topic has, `parallelism` how many
+    subtasks there are. Nothing is left to chance or to a clock: the same calls have the same results.
+
+    What ends the job is raised by the call that meets it, as `job.run` would raise it; the next call starts the job
+    again, from its last completed checkpoint. Close it, or use it as a context manager.
+    """
+
+    def __init__(self, job: Job | JobDefinition, *, partitions: int = 1, parallelism: int = 1) -> None:
+        definition = job.definition() if isinstance(job, Job) else job
+        self._topics = MemoryTopics(partitions)
+        self._definition = definition.replaced(
+            {key: _in_memory(end, self._topics) for key, end in definition.ends.items()}
+        )
+        self._sources = [each for each in self._definition.sources.values() if isinstance(each, MemorySource)]
+        self._sinks = [each for each in self._definition.sinks.values() if isinstance(each, MemorySink)]
+        for topic in self._inputs:
+            self._topics.create(topic)
+        self._settings = RunSettings(
+            parallelism=parallelism, checkpoint_dir="memory", checkpoint_interval_ms=NEVER_MS, host="inline"
+        )
+        self._store = MemoryStore()
+        self._clock = ManualClock()
+        self._folder = TemporaryDirectory(prefix="twopc-memory-", dir=_memory_folder())
+        self._process: MemoryProcess | None = None
+        self._read: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self._closed = False
+        try:
+            self._running()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any = None,
+        *,
+        timestamp: int | None = None,
+        headers: Mapping[str, bytes | None] | Headers | None = None,
+        partition: int | None = None,
+    ) -> None:
+        """Send one record to a topic that the job reads, encoded by the serdes of the source that reads it.
+
+        Without a partition it goes where Kafka's clients would put it: by the hash of the key, in turn without one.
+        Without a timestamp it has the same as all others that are sent without one.
+        """
+        source = self._source(topic)
+        self.send_raw(
+            topic,
+            source.value.serialize(value),
+            source.key.serialize(key),
+            timestamp=timestamp,
+            headers=headers,
+            partition=partition,
+        )
+
+    def send_raw(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        timestamp: int | None = None,
+        headers: Mapping[str, bytes | None] | Headers | None = None,
+        partition: int | None = None,
+    ) -> None:
+        """Send one record as bytes, whatever the source's serdes make of them."""
+        self._source(topic)
+        stamp = TIMESTAMP_MS if timestamp is None else timestamp
+        pairs = list(headers.items() if isinstance(headers, Mapping) else headers) if headers else None
+        new = NewRecord(topic=topic, key=key, value=value, timestamp=stamp, headers=pairs, partition=partition)
+        self._running()
+        self._topics.append(new)
+
+    def checkpoint(self) -> None:
+        """Let all that was sent go through the job, take a checkpoint, and commit it.
+
+        Raises CheckpointDeclined where a sink or source declines it.
+        """
+        for _ in range(MOST_ROUNDS):
+            process = self._run_through()
+            if process is None:
+                return
+            before = process.positions
+            if self._guarded(process, process.checkpoint) and not process.has_more(before):
+                return
+        raise ConfigurationError(
+            f"job {self._definition.name!r} still had records to read after {MOST_ROUNDS} checkpoints: it writes to "
+            "a topic that it reads itself, for ever"
+        )
+
+    def read(self, topic: str) -> list[Record]:
+        """Return what is committed in a topic of the job's sinks and was not read before, in the order of writing.
+
+        Key and value are decoded by the serdes of the sink that wrote them.
+        """
+        self._running()
+        self._require_written(topic)
+        records: list[LogRecord] = []
+        for partition in self._topics.partitions_of(topic):
+            records += self._topics.readable(topic, partition, self._read[topic, partition])
+        for record in records:
+            at = (topic, record.row.partition_)
+            self._read[at] = max(self._read[at], record.row.offset_ + 1)
+        return [_decoded(record) for record in sorted(records, key=lambda each: each.number)]
+
+    def state(self, operator: str, key: Any, *, partition: int | None = None) -> Any:
+        """Return the state of a key as the last completed checkpoint has it, decoded; None where it has none.
+
+        `operator` is the name of the operator that keeps it; of one that keeps several, OPERATOR/STATE. Raises
+        ConfigurationError where several partitions have a state for the key, and none is named.
+        """
+        self._running()
+        state = self._state_of(operator)
+        found = stored_state(self._definition.name, self._store, Path(self._folder.name), state, key)
+        if partition is not None:
+            found = {number: raw for number, raw in found.items() if number == partition}
+        if len(found) > 1:
+            raise ConfigurationError(
+                f"key {key!r} has a state of {operator!r} in each of the partitions {listed(sorted(found))}: "
+                "name one, with partition="
+            )
+        serde = self._definition.state_serdes[state]
+        return next((serde.deserialize(raw) for raw in found.values()), None)
+
+    def crash(self, after: Moment = "processing") -> None:
+        """Let the whole job end as by `kill -9`: what came after the last completed checkpoint is gone.
+
+        It comes when all that was sent has been processed and is written to open transactions. With "pre-commit", it
+        comes in a checkpoint, of which every subtask has done its part and none was heard: it will never complete. With
+        "completion", when that checkpoint has completed and nobody has committed. The next call starts the job again.
+        """
+        if after not in (moments := get_args(Moment)):
+            raise ConfigurationError(f"a crash comes after {listed(moments)}, not after {after!r}")
+        process = self._run_through()
+        if process is not None and after != "processing":
+            self._guarded(process, process.pre_commit if after == "pre-commit" else process.complete)
+        self._process = process = None
+        if len(self._sources) + len(self._sinks) < len(self._definition.ends):
+            # The files that a process has open are closed when it dies, whoever forgot to.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)
+                gc.collect()
+
+    def close(self) -> None:
+        """End the job without another checkpoint, and let go of everything."""
+        process, self._process, self._closed = self._process, None, True
+        if process is not None:
+            process.kill()
+        self._folder.cleanup()
+
+    @property
+    def _inputs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(topic for source in self._sources for topic in source.topics))
+
+    def _source(self, topic: str) -> MemorySource:
+        source = next((each for each in self._sources if topic in each.topics), None)
+        if source is None:
+            known = f"it reads {listed(self._inputs)}" if self._inputs else "it reads none"
+            raise ConfigurationError(f"job {self._definition.name!r} does not read topic {topic!r}: {known}")
+        return source
+
+    def _state_of(self, operator: str) -> StateName:
+        states = self._definition.state_serdes
+        own = [state for state in states if operator in (state.operator, str(state))]
+        if len(own) == 1:
+            return own[0]
+        job = self._definition.name
+        if own:
+            raise ConfigurationError(f"operator {operator!r} of job {job!r} keeps several states: name {listed(own)}")
+        known = f"only {listed(states)}" if states else "no operator of the job does"
+        raise ConfigurationError(f"operator {operator!r} of job {job!r} keeps no state: {known}")
+
+    def _require_written(self, topic: str) -> None:
+        static = tuple(dict.fromkeys(each for sink in self._sinks for each in sink.outputs))
+        if topic in static or any(callable(sink.topic) for sink in self._sinks):
+            return
+        known = f"it writes {listed(static)}" if static else "it writes none"
+        raise ConfigurationError(f"job {self._definition.name!r} does not write topic {topic!r}: {known}")
+
+    def _running(self) -> MemoryProcess:
+        """Return the job's process; start one, which recovers, where there is none."""
+        if self._closed:
+            raise ConfigurationError("this MemoryRun was closed: make another")
+        if self._process is None:
+            process = MemoryProcess(self._definition, self._settings, self._store, self._clock, Path(self._folder.name))
+            self._process = process
+            self._guarded(process, process.start)
+        assert self._process is not None
+        return self._process
+
+    def _run_through(self) -> MemoryProcess | None:
+        """Let all that was sent go through; return the process, None where the job has finished by that."""
+        process = self._running()
+        self._guarded(process, process.run_through)
+        return self._process
+
+    def _guarded(self, process: MemoryProcess, work: Callable[[], T]) -> T:
+        """Do something with the process; one that ends, however it does, is not the job's any more."""
+        try:
+            return work()
+        finally:
+            if process.over:
+                self._process = None
+
+
+def _memory_folder() -> str | None:
+    """Return a folder that is in memory, where the machine has one: what is restored goes through files."""
+    return IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
+
+
+def _in_memory(end: Any, topics: MemoryTopics) -> Any:
+    match end:
+        case KafkaSource():
+            return MemorySource(end, topics)
+        case KafkaSink():
+            return MemorySink(end, topics)
+        case _:
+            return end
+
+
+def _decoded(record: LogRecord) -> Record:
+    row = record.row
+    key, value = record.key or BYTES, record.value or BYTES
+    return Record(
+        key=key.deserialize(row.key_),
+        value=value.deserialize(row.value_),
+        timestamp=row.timestamp_,
+        headers=row.headers_,
+        topic=row.topic_,
+        partition=row.partition_,
+        offset=row.offset_,
+    )

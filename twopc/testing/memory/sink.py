@@ -1,0 +1,245 @@
+"""A Kafka sink whose topics are in memory: production's encoding, and transactions of its own.
+
+A transaction is all output of one subtask between two checkpoints, of every sink with the same prefix. It is committed
+by its writer when the checkpoint has completed, or by the committer after a crash: never without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import count
+from typing import Any
+
+from twopc.context import JobContext, SubtaskContext
+from twopc.errors import TransactionLost
+from twopc.kafka.output import Output, OutputTopics
+from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
+from twopc.protocol.facts import Committable
+from twopc.protocol.messages import Complete
+from twopc.record import Batch
+from twopc.sink import Committer, Outcome, PreCommit, Settled, SharedTransaction, Sink, SinkWriter
+from twopc.testing.memory.source import topic_id
+from twopc.testing.memory.topics import Ending, MemoryTopics, NewRecord, Transaction
+
+
+class MemorySink(KafkaSink):
+    """The same sink, but for where its topics are."""
+
+    def __init__(self, sink: KafkaSink, topics: MemoryTopics) -> None:
+        vars(self).update(vars(sink))
+        self._memory = topics
+
+    def with_access(self, properties: Mapping[str, Any]) -> MemorySink:
+        return self
+
+    def watched(self, context: JobContext) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
+        return SharedTransaction(f"kafka/memory/{self.prefix(context)}") if self._is_transactional else None
+
+    def open_writer(self, context: SubtaskContext) -> SinkWriter:
+        return MemoryWriter(self, context, self._memory) if self._is_transactional else AtOnceWriter(self, self._memory)
+
+    def open_committer(self, context: JobContext) -> Committer:
+        return MemoryCommitter(self._memory, self.prefix(context), context)
+
+    def prefix(self, context: JobContext) -> str:
+        """What the names of this sink's transactions begin with."""
+        return self.transactional_id_prefix or context.job
+
+    @property
+    def _is_transactional(self) -> bool:
+        return self.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE
+
+
+class MemoryWriter(SinkWriter):
+    """The exactly-once writer of one subtask, for the sinks that share its transactions."""
+
+    def __init__(self, sink: MemorySink, context: SubtaskContext, topics: MemoryTopics) -> None:
+        self._context = context
+        self._prefix = sink.prefix(context)
+        self._topics = topics
+        self._numbers = count()
+        self._txn: Transaction | None = None
+        self._records = 0
+        self._write = self.join(sink)
+
+    @property
+    def open_transaction(self) -> str | None:
+        return None if self._txn is None else self._txn.name
+
+    def begin(self) -> None:
+        name = f"{self._prefix}-{self._context.attempt}-{self._context.subtask}-{next(self._numbers)}"
+        self._txn, self._records = self._topics.begin(name, self._prefix, self._context.attempt), 0
+
+    def write(self, batch: Batch) -> int:
+        return self._write(batch)
+
+    def join(self, sink: Sink) -> Callable[[Batch], int]:
+        assert isinstance(sink, MemorySink), "only Kafka sinks have a Kafka transaction in common"
+        encoded = Encoded(sink, self._topics)
+
+        def write(batch: Batch) -> int:
+            self._records += (written := encoded.write(batch, self._txn))
+            return written
+
+        return write
+
+    def pre_commit(self, request: PreCommit) -> Committable | None:
+        txn = self._txn
+        if txn is None or self._records == 0:
+            return None
+        self._txn = None
+        return Committable(txn.name, request.checkpoint_id, self._context.subtask, {})
+
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        assert committable.checkpoint_id <= proof.checkpoint_id, "a completion proves earlier checkpoints only"
+        settled = settle(self._topics, committable)
+        if settled.outcome is Outcome.LOST:
+            raise TransactionLost(f"checkpoint {proof.checkpoint_id} has completed, but {settled.evidence}")
+
+    def abort(self) -> None:
+        txn, self._txn = self._txn, None
+        if txn is not None:
+            txn.ending = Ending.ABORTED
+
+
+class AtOnceWriter(SinkWriter):
+    """Of a sink without transactions: what it writes is there at once, and again after a crash."""
+
+    def __init__(self, sink: MemorySink, topics: MemoryTopics) -> None:
+        self._encoded = Encoded(sink, topics)
+
+    @property
+    def open_transaction(self) -> str | None:
+        return None
+
+    def begin(self) -> None:
+        """There are no transactions."""
+
+    def write(self, batch: Batch) -> int:
+        return self._encoded.write(batch, None)
+
+    def pre_commit(self, request: PreCommit) -> Committable | None:
+        return None
+
+    def commit(self, committable: Committable, proof: Complete) -> None:
+        """There is nothing to commit."""
+
+    def abort(self) -> None:
+        """There is nothing to abort."""
+
+
+class Encoded:
+    """What one sink writes, as production's output encodes it; it takes this for a producer."""
+
+    def __init__(self, sink: MemorySink, topics: MemoryTopics) -> None:
+        self._sink = sink
+        self._memory = topics
+        self._output: Output = sink.output(CreatedTopics(topics))
+        self._output.learn_static()
+        self._txn: Transaction | None = None
+        self.topics: set[str] = set()
+
+    @property
+    def client(self) -> Any:
+        return self
+
+    @property
+    def deliveries(self) -> Encoded:
+        return self
+
+    def write(self, batch: Batch, txn: Transaction | None) -> int:
+        """Append the batch, in this transaction if there is one; return how many records that were."""
+        self._txn = txn
+        return self._output.write(self, batch)
+
+    def produce(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        _partition: int,
+        _callback: object,
+        _on_delivery: object,
+        timestamp: int,
+        headers: Sequence[tuple[str, Any]] | None = None,
+    ) -> None:
+        """As librdkafka's: takes bytes, text and None, and raises TypeError for anything else."""
+        new = NewRecord(
+            topic=topic,
+            key=_bytes("the key", key),
+            value=_bytes("the value", value),
+            timestamp=timestamp if timestamp >= 0 else None,
+            headers=[(name, _bytes(f"header {name!r}", each)) for name, each in headers] if headers else None,
+        )
+        self._memory.append(new, self._txn, self._sink.key, self._sink.value)
+
+    def know(self, topic: str) -> None:
+        """Topics in memory are known."""
+
+    def written(self, written: object) -> None:
+        """Nothing that was written is refused later."""
+
+    def poll(self, seconds: float) -> None:
+        """There are no reports."""
+
+    def raise_reported(self, seconds: float) -> None:
+        """There are no reports."""
+
+    def check_alive(self) -> None:
+        """It is."""
+
+
+class CreatedTopics(OutputTopics):
+    """Makes each topic that is written to."""
+
+    def __init__(self, topics: MemoryTopics) -> None:
+        self._memory = topics
+        self.ids = {}
+
+    def learn(self, topic: str) -> None:
+        self._memory.create(topic)
+        self.ids[topic] = topic_id(topic)
+
+
+class MemoryCommitter(Committer):
+    """Settles and aborts what attempts before have left of one prefix."""
+
+    def __init__(self, topics: MemoryTopics, prefix: str, context: JobContext) -> None:
+        self._topics = topics
+        self._prefix = prefix
+        self._context = context
+
+    def join(self, sink: Sink) -> None:
+        """The prefix is the same."""
+
+    def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
+        return [settle(self._topics, committable) for committable in committables]
+
+    def abort_lingering(self) -> list[str]:
+        lingering = self._topics.lingering(self._prefix, self._context.attempt)
+        for txn in lingering:
+            txn.ending = Ending.ABORTED
+        return [txn.name for txn in lingering]
+
+
+def settle(topics: MemoryTopics, committable: Committable) -> Settled:
+    """Commit the transaction if it is open; say what was found."""
+    txn = topics.transaction(committable.name)
+    if txn is None or txn.ending is Ending.ABORTED:
+        return Settled(committable, Outcome.LOST, f"transaction {committable.name} was aborted", certain=True)
+    if txn.ending is Ending.COMMITTED:
+        return Settled(committable, Outcome.ALREADY_COMMITTED, "it is committed")
+    txn.ending = Ending.COMMITTED
+    return Settled(committable, Outcome.COMMITTED, "it was open")
+
+
+def _bytes(what: str, data: Any) -> bytes | None:
+    if data is None or isinstance(data, bytes):
+        return data
+    if isinstance(data, str):
+        return data.encode()
+    raise TypeError(f"{what} must be bytes, text or None here, not {type(data).__name__}")
