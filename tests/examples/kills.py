@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import Any
@@ -27,12 +28,15 @@ def killed_before(line: int, module: ModuleType, act: Callable[[], object]) -> b
                 raise Killed
         return trace
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        act()
-    except Killed:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
+    before, killed = sys.gettrace(), False
+    with warnings.catch_warnings():
+        # Who is killed closes nothing.
+        warnings.simplefilter("ignore", ResourceWarning)
+        sys.settrace(trace)
+        try:
+            act()
+        except Killed:
+            killed = True
+        finally:
+            sys.settrace(before)
+    return killed

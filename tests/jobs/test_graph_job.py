@@ -50,7 +50,7 @@ def committed(servers: str, topic: str) -> list[int]:
 
 @pytest.mark.parametrize(
     "point",
-    [CrashPoint.BEFORE_SNAPSHOT, CrashPoint.BEFORE_COMMIT, CrashPoint.AFTER_COMMIT],
+    [CrashPoint.BEFORE_SNAPSHOT, CrashPoint.BEFORE_COMMIT, CrashPoint.BETWEEN_COMMITS, CrashPoint.AFTER_COMMIT],
     ids=lambda point: point.name.lower(),
 )
 def test_every_sink_of_a_graph_has_every_record_once_although_a_subtask_was_killed(

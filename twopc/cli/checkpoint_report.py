@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _FROM_METADATA = (
     *("kind", "triggered_ms", "acknowledged_ms", "duration_ms", "parallelism"),
-    *("size_bytes", "committables", "outstanding"),
+    *("size_bytes", "committables", "outstanding", "globally_outstanding"),
 )
 
 
@@ -43,7 +43,7 @@ def summarise(job: str, entry: CheckpointEntry) -> dict[str, Any]:
     metadata = entry.metadata
     if metadata is None:
         return known | dict.fromkeys(_FROM_METADATA)
-    names = {committable.name for committable in metadata.committables}
+    outstanding = {each.name: each for each in metadata.committables if _state(each.name, entry) == "outstanding"}
     return known | {
         "kind": metadata.kind,
         "triggered_ms": metadata.triggered_ms,
@@ -51,8 +51,9 @@ def summarise(job: str, entry: CheckpointEntry) -> dict[str, Any]:
         "duration_ms": metadata.acknowledged_ms - metadata.triggered_ms,
         "parallelism": metadata.parallelism,
         "size_bytes": sum(snapshot.state.size_bytes for snapshot in metadata.snapshots),
-        "committables": len(names),
-        "outstanding": len(names - entry.confirmed - _lost(entry)),
+        "committables": len({committable.name for committable in metadata.committables}),
+        "outstanding": len(outstanding),
+        "globally_outstanding": sum(each.is_global for each in outstanding.values()),
     }
 
 
@@ -113,7 +114,6 @@ def _damaged_row(summary: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _summary_row(summary: dict[str, Any]) -> tuple[str, ...]:
-    outstanding = summary["outstanding"]
     return (
         summary["job"],
         str(summary["checkpoint_id"]),
@@ -123,14 +123,16 @@ def _summary_row(summary: dict[str, Any]) -> tuple[str, ...]:
         f"{summary['duration_ms']:,} ms",
         size_text(summary["size_bytes"]),
         str(summary["parallelism"]),
-        _transactions(summary["committables"], outstanding),
+        _transactions(summary["committables"], summary["outstanding"], summary["globally_outstanding"]),
     )
 
 
-def _transactions(count: int, outstanding: int) -> str:
+def _transactions(count: int, outstanding: int, globally: int) -> str:
     if not count:
         return "none"
-    return f"{outstanding} of {count} outstanding" if outstanding else "committed"
+    if not outstanding:
+        return "committed"
+    return f"{outstanding} of {count} outstanding" + (f", {globally} of them globally" if globally else "")
 
 
 def loss_table(losses: Iterable[dict[str, Any]]) -> Iterable[Table]:

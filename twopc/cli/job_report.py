@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rich.table import Table
 
 from twopc.cli.tables import moment, size_text, table
-from twopc.protocol.job_description import JobDescription, SubtaskDescription
+from twopc.protocol.job_description import JobDescription, KeptCheckpoint, SubtaskDescription
 from twopc.rpc.admin_client import JobSummary
 
 
@@ -79,6 +79,13 @@ def _subtask(subtask: SubtaskDescription) -> tuple[str, ...]:
     )
 
 
+def _outstanding(kept: KeptCheckpoint) -> str:
+    if not kept.outstanding:
+        return "committed"
+    globally = f", {len(kept.globally_outstanding)} of them globally" if kept.globally_outstanding else ""
+    return f"{len(kept.outstanding)} transactions outstanding{globally}"
+
+
 def _checkpoints(job: JobDescription) -> Table:
     kept = [
         (
@@ -88,7 +95,7 @@ def _checkpoints(job: JobDescription) -> Table:
             f"completed at {moment(each.completed_ms)}",
             f"{each.completed_ms - each.triggered_ms:,} ms",
             size_text(each.size_bytes),
-            f"{len(each.outstanding)} transactions outstanding" if each.outstanding else "committed",
+            _outstanding(each),
         )
         for each in job.kept
     ]

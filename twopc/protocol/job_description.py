@@ -49,7 +49,8 @@ class QueuedRequest:
 class KeptCheckpoint:
     """A completed checkpoint that can be restored. Times are Unix milliseconds; `size_bytes` is of all its state.
 
-    `outstanding` names the committables whose commit nobody has confirmed yet.
+    `outstanding` names the committables whose commit nobody has confirmed yet, `globally_outstanding` those among them
+    that a global committer has to commit.
     """
 
     checkpoint_id: CheckpointId
@@ -60,6 +61,7 @@ class KeptCheckpoint:
     completed_ms: int
     size_bytes: int
     outstanding: tuple[str, ...]
+    globally_outstanding: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

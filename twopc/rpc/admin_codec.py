@@ -129,6 +129,7 @@ def _encode_kept(checkpoint: KeptCheckpoint) -> pb.KeptCheckpoint:
         completed_ms=checkpoint.completed_ms,
         size_bytes=checkpoint.size_bytes,
         outstanding=checkpoint.outstanding,
+        globally_outstanding=checkpoint.globally_outstanding,
     )
 
 
@@ -142,6 +143,7 @@ def _decode_kept(wire: pb.KeptCheckpoint) -> KeptCheckpoint:
         completed_ms=wire.completed_ms,
         size_bytes=wire.size_bytes,
         outstanding=tuple(wire.outstanding),
+        globally_outstanding=tuple(wire.globally_outstanding),
     )
 
 

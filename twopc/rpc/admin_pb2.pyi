@@ -126,7 +126,7 @@ class QueuedRequest(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., label: _Optional[str] = ..., request_id: _Optional[str] = ..., asked_ms: _Optional[int] = ...) -> None: ...
 
 class KeptCheckpoint(_message.Message):
-    __slots__ = ("checkpoint_id", "attempt", "kind", "label", "triggered_ms", "completed_ms", "size_bytes", "outstanding")
+    __slots__ = ("checkpoint_id", "attempt", "kind", "label", "triggered_ms", "completed_ms", "size_bytes", "outstanding", "globally_outstanding")
     CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -135,6 +135,7 @@ class KeptCheckpoint(_message.Message):
     COMPLETED_MS_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     OUTSTANDING_FIELD_NUMBER: _ClassVar[int]
+    GLOBALLY_OUTSTANDING_FIELD_NUMBER: _ClassVar[int]
     checkpoint_id: int
     attempt: int
     kind: str
@@ -143,7 +144,8 @@ class KeptCheckpoint(_message.Message):
     completed_ms: int
     size_bytes: int
     outstanding: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, checkpoint_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., triggered_ms: _Optional[int] = ..., completed_ms: _Optional[int] = ..., size_bytes: _Optional[int] = ..., outstanding: _Optional[_Iterable[str]] = ...) -> None: ...
+    globally_outstanding: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, checkpoint_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., triggered_ms: _Optional[int] = ..., completed_ms: _Optional[int] = ..., size_bytes: _Optional[int] = ..., outstanding: _Optional[_Iterable[str]] = ..., globally_outstanding: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FailedCheckpoint(_message.Message):
     __slots__ = ("checkpoint_id", "attempt", "kind", "label", "request_id", "reason", "message", "time_ms")
