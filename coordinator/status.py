@@ -60,7 +60,11 @@ PHASE_CHANGES = (
     PhaseChange(Phase.PENDING, Phase.RUNNING, "none is in flight any more, and all subtasks are attached"),
     PhaseChange(Phase.PENDING, Phase.WAITING, "none is in flight any more, and a subtask is not attached"),
     PhaseChange(Phase.PENDING, Phase.COMMITTING, "the final one completed"),
-    PhaseChange(Phase.COMMITTING, Phase.ENDED, "all of it is committed, by subtasks and globally, and that is stored: `Finish` is sent"),
+    PhaseChange(
+        Phase.COMMITTING,
+        Phase.ENDED,
+        "all of it is committed, by subtasks and globally, and that is stored: `Finish` is sent",
+    ),
     *(PhaseChange(phase, Phase.FAILED, _FAILURE) for phase in (Phase.WAITING, Phase.RUNNING, Phase.PENDING)),
     PhaseChange(Phase.COMMITTING, Phase.FAILED, "a subtask failed before its commit was stored: the next one settles"),
     *(

@@ -18,6 +18,7 @@ from twopc import cli
 from twopc.driver.discovery import announced
 from twopc.errors import CheckpointDeclined, ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.ids import AttemptId
 from twopc.protocol.messages import Decline, Drain, EndOfInput, Failed, Progress, Trigger
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.job_client import JobClient
@@ -81,6 +82,28 @@ def test_a_job_is_listed_and_shown(site: Site, options: list[str]) -> None:
     shown = ask("jobs", "show", JOB, *options)
     assert [each["attached"] for each in shown["subtasks"]] == [True, True]
     assert shown["settings"]["interval_ms"] == RARELY.checkpoint_interval_ms
+
+
+def test_what_a_global_committer_has_still_to_commit_is_shown_until_its_driver_has_confirmed_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    for subtask in site.subtasks:
+        subtask.is_global = True
+    number = ask("savepoint", JOB, *site.service)["checkpoint_id"]
+    names = [f"t{number}-0", f"t{number}-1"]
+    assert ask("jobs", "show", JOB, *site.service)["kept"][0]["globally_outstanding"] == names
+    assert "2 of them globally" in say("jobs", "show", JOB, *site.service)
+    assert ask("checkpoints", "show", "latest", "--checkpoint-dir", str(site.root))["globally_outstanding"] == 2
+    assert "2 of 2 outstanding, 2 of them globally" in say("checkpoints", "list", "--checkpoint-dir", str(site.root))
+    driver = JobClient(site.address, token=TOKEN, patience_seconds=PATIENCE_SECONDS)
+    due = driver.next_global_commit(JOB, AttemptId(1))
+    assert due is not None
+    assert (due.checkpoint_id, [item.name for item in due.committables]) == (number, names)
+    driver.confirm(JOB, AttemptId(1), due.checkpoint_id, names)
+    assert driver.next_global_commit(JOB, AttemptId(1)) is None
+    driver.close()
+    assert ask("jobs", "show", JOB, *site.service)["kept"][0]["outstanding"] == []
 
 
 def test_a_savepoint_is_taken_and_says_where_it_is(site: Site, options: list[str]) -> None:

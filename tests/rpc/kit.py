@@ -30,7 +30,10 @@ def eventually(holds: Callable[[], bool], what: str) -> None:
 
 
 class ScriptedSubtask:
-    """Acknowledges and commits all that it is told to, on a thread of its own, until Finish or FencedOff."""
+    """Acknowledges and commits all that it is told to, on a thread of its own, until Finish or FencedOff.
+
+    `is_global`: what it pre-commits is for a global committer.
+    """
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class ScriptedSubtask:
         self.heard: list[ToSubtask] = []
         self.link = SubtaskLink(address, job=JOB, attempt=attempt, subtask=SubtaskIndex(subtask), token=token, tls=tls)
         self.answer: Callable[[ToSubtask], None] = self._answer
+        self.is_global = False
         self._subtask = subtask
         self._transactions = transactions
         self._ended = threading.Event()
@@ -70,7 +74,7 @@ class ScriptedSubtask:
 
     def acknowledge(self, number: CheckpointId) -> None:
         names = (f"t{number}-{self._subtask}", *self._transactions)
-        self.link.send(Ack(number, snapshot(self._subtask, *names, checkpoint_id=number)))
+        self.link.send(Ack(number, snapshot(self._subtask, *names, checkpoint_id=number, is_global=self.is_global)))
 
     @property
     def ended(self) -> bool:
