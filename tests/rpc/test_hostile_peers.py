@@ -22,14 +22,16 @@ from tests.coordinator.kit import snapshot
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
-from twopc.protocol.messages import Ack, EndOfInput, Progress, ToCoordinator
+from twopc.protocol.messages import Ack, Decline, EndOfInput, Progress, ToCoordinator
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.channel import MESSAGE_BYTES_MAX
 from twopc.rpc.codec import Attach, encode_from_subtask
 from twopc.rpc.job_client import JobClient
+from twopc.rpc.subtask_link import SubtaskLink
+from twopc.runtime.link import MessageTooLarge
 from twopc.storage.local import LocalStore
 
 SEED = 20_261_121
@@ -348,13 +350,19 @@ def _frame(dice: random.Random) -> bytes:
     return header + dice.randrange(2**31).to_bytes(4, "big") + dice.randbytes(length)
 
 
-def test_an_acknowledgement_that_no_message_can_hold_becomes_a_decline(tmp_path: Path) -> None:
+def test_an_acknowledgement_that_no_message_can_hold_is_refused_to_its_sender_and_the_stream_goes_on(
+    tmp_path: Path,
+) -> None:
     with serving(tmp_path) as (address, client), Watcher(client) as watcher:
         attempt = client.start_attempt(JOB, ONE).attempt
-        subtask = ScriptedSubtask(address, attempt, 0, transactions=("t" * MESSAGE_BYTES_MAX,))
+        link = SubtaskLink(address, job=JOB, attempt=attempt, subtask=SubtaskIndex(0))
+        link.await_welcome(PATIENCE_SECONDS)
+        with pytest.raises(MessageTooLarge, match="4,194,304"):
+            link.send(Ack(CheckpointId(1), snapshot(0, "t" * MESSAGE_BYTES_MAX)))
+        eventually(lambda: bool(watcher.told("triggered")), "a checkpoint is triggered")
+        link.send(Decline(watcher.told("triggered")[-1].checkpoint_id, "too large"))
         eventually(lambda: bool(watcher.told("declined")), "it is declined")
-        subtask.close()
-    assert "raise the parallelism" in watcher.told("declined")[0].message
+        link.close()
 
 
 def test_no_coordinator_is_waited_for_beyond_the_deadline_of_a_call(tmp_path: Path) -> None:

@@ -149,6 +149,22 @@ def test_a_storage_that_refuses_declines_and_keeps_the_transaction_pending(make:
     assert [committable.name for committable in stage.sent(Ack)[0].snapshot.committables] == ["t@1"]
 
 
+def test_an_acknowledgement_that_no_message_can_hold_declines_and_keeps_the_transaction_pending(
+    make: Callable[..., Stage],
+) -> None:
+    stage = make([[b"a"]])
+    stage.link.too_large = Ack
+    stage.steps(1)
+    trigger(stage, 1)
+    stage.steps(1)
+    stage.link.too_large = None
+    trigger(stage, 2)
+    stage.steps(1)
+    [declined] = stage.sent(Decline)
+    assert (declined.checkpoint_id, "raise the parallelism" in declined.reason) == (1, True)
+    assert [committable.name for committable in stage.sent(Ack)[0].snapshot.committables] == ["t@1"]
+
+
 def test_a_lost_transaction_ends_the_subtask(make: Callable[..., Stage]) -> None:
     stage = make([[b"a"]], sink=RecordingSink(fail_commit=TransactionLost("gone")))
     stage.steps(1)

@@ -17,19 +17,21 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 
 import grpc
 
 from twopc.errors import Unavailable
 from twopc.protocol.ids import AttemptId, SubtaskIndex
-from twopc.protocol.messages import FencedOff, Finish, ToCoordinator, ToSubtask
+from twopc.protocol.messages import Decline, Failed, FencedOff, Finish, ToCoordinator, ToSubtask
 from twopc.rpc import control_pb2 as pb
-from twopc.rpc.channel import credentials, open_channel
+from twopc.rpc.channel import MESSAGE_BYTES_MAX, credentials, open_channel
 from twopc.rpc.codec import Attach, decode_to_subtask, encode_from_subtask
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.link_memory import LinkMemory
-from twopc.rpc.size_guard import sendable
+from twopc.rpc.redaction import redact
 from twopc.rpc.tls import TlsFiles
+from twopc.runtime.link import MessageTooLarge
 
 CLOSE_SECONDS = 2.0
 BACK_OFF_SECONDS = (0.05, 1.0)
@@ -94,8 +96,11 @@ class SubtaskLink:
         self._thread.start()
 
     def send(self, message: ToCoordinator) -> None:
-        """Queue a message; it goes out now, or when the coordinator can be reached again."""
-        message, wire = sendable(message)
+        """Queue a message; it goes out now, or when the coordinator can be reached again. Raises MessageTooLarge."""
+        message = _redacted(message)
+        wire = encode_from_subtask(message)
+        if (size := wire.ByteSize()) > MESSAGE_BYTES_MAX:
+            raise MessageTooLarge(size, MESSAGE_BYTES_MAX)
         with self._changed:
             self._memory.said(message)
             if self._outgoing is not None:
@@ -205,3 +210,12 @@ class SubtaskLink:
             return self._heard(FencedOff(f"the coordinator refused subtask {self._subtask}: {details}"))
         log.debug("subtask %d: the stream to the coordinator broke (%s: %s)", self._subtask, code.name, details)
         return False
+
+
+def _redacted(message: ToCoordinator) -> ToCoordinator:
+    match message:
+        case Decline():
+            return replace(message, reason=redact(message.reason))
+        case Failed():
+            return replace(message, message=redact(message.message))
+    return message

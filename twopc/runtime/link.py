@@ -9,6 +9,13 @@ from typing import Protocol
 from twopc.protocol.messages import ToCoordinator, ToSubtask
 
 
+class MessageTooLarge(Exception):
+    """A message takes more bytes than one may have; nothing of it was sent."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"{size:,} bytes, and a message holds {limit:,}")
+
+
 class Link(Protocol):
     """Messages out and in, in order; thread-safe.
 
@@ -17,7 +24,10 @@ class Link(Protocol):
     """
 
     def send(self, message: ToCoordinator) -> None:
-        """Send soon; never blocks for long, never raises for a lost connection."""
+        """Send soon; never blocks for long, never raises for a lost connection.
+
+        Raises MessageTooLarge for what would break every stream on which it is repeated.
+        """
         ...
 
     def receive(self, timeout: float) -> list[ToSubtask]:
@@ -35,6 +45,7 @@ class MemoryLink:
     def __init__(self) -> None:
         self.sent: list[ToCoordinator] = []
         self.closed = False
+        self.too_large: type[ToCoordinator] | None = None
         self._inbox: deque[ToSubtask] = deque()
         self._arrived = Condition()
 
@@ -45,6 +56,8 @@ class MemoryLink:
             self._arrived.notify_all()
 
     def send(self, message: ToCoordinator) -> None:
+        if self.too_large is not None and isinstance(message, self.too_large):
+            raise MessageTooLarge(2, 1)
         with self._arrived:
             self.sent.append(message)
             self._arrived.notify_all()

@@ -21,7 +21,7 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Decline
-from twopc.runtime.link import Link
+from twopc.runtime.link import Link, MessageTooLarge
 from twopc.runtime.state import LocalSnapshot, SubtaskStore
 
 log = logging.getLogger(__name__)
@@ -108,6 +108,11 @@ class SnapshotPipeline:
         self, checkpoint_id: CheckpointId, snapshot: SubtaskSnapshot, pause: Pause, write_ms: float, store_ms: float
     ) -> None:
         reached(CrashPoint.AFTER_STORE, checkpoint=checkpoint_id, subtask=self._index)
-        self._link.send(Ack(checkpoint_id, snapshot, pause.ms, store_ms, pause.pre_commit_ms, write_ms))
+        try:
+            self._link.send(Ack(checkpoint_id, snapshot, pause.ms, store_ms, pause.pre_commit_ms, write_ms))
+        except MessageTooLarge as error:
+            hint = "raise the parallelism, so that a subtask has fewer partitions"
+            self.decline(checkpoint_id, CheckpointDeclined(f"what describes the snapshot takes {error}: {hint}"))
+            return
         reached(CrashPoint.AFTER_ACK, checkpoint=checkpoint_id, subtask=self._index)
         self.acknowledged = checkpoint_id
