@@ -5,8 +5,8 @@ import time
 from typing import Any
 
 from twopc import DeliveryGuarantee, Job, KafkaSink, KafkaSource
-from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.output import Output
+from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import WriterConfig
 from twopc.record import Batch

@@ -102,7 +102,7 @@ class SimControlClient:
 
 
 def identity_of(context: SubtaskContext, broker: SimBroker) -> Identity:
-    """Return what a subtask's source and sink share, as through `twopc.kafka.direct.SubtaskClient`."""
+    """Return what a subtask's source and sink share, as through `twopc.kafka.subtask_client.SubtaskClient`."""
     identity: Identity = context.shared.setdefault("identity", Identity(SimControlClient(broker)))
     return identity
 

@@ -64,23 +64,18 @@ class Connection:
     ) -> Any:
         """Return the answer of a coordinator, of a node, or of any broker, unless it has an error by `code_of`."""
 
+        async def sent(client: KafkaAdminClient) -> Any:
+            to = node if coordinator is None else await client._find_coordinator_id(coordinator[1], coordinator[0])
+            return await client._manager.send(request, node_id=to)
+
         def answered(client: KafkaAdminClient) -> Any:
-            answer = self._answer(client, request, coordinator, node)
+            answer = client._manager.run(sent, client)
             error = errors.for_code(code_of(answer))
             if error is not errors.NoError:
                 raise error(type(request).__name__ + (f" of {coordinator[1]}" if coordinator is not None else ""))
             return answer
 
         return self._guarded(answered, coordinator, none_if)
-
-    def _answer(
-        self, client: KafkaAdminClient, request: Any, coordinator: tuple[Any, str] | None, node: int | None
-    ) -> Any:
-        async def ask(client: KafkaAdminClient) -> Any:
-            to = node if coordinator is None else await client._find_coordinator_id(coordinator[1], coordinator[0])
-            return await client._manager.send(request, node_id=to)
-
-        return client._manager.run(ask, client)
 
     def _guarded(
         self,

@@ -23,9 +23,9 @@ from twopc.errors import ConfigurationError
 from twopc.kafka.client_health import BrokerHealthCheck
 from twopc.kafka.committable import witness_metadata
 from twopc.kafka.decoding import decoded
-from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions
+from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId

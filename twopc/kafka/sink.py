@@ -12,13 +12,13 @@ from twopc.errors import ConfigurationError
 from twopc.kafka.access import copy_with_access
 from twopc.kafka.client_config import checked_producer_properties
 from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
-from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.output import Output, OutputTopics, TopicOf
 from twopc.kafka.plain import DeliveredWriter, PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, transaction_timeout_ms, warn_of_internal_topics
 from twopc.kafka.source import BYTES
+from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import DRIVER, WriterConfig
 from twopc.protocol.ids import SubtaskIndex, checked_name

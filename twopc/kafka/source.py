@@ -10,13 +10,13 @@ from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.kafka.access import copy_with_access
 from twopc.kafka.client_config import checked_consumer_properties, consumer_config
-from twopc.kafka.direct import SubtaskClient
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.planner import KafkaPlanner
 from twopc.kafka.positions import PartitionSplit, input_of, partition_positions
 from twopc.kafka.preflight import bootstrap_servers_of, warn_of_internal_topics
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.start import GroupOffsets, StartupMode, checked_mode
+from twopc.kafka.subtask_client import SubtaskClient
 from twopc.protocol.facts import SplitPosition
 from twopc.serde import Bytes, Serde, checked_serde
 from twopc.source import Source, SourcePlanner, SourceReader, Split

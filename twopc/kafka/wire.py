@@ -1,6 +1,6 @@
 """What librdkafka can't ask of a broker, asked through kafka-python.
 
-Only this module, `connection`, `leaders`, `topics` and `direct` import that.
+Only this module, `connection`, `leaders` and `topics` import that.
 
 Invariants:
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from kafka import KafkaAdminClient, errors
 from kafka.admin import ConfigResource
@@ -70,11 +70,9 @@ class GroupOffset:
 class ControlClient:
     """Questions to the brokers of one cluster, and the two requests that settle transactions. Any thread may call."""
 
-    connection: ClassVar[type[Connection]] = Connection
-
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any]) -> None:
         self.properties = properties
-        self._brokers = self.connection(bootstrap_servers, properties)
+        self._brokers = Connection(bootstrap_servers, properties)
 
     def close(self) -> None:
         self._brokers.close()
