@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 
@@ -17,6 +18,8 @@ from twopc.config import NO_TIMEOUT_MS
 from twopc.kafka.naming import parse_transactional_id
 from twopc.protocol.layout import manifest_of, metadata_path
 from twopc.protocol.manifest import Manifest
+from twopc.state.backend import Family
+from twopc.state.changes import Changes
 from twopc.state.layout import parse_keyed_key
 
 FALSE_ALARM = "said to be lost while it is committed"
@@ -113,13 +116,13 @@ def _judge_last_checkpoint(run: Simulation) -> None:
     for snapshot in snapshots:
         stored = snapshot["state"]
         try:
-            items = stored["items"] if "items" in stored else _stored_items(run, stored["path"])
+            keyed = _keyed_items(run, stored)
         except FileNotFoundError:
             run.world.violated("the last checkpoint's state is gone", stored["path"])
             return
-        for key, value in items["keyed"]:
-            state, group, user_key = parse_keyed_key(bytes.fromhex(key))
-            counts[(str(state), group, user_key)] = int(bytes.fromhex(value))
+        for key, value in keyed:
+            state, group, user_key = parse_keyed_key(key)
+            counts[(str(state), group, user_key)] = int(value)
     states = {INPUTS[source]: state for source, state in STATES.items()}
     expected = {
         (states[partition.topic], partition.partition, b"k%d" % key): len(range(key, size, KEYS))
@@ -137,8 +140,13 @@ def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
     return f"missing {missing}, twice {twice}, strange {strange}, order {visible}"
 
 
-def _stored_items(run: Simulation, path: str) -> dict[str, list[tuple[str, str]]]:
+def _keyed_items(run: Simulation, stored: Any) -> list[tuple[bytes, bytes]]:
+    """What a snapshot has by key, wherever it is: with the metadata, or in a file."""
+    path = stored["path"]
+    if stored["items"] is not None:
+        whole = Changes.of_json(stored["items"], path, is_whole=True).families[Family.KEYED]
+        return [(key, value) for key, value in whole.items() if value is not None]
     files = Manifest.decode(run.folder.get(manifest_of(path)), path).files
     file = next(file for file in files if file.name == STATE_FILE)
-    items: dict[str, list[tuple[str, str]]] = orjson.loads(run.folder.get(file.stored))["body"]
-    return items
+    body = orjson.loads(run.folder.get(file.stored))["body"]
+    return [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in body["keyed"]]
