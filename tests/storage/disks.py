@@ -17,9 +17,9 @@ from twopc.storage import files
 from twopc.storage.disk import Disk
 
 CALLS = (
-    "create", "write", "sync", "sync_folder", "make_private", "link", "rename", "make_folder", "delete", "delete_folder"
+    "create", "write", "sync", "sync_folder", "make_private", "link", "make_folder", "delete", "delete_folder"
 )  # fmt: skip
-NEED_ROOM = frozenset({"create", "write", "sync", "link", "rename", "make_folder"})
+NEED_ROOM = frozenset({"create", "write", "sync", "link", "make_folder"})
 
 
 class SteppedDisk(Disk):
@@ -117,7 +117,6 @@ class StoppingDisk(SteppedDisk):
         self._trash = trash
         self._at = at
         self._unsynced: list[_Unsynced] = []
-        self._renamed: list[tuple[Path, Path]] = []
 
     def unsynced_file(self, path: Path) -> None:
         """Say that another program wrote this file, and never synced it."""
@@ -130,12 +129,9 @@ class StoppingDisk(SteppedDisk):
 
     def lose(self, what: Callable[[int], bool]) -> None:
         """Undo those of the changes that were not synced that are chosen, by number; the newest first."""
-        moved: list[tuple[Path, Path]] = []
         for number, change in reversed(list(enumerate(self._unsynced))):
             if what(number):
-                change.undo(_after(moved, change.path))
-            elif change.call == "rename":
-                moved.append(self._renamed[-1])
+                change.undo(change.path)
 
     def count_unsynced(self) -> int:
         return len(self._unsynced)
@@ -183,15 +179,6 @@ class StoppingDisk(SteppedDisk):
         if not path.exists():
             self._note("make_folder", path, lambda now: shutil.rmtree(now, ignore_errors=True))
 
-    def _before_rename(self, source: Path, target: Path) -> None:
-        self._renamed.append((source, target))
-
-        def undo(_: Path) -> None:
-            with suppress(FileNotFoundError):
-                target.rename(source)
-
-        self._note("rename", target, undo)
-
     def _before_delete(self, path: Path) -> None:
         if not path.exists():
             return
@@ -213,14 +200,6 @@ class StoppingDisk(SteppedDisk):
 
     def _before_sync_folder(self, path: Path) -> None:
         self._unsynced = [change for change in self._unsynced if change.call == "write" or change.path.parent != path]
-
-
-def _after(moved: list[tuple[Path, Path]], path: Path) -> Path:
-    """Where a path is after folders above it were renamed."""
-    for source, target in moved:
-        if path.is_relative_to(source):
-            return target / path.relative_to(source)
-    return path
 
 
 @contextmanager

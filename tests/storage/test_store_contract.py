@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from coordinator.ledger import Ledger
+from tests.storage.faulty_store import Failure, FaultyStore, Strike
+from twopc.errors import Fenced
+from twopc.protocol.attempt_facts import AttemptStarted
+from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.ids import NO_CHECKPOINT, AttemptId
 from twopc.storage.local import LocalStore
 from twopc.storage.memory import MemoryStore
 from twopc.storage.store import CheckpointStore, Stored
@@ -89,6 +98,50 @@ def test_of_many_creators_of_a_name_exactly_one_succeeds(store: CheckpointStore,
     for thread in threads:
         thread.join(60)
     assert [store.get(name).decode()] == won
+
+
+def create_each(root: Path, names: list[str], start: Any, won: Any) -> None:
+    store = LocalStore(root)
+    token = store.creator()
+    start.wait(120)
+    for name in names:
+        with suppress(FileExistsError):
+            store.create_once(name, token.encode())
+            won.put((name, token))
+
+
+def test_of_creators_in_several_processes_exactly_one_has_each_name(tmp_path: Path) -> None:
+    store, names = LocalStore(tmp_path / "store"), [f"chk-{number}/metadata.json" for number in range(1, 41)]
+    store.establish()
+    context = multiprocessing.get_context("spawn")
+    start, won = context.Barrier(4), context.Queue()
+    creators = [context.Process(target=create_each, args=(store.root, names, start, won)) for _ in range(4)]
+    for creator in creators:
+        creator.start()
+    winners = [won.get(timeout=120) for _ in names]
+    for creator in creators:
+        creator.join(120)
+    assert won.empty()
+    assert sorted(winners) == sorted((name, store.get(name).decode()) for name in names)
+
+
+@pytest.mark.parametrize("failure", Failure, ids=lambda failure: str(failure.value))
+def test_a_ledger_goes_on_after_a_failed_create_and_nobody_is_fenced_for_a_lost_answer(
+    store: CheckpointStore, failure: Failure
+) -> None:
+    strike = Strike(failure, 2)
+    ledger = Ledger("job", FaultyStore(store, strike))
+    started = [
+        AttemptStarted(AttemptId(each), 1, CheckpointSettings(1_000, 60_000), NO_CHECKPOINT, 0) for each in (1, 2)
+    ]
+    ledger.store(started[0])
+    other = Ledger("job", store)
+    with pytest.raises(OSError, match="simulated"):
+        ledger.store(started[1])
+    ledger.store(started[1])
+    assert (ledger.state.current, Ledger("job", store).state.current) == (2, 2)
+    with pytest.raises(Fenced, match="attempt 2"):
+        other.store(started[1])
 
 
 def test_bytes_files_and_streams_are_put_and_told_by_their_digests(store: CheckpointStore, tmp_path: Path) -> None:
@@ -202,6 +255,18 @@ def test_a_deleted_name_may_be_created_again(store: CheckpointStore) -> None:
     store.delete([ENTRY])
     store.create_once(ENTRY, b"another")
     assert store.get(ENTRY) == b"another"
+
+
+def test_another_store_puts_what_one_has_under_the_same_name_and_neither_needs_the_other_then(
+    store: CheckpointStore, tmp_path: Path
+) -> None:
+    store.put([("files/a", b"fact"), ("files/b", b"other")])
+    target = LocalStore(tmp_path / "target")
+    target.establish()
+    stored = target.put([("files/a", store.content("files/a")), ("files/b", store.stream("files/b"))])
+    assert [each.sha256 for each in stored] == [sha256(b"fact").hexdigest(), sha256(b"other").hexdigest()]
+    store.delete(["files/a", "files/b"])
+    assert (target.get("files/a"), target.get("files/b")) == (b"fact", b"other")
 
 
 def test_what_is_stored_within_a_part_stands_under_its_name(store: CheckpointStore) -> None:

@@ -41,9 +41,6 @@ class Disk:
         """Give a file another name; FileExistsError if the name is taken."""
         os.link(source, target, follow_symlinks=False)
 
-    def rename(self, source: Path, target: Path) -> None:
-        os.rename(source, target)
-
     def make_folder(self, path: Path) -> None:
         """Make one folder that does not exist yet, for this user only."""
         os.mkdir(path, 0o700)

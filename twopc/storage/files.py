@@ -116,13 +116,6 @@ def write_whole(descriptor: int, data: bytes) -> None:
         view = view[disk.write(descriptor, view) :]
 
 
-def publish_folder(unfinished: Path, target: Path) -> None:
-    """Give a folder, whose files are all durable, its name, durably."""
-    disk.sync_folder(unfinished)
-    disk.rename(unfinished, target)
-    disk.sync_folder(target.parent)
-
-
 def remove_tree(path: Path) -> None:
     """Remove a folder of nobody's data, following no link; one that is gone is fine."""
     try:
