@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
-from coordinator.events import (
-    ConfirmCommittables,
-    EndAttempt,
-    PlanStarts,
-    SessionId,
-    SettleLoss,
-    StartAttempt,
-    StopJob,
-)
+from coordinator.direct import DirectClient
+from coordinator.events import SessionId
 from coordinator.jobs import Jobs
 from tests.simulation.clocks import SimClock
 from tests.simulation.disk import CheckpointFolder
-from tests.simulation.faults import Faults
 from tests.simulation.network import Stream
 from tests.simulation.process import Crashed, Lane
 from tests.simulation.world import World
-from twopc.config import RunSettings
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommitError, Unavailable
-from twopc.protocol.attempts import CheckpointSettings, GlobalCommit, StartedAttempt, Traces
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import FencedOff, ToSubtask
-from twopc.protocol.planned_starts import StartsPlanned
 
 TOLD = (
     JobEventKind.ATTEMPT_STARTED,
@@ -42,18 +30,6 @@ CALM_DEADLINE_SECONDS = 2.0
 """How long who calls waits for an answer; who asks a paused coordinator often in the calm phase finds nothing new."""
 
 T = TypeVar("T")
-
-
-def settings_of(faults: Faults) -> CheckpointSettings:
-    """The settings of every attempt of a run."""
-    return CheckpointSettings(
-        interval_ms=faults.interval_ms,
-        timeout_ms=2_000,
-        min_pause_ms=faults.min_pause_ms,
-        max_concurrent=faults.max_concurrent,
-        tolerable_failures=faults.tolerable_failures,
-        retained=faults.retained,
-    )
 
 
 class SimCoordinator:
@@ -160,64 +136,16 @@ class SimCoordinator:
             self._world.violated("a coordinator would spin", f"{self.process.name} is due at {deadline} after its tick")
 
 
-class SimJobClient:
-    """As `twopc.rpc.job_client.JobClient`, to whichever coordinator has the address at the time."""
+class SimJobClient(DirectClient):
+    """Asks whichever coordinator has the address at the time, over calls that fail."""
 
-    def __init__(self, find: Callable[[], SimCoordinator | None], checkpoints: CheckpointSettings) -> None:
+    def __init__(self, find: Callable[[], SimCoordinator | None]) -> None:
         self._find = find
-        self._checkpoints = checkpoints
-
-    def start_attempt(
-        self,
-        job: str,
-        settings: RunSettings,
-        restore_from: str,
-        traces: Traces,
-        *,
-        restart: bool,
-        restart_of: AttemptId,
-    ) -> StartedAttempt:
-        request = StartAttempt(
-            settings.parallelism,
-            self._checkpoints,
-            restore_from,
-            traces,
-            restart=restart,
-            restart_of=restart_of,
-        )
-        return self._ask(lambda jobs: jobs.start_attempt(job, request))
-
-    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
-        self._ask(lambda jobs: jobs.request(job, ConfirmCommittables(attempt, checkpoint_id, tuple(names))))
-
-    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
-        return self._ask(lambda jobs: jobs.next_global_commit(job, attempt))
-
-    def settle_loss(
-        self,
-        job: str,
-        attempt: AttemptId,
-        checkpoint_id: CheckpointId,
-        names: Sequence[str],
-        bases: Mapping[SubtaskIndex, CheckpointId],
-        message: str,
-    ) -> None:
-        decided = SettleLoss(attempt, checkpoint_id, tuple(names), tuple(sorted(bases.items())), message)
-        self._ask(lambda jobs: jobs.request(job, decided))
-
-    def plan_starts(self, job: str, planned: StartsPlanned) -> None:
-        self._ask(lambda jobs: jobs.request(job, PlanStarts(planned)))
-
-    def stop(self, job: str, attempt: AttemptId) -> None:
-        self._ask(lambda jobs: jobs.request(job, StopJob(attempt)))
-
-    def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
-        self._ask(lambda jobs: jobs.request(job, EndAttempt(attempt, reason)))
 
     def status(self, job: str) -> tuple[JobEvent, ...]:
-        return self._ask(lambda jobs: jobs.status(job))
+        return self.ask(lambda jobs: jobs.status(job))
 
-    def _ask(self, do: Callable[[Jobs], T]) -> T:
+    def ask(self, do: Callable[[Jobs], T]) -> T:
         coordinator = self._find()
         if coordinator is None:
             raise Unavailable("simulated: no coordinator listens")

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
-from tests.simulation.coordinator import SimJobClient, settings_of
+from tests.simulation.coordinator import SimJobClient
+from tests.simulation.faults import Faults
 from tests.simulation.job import JOB
 from tests.simulation.process import Lane
 from tests.simulation.subtask import SimSubtask
@@ -43,15 +44,20 @@ IDLE_MS = 2_000
 RESTART_MS = (50, 300)
 DRAIN_MS = 10_000
 DRAIN_LOOK_MS = 500
+CHECKPOINT_TIMEOUT_MS = 2_000
 
 
 @lru_cache(64)
-def _settings(parallelism: int, interval_ms: int, timeout_ms: int, inline_bytes: int, restart_ms: int) -> RunSettings:
+def _settings(faults: Faults, parallelism: int, restart_ms: int) -> RunSettings:
     return RunSettings(
         parallelism=parallelism,
-        checkpoint_inline_bytes=inline_bytes,
-        checkpoint_interval_ms=interval_ms,
-        checkpoint_timeout_ms=timeout_ms,
+        checkpoint_inline_bytes=faults.inline_bytes,
+        checkpoint_interval_ms=faults.interval_ms,
+        checkpoint_timeout_ms=CHECKPOINT_TIMEOUT_MS,
+        checkpoint_min_pause_ms=faults.min_pause_ms,
+        checkpoint_max_concurrent=faults.max_concurrent,
+        checkpoint_tolerable_failures=faults.tolerable_failures,
+        checkpoints_retained=faults.retained,
         until_end=True,
         host="process",
         restart_strategy="fixed-delay",
@@ -164,13 +170,11 @@ class SimDriver:
 
     def _drawn_settings(self) -> RunSettings:
         """Another parallelism in each attempt; every other job ends with one subtask, which has all state together."""
-        world, checkpoints = self._world, settings_of(self._world.faults)
+        world = self._world
         alone = world.calm and world.rng.random() < 0.5
         parallelism = 1 if alone else world.between(1, world.faults.most_subtasks)
         restart_ms = world.pick(RESTART_MS)
-        return _settings(
-            parallelism, checkpoints.interval_ms, checkpoints.timeout_ms, world.faults.inline_bytes, restart_ms
-        )
+        return _settings(world.faults, parallelism, restart_ms)
 
     @property
     def stage(self) -> list[SimSubtask]:

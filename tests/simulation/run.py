@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tests.simulation.broker import SimBroker
 from tests.simulation.broker_model import GroupOffsets
 from tests.simulation.cells import Peers
-from tests.simulation.coordinator import SimCoordinator, SimJobClient, settings_of
+from tests.simulation.coordinator import SimCoordinator, SimJobClient
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.driver import SimDriver
 from tests.simulation.files import SimFiles, SimFileSink
@@ -155,7 +155,7 @@ class Simulation:
 
     def start_driver(self) -> None:
         number = len(self.drivers) + 1
-        client = SimJobClient(self._coordinator, settings_of(self.world.faults))
+        client = SimJobClient(self._coordinator)
         self.drivers.append(
             SimDriver(
                 self.world,

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from itertools import count
+from typing import TypeVar
 
-from coordinator.events import (
-    Attached,
-    ConfirmCommittables,
-    EndAttempt,
-    MessageReceived,
-    PlanStarts,
-    SessionId,
-    SettleLoss,
-    StartAttempt,
-    StopJob,
-    TriggerCheckpoint,
-)
+from coordinator.direct import DirectClient
+from coordinator.events import Attached, MessageReceived, SessionId, TriggerCheckpoint
 from coordinator.jobs import Jobs
 from coordinator.ledger import Ledger
 from twopc.clock import Clock
-from twopc.config import RunSettings
-from twopc.protocol.attempts import GlobalCommit, StartedAttempt, Traces
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToCoordinator, ToSubtask
-from twopc.protocol.planned_starts import StartsPlanned
 from twopc.storage.memory import MemoryStore
+
+T = TypeVar("T")
 
 
 class DirectLink:
@@ -65,8 +55,8 @@ class DirectLink:
             self._take(MessageReceived(self._session, self._outbox.popleft()))
 
 
-class DirectCoordinator:
-    """Answers a driver, as `twopc.rpc.job_client.JobClient` does, and lets subtasks in; `store` outlives it."""
+class DirectCoordinator(DirectClient):
+    """Answers a driver, and lets subtasks in; `store` outlives it."""
 
     def __init__(self, store: MemoryStore, clock: Clock, publish: Callable[[JobEvent], None]) -> None:
         self.publish = publish
@@ -89,50 +79,8 @@ class DirectCoordinator:
         """Do what is due by now."""
         self._jobs.tick()
 
-    # What a driver asks.
-
-    def start_attempt(
-        self,
-        job: str,
-        settings: RunSettings,
-        restore_from: str,
-        traces: Traces,
-        *,
-        restart: bool,
-        restart_of: AttemptId,
-    ) -> StartedAttempt:
-        checkpoints = settings.checkpoint_settings()
-        request = StartAttempt(
-            settings.parallelism, checkpoints, restore_from, traces, restart=restart, restart_of=restart_of
-        )
-        return self._jobs.start_attempt(job, request)
-
-    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
-        self._jobs.request(job, ConfirmCommittables(attempt, checkpoint_id, tuple(names)))
-
-    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
-        return self._jobs.next_global_commit(job, attempt)
-
-    def settle_loss(
-        self,
-        job: str,
-        attempt: AttemptId,
-        checkpoint_id: CheckpointId,
-        names: Sequence[str],
-        bases: Mapping[SubtaskIndex, CheckpointId],
-        message: str,
-    ) -> None:
-        decided = SettleLoss(attempt, checkpoint_id, tuple(names), tuple(sorted(bases.items())), message)
-        self._jobs.request(job, decided)
-
-    def plan_starts(self, job: str, planned: StartsPlanned) -> None:
-        self._jobs.request(job, PlanStarts(planned))
-
-    def stop(self, job: str, attempt: AttemptId) -> None:
-        self._jobs.request(job, StopJob(attempt))
-
-    def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
-        self._jobs.request(job, EndAttempt(attempt, reason))
+    def ask(self, do: Callable[[Jobs], T]) -> T:
+        return do(self._jobs)
 
     # Where the decisions of the jobs go.
 
