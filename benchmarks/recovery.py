@@ -34,6 +34,7 @@ from twopc.bench.reader import OutputReader
 from twopc.bench.scratch import write_job_file
 from twopc.config import RunSettings
 from twopc.driver.run import run
+from twopc.kafka.cluster import Cluster
 from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.serde import Bytes
@@ -94,7 +95,7 @@ def _first_after(reader: OutputReader, moment: float) -> float:
     deadline = time.monotonic() + 60
     start = 0
     while time.monotonic() < deadline:
-        stamps = reader.stamps_ms
+        stamps = reader.stamps_ms["out"]
         for index in range(start, len(stamps)):
             if stamps[index] / 1000 > moment:
                 return (stamps[index] + reader.latencies_ms[index]) / 1000
@@ -108,10 +109,10 @@ def measure(servers: str, folder: Path, kills: int, host: str, parallelism: int)
     plan = BenchPlan(job_file=str(UPPER), records=RATE * 60 * kills, rate=RATE, partitions=PARTITIONS)
     for name in ("in", "out"):
         create_topic(servers, name, PARTITIONS)
-    job_file = write_job_file(folder, plan.job_file, name="recovery", source="in", target="out")
+    job_file = write_job_file(folder, plan.job_file, name="recovery", topics={"source-1": "in", "sink-1": "out"})
     watch, stop = Watch(parallelism), threading.Event()
-    reader = OutputReader(servers, "out", PARTITIONS)
-    load = PacedLoad(servers, "in", plan, values_of(plan, Bytes()))
+    reader = OutputReader(servers, ["out"], PARTITIONS)
+    load = PacedLoad(Cluster(servers), "in", plan, values_of(plan, Bytes()), plan.records, RATE)
     found: list[dict[str, float]] = []
 
     def drill() -> None:

@@ -52,7 +52,8 @@ class Twopc(System):
 
     def launch(self, case: Case, place: Place) -> Launch:
         spec = str(JOB_FILES[case.job])
-        job = write_job_file(place.folder, spec, name=place.name, source=place.source, target=place.target)
+        topics = {"source-1": place.source, "sink-1": place.target}
+        job = write_job_file(place.folder, spec, name=place.name, topics=topics)
         return self.launch_file(case, place, job)
 
     def launch_file(self, case: Case, place: Place, job: str) -> Launch:

@@ -43,7 +43,7 @@ def test_a_broker_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(run, "await_reachable", lambda servers: await_reachable(servers, 0))
     plan = BenchPlan(job_file=JOB)
     with pytest.raises(Unavailable, match=r"127.0.0.1:1 .*bootstrap_servers"):
-        run.bench(plan, [b"value"], RunSettings(bootstrap_servers="127.0.0.1:1"), say=lambda what: None)
+        run.bench(plan, {"source-1": [b"value"]}, RunSettings(bootstrap_servers="127.0.0.1:1"), say=lambda what: None)
 
 
 @pytest.mark.parametrize("paced", [False, True])
@@ -70,4 +70,6 @@ def asked_by_a_signal() -> threading.Event:
 
 
 def run_of(folder: Path) -> run._Run:
-    return run._Run(BenchPlan(job_file=JOB), RunSettings(), "bench", folder, [b"value"], None, frozenset())
+    return run._Run(
+        BenchPlan(job_file=JOB), RunSettings(), "bench", folder, {"source-1": [b"value"]}, None, frozenset()
+    )

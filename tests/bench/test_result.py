@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twopc.bench.report import html, text
-from twopc.bench.result import BenchResult, compare, differing
+from twopc.bench.result import BenchResult, SinkRate, compare, differing
 from twopc.errors import ConfigurationError
 
 RESULT = BenchResult(
@@ -16,6 +16,8 @@ RESULT = BenchResult(
     written=1_000,
     visible=1_000,
     records_per_s=500.0,
+    sources={"source-1": 1_000},
+    sinks={"sink-1": SinkRate(1_000, 500.0)},
     cpu_s_per_million=1.5,
     cpu_s_per_million_whole=3.0,
     startup_s=2.0,
@@ -44,7 +46,7 @@ def test_a_result_that_was_written_reads_the_same(tmp_path: Path) -> None:
     assert BenchResult.read(path).to_json() == json.loads(json.dumps(RESULT.to_json()))
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 99}', '{"format": 1}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 99}', '{"format": 2}'])
 def test_what_is_no_result_is_refused_by_name(tmp_path: Path, content: str) -> None:
     path = tmp_path / "other.json"
     path.write_text(content)
@@ -82,3 +84,12 @@ def test_what_was_not_alike_in_two_runs_is_shown_beside_their_figures() -> None:
     assert differing(RESULT, RESULT) == {}
     assert "not alike: parallelism" in text(now, compare(now, RESULT), differ)
     assert "2 against 1" in html(now, compare(now, RESULT), differ)
+
+
+def test_of_a_job_of_several_sources_and_sinks_each_is_told() -> None:
+    sinks = {"all": SinkRate(900, 450.0), "large": SinkRate(100, None)}
+    told = text(replace(RESULT, sources={"web": 600, "app": 400}, sinks=sinks)).splitlines()
+    shown = {name.strip(): value for name, _, value in (line.partition("  ") for line in told)}
+    assert shown["source web"].strip() == "600 records"
+    assert shown["sink all"].strip() == "900 records, 450 a second"
+    assert shown["sink large"].strip() == "100 records, ? a second"

@@ -6,8 +6,7 @@ import pytest
 
 from twopc.bench.scratch import rebound, write_job_file
 from twopc.errors import ConfigurationError
-from twopc.kafka.sink import KafkaSink
-from twopc.kafka.source import KafkaSource
+from twopc.kafka.ends import KafkaEnds
 from twopc.loader.job_loader import load_job
 
 JOB = """
@@ -36,23 +35,49 @@ def job_file(tmp_path: Path) -> str:
 
 
 def test_the_job_reads_and_writes_other_topics_and_shares_no_name_with_the_real_one(job_file: str) -> None:
-    definition = rebound(job_file, name="bench-1", source="a", target="b").definition()
-    pipeline = definition.pipeline("tested")
-    source, sink = pipeline.source, pipeline.sink
-    assert isinstance(source, KafkaSource)
-    assert isinstance(sink, KafkaSink)
+    definition = rebound(job_file, name="bench-1", topics={"source-1": "a", "sink-1": "b"}).definition()
+    ends = KafkaEnds.of(definition)
+    source, sink = ends.sources["source-1"], ends.sinks["sink-1"]
     assert (definition.name, source.topics, sink.topic) == ("bench-1", ("a",), "b")
-    assert (source.group_id, sink.transactional_id_prefix) == (None, None)
+    assert (source.group_id, sink.transactional_id_prefix) == (None, "bench-1")
+
+
+def test_each_source_has_a_topic_and_sinks_of_one_topic_or_prefix_go_on_sharing_it(tmp_path: Path) -> None:
+    path = tmp_path / "routed_job.py"
+    path.write_text(
+        "from twopc import Job, KafkaSink, KafkaSource\n"
+        "job = Job('routed')\n"
+        "web = job.source(KafkaSource('web'), name='web')\n"
+        "app = job.source(KafkaSource('app'), name='app')\n"
+        "web.sink(KafkaSink('all'), name='one')\n"
+        "app.sink(KafkaSink('all'), name='other')\n"
+        "app.sink(KafkaSink('else', transactional_id_prefix='own'), name='third')\n"
+    )
+    ends = KafkaEnds.of(rebound(str(path), name="b").definition())
+    assert {key: each.topics for key, each in ends.sources.items()} == {"web": ("b-in",), "app": ("b-in-no2",)}
+    assert {key: each.topic for key, each in ends.sinks.items()} == {
+        "one": "b-out",
+        "other": "b-out",
+        "third": "b-out-no2",
+    }
+    assert {key: each.transactional_id_prefix for key, each in ends.sinks.items()} == {
+        "one": "b",
+        "other": "b",
+        "third": "b-no2",
+    }
 
 
 def test_the_steps_are_the_users(job_file: str) -> None:
-    rebuilt = rebound(job_file, name="bench-1", source="a", target="b").definition()
+    rebuilt = rebound(job_file, name="bench-1", topics={"source-1": "a", "sink-1": "b"}).definition()
     assert rebuilt.steps == load_job(job_file).steps
 
 
 def test_a_process_that_knows_only_the_written_file_gets_the_same_job(job_file: str, tmp_path: Path) -> None:
-    written = write_job_file(tmp_path, job_file, name="bench-2", source="a", target="b")
-    assert load_job(written).describe() == rebound(job_file, name="bench-2", source="a", target="b").describe()
+    written = write_job_file(tmp_path, job_file, name="bench-2", topics={"source-1": "a", "sink-1": "b"})
+    assert (
+        load_job(written).describe()
+        == rebound(job_file, name="bench-2", topics={"source-1": "a", "sink-1": "b"}).describe()
+    )
 
 
 def test_a_job_with_another_sink_is_refused(tmp_path: Path) -> None:
@@ -62,4 +87,4 @@ def test_a_job_with_another_sink_is_refused(tmp_path: Path) -> None:
         "job = Job('files')\njob.source(KafkaSource('in')).sink(FileSink('/tmp/never-made'))\n"
     )
     with pytest.raises(ConfigurationError, match="write with KafkaSink"):
-        rebound(str(path), name="n", source="a", target="b")
+        rebound(str(path), name="n", topics={"source-1": "a", "sink-1": "b"})

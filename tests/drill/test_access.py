@@ -11,16 +11,20 @@ import pytest
 
 from twopc.bench.load import produce_all
 from twopc.bench.plan import BenchPlan
-from twopc.drill.broker import Cluster
+from twopc.config import RunSettings
+from twopc.drill.broker import delete_scratch_group
 from twopc.drill.fault_drill_plan import FaultDrillPlan
+from twopc.drill.job import DrillJob
 from twopc.drill.paced import PacedSource, paced_job, without_access, write_paced_file
 from twopc.drill.restore import RestorePlan
-from twopc.drill.scratch import PREFIX, Names, parts_of, scratch_job, write_job_file
+from twopc.drill.scratch import PREFIX, Names, scratch_job, write_job_file
 from twopc.errors import Unavailable
-from twopc.kafka.cluster import Cluster as VerifiedCluster
+from twopc.kafka.cluster import Cluster
+from twopc.kafka.ends import KafkaEnds
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_reader import high_watermarks, read
+from twopc.kafka.topic_writer import TopicWriter
 from twopc.loader.job_loader import load_job
-from twopc.testing.topics import produce
 from twopc.verify.load import LoadPlan
 from twopc.verify.plan import plan_of
 from twopc.verify.producing import check
@@ -77,14 +81,11 @@ def cluster() -> Cluster:
 @pytest.mark.parametrize(
     "act",
     [
-        pytest.param(lambda: cluster().delete_group(f"{PREFIX}group"), id="delete a group"),
-        pytest.param(lambda: cluster().log_ends([PLACE]), id="ask for an end"),
-        pytest.param(lambda: list(cluster().read({PLACE: Position(0)}, {PLACE: Position(1)})), id="read"),
-        pytest.param(
-            lambda: produce_all("there:1", "t", BenchPlan(job_file="j", records=1_000), [b""], cluster().access),
-            id="load",
-        ),
-        pytest.param(lambda: produce("there:1", "t", [b""], cluster().access), id="copied load"),
+        pytest.param(lambda: delete_scratch_group(cluster(), f"{PREFIX}group"), id="delete a group"),
+        pytest.param(lambda: high_watermarks(cluster(), [PLACE]), id="ask for an end"),
+        pytest.param(lambda: list(read(cluster(), {PLACE: (Position(0), Position(1))})), id="read"),
+        pytest.param(lambda: produce_all(cluster(), "t", SMALL, [b""], 1), id="load"),
+        pytest.param(lambda: TopicWriter(cluster()), id="copied load"),
     ],
 )
 def test_whatever_a_drill_opens_gets_at_the_brokers_as_the_job_does(act: Callable[[], object]) -> None:
@@ -99,38 +100,38 @@ def test_brokers_that_do_not_answer_are_told_in_words(monkeypatch: pytest.Monkey
     silent.delete_consumer_groups.return_value.__getitem__.return_value.result.side_effect = TimeoutError()
     monkeypatch.setattr("twopc.kafka.group.AdminClient", lambda config: silent)
     with pytest.raises(Unavailable, match="no answer from"):
-        cluster().delete_group(f"{PREFIX}group")
+        delete_scratch_group(cluster(), f"{PREFIX}group")
 
 
-def test_what_a_drill_asks_itself_it_asks_with_the_same_login(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr("twopc.drill.broker.TopicClient", lambda servers, config: asked.append(config))
-    cluster()
-    assert asked == [ACCESS]
+def test_what_a_drill_asks_itself_it_asks_with_the_same_login(job_file: str) -> None:
+    job = DrillJob.of(load_job(job_file), RunSettings(bootstrap_servers="there:1"), {})
+    assert [each.properties for each in job.outputs.values()] == [ACCESS]
+    assert [each.properties for each in job.inputs.values()] == [{**ACCESS, "fetch.min.bytes": 1}]
 
 
 def test_a_job_keeps_its_login_in_a_scratch_run(job_file: str) -> None:
-    paced = paced_job(job_file, name="n", source="s", target="t", rate=1.0, finish="f", own_broker=False).definition()
-    slow = paced.pipeline("tested").source
+    paced = paced_job(job_file, name="n", rate=1.0, finish="f", own_broker=False).definition()
+    slow = paced.sources["source-1"]
     assert isinstance(slow, PacedSource)
-    restored = scratch_job(job_file, Names.fresh().name, []).definition()
-    for part in (*parts_of(restored), *parts_of(paced.replaced({"source-1": slow.source}))):
-        assert part.properties.items() >= ACCESS.items()
+    restored = KafkaEnds.of(scratch_job(job_file, Names.fresh().name, []).definition())
+    written = KafkaEnds.of(paced.replaced({"source-1": slow.source}))
+    for ends in (restored, written):
+        assert ends.sources["source-1"].properties.items() >= ACCESS.items()
+        assert ends.sinks["sink-1"].properties.items() >= ACCESS.items()
 
 
 def test_a_broker_of_the_drills_own_is_not_asked_for_tls_or_a_login(job_file: str) -> None:
-    source, sink = parts_of(without_access(load_job(job_file)))
+    ends = KafkaEnds.of(without_access(load_job(job_file)))
+    source, sink = ends.sources["source-1"], ends.sinks["sink-1"]
     assert (source.properties, sink.properties) == ({"fetch.min.bytes": 1}, {"linger.ms": 7})
 
 
 def test_what_is_written_for_a_run_and_what_is_told_of_a_plan_holds_no_secret(job_file: str, tmp_path: Path) -> None:
-    paced = write_paced_file(
-        tmp_path, job_file, name="n", source="s", target="t", rate=1.0, finish=tmp_path / "f", own_broker=False
-    )
+    paced = write_paced_file(tmp_path, job_file, name="n", rate=1.0, finish=tmp_path / "f", own_broker=False)
     restored = write_job_file(tmp_path, job_file, Names.fresh(), {})
     told = [Path(paced).read_text(), Path(restored).read_text()]
     told += [repr(RestorePlan("j", str(tmp_path), access=ACCESS)), repr(FaultDrillPlan("j", 1, 1, access=ACCESS))]
-    told += [repr(plan_of(None, ["in"], ["out"], "s:1", access=ACCESS)), repr(VerifiedCluster("s:1", ACCESS))]
+    told += [repr(plan_of(None, ["in"], ["out"], "s:1", access=ACCESS)), repr(Cluster("s:1", ACCESS))]
     assert not [text for text in told if PASSWORD in text]
 
 
@@ -149,5 +150,5 @@ def test_a_load_is_written_and_checked_with_the_same_login(
 
     monkeypatch.setattr("twopc.kafka.cluster.TopicClient", asked)
     with pytest.raises(Opened) as opened:
-        act(LoadPlan(topic="t", records=1), VerifiedCluster("s:1", ACCESS))
+        act(LoadPlan(topic="t", records=1), Cluster("s:1", ACCESS))
     assert opened.value.args[0] == ACCESS

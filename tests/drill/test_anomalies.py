@@ -8,8 +8,12 @@ from dataclasses import replace
 import pytest
 
 from tests.verify.forging import SOURCES, TARGETS, history_of, made
+from twopc import Job, KafkaSink, KafkaSource
+from twopc.config import RunSettings
+from twopc.drill.comparing import Judged as JudgedOutput
 from twopc.drill.comparing import check_of, judged, since_checkpoint
 from twopc.drill.fault_judging import judge_output, judge_state
+from twopc.drill.job import DrillJob
 from twopc.drill.verdict import Check, Verdict
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
@@ -17,6 +21,7 @@ from twopc.kafka.topic_partition import Position
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.state.layout import StateName, state_prefix
 from twopc.verify import Expected, Found, Outcome, Place
 
 RECORDS, IN_A_TRANSACTION, CHECKPOINT = 12, 3, 3
@@ -29,14 +34,16 @@ Judged = Callable[[Sequence[Found]], Check]
 
 def whole(found: Sequence[Found]) -> Check:
     """As a fault drill judges its output, and a restore drill that of its replay."""
-    return check_of("output", judged("out", MADE, found), "held")
+    return check_of("output", [JudgedOutput(judged("out", MADE, found))], "held")
 
 
 def since(found: Sequence[Found]) -> Check:
     """As a restore drill judges the real output: what stood there before the checkpoint is none of its business."""
     due: list[Expected] = MADE[CHECKPOINT:]
     ends = {SOURCES[0]: Position(RECORDS)}
-    return check_of("output", judged("out", due, since_checkpoint(due, found, ends).found, ends), "held")
+    return check_of(
+        "output", [JudgedOutput(judged("out", due, since_checkpoint(due, found, ends).found, ends))], "held"
+    )
 
 
 def lose_a_transaction(found: list[Found]) -> list[Found]:
@@ -103,7 +110,9 @@ def test_what_is_wrong_is_named_and_nothing_else(judge: Judged, spoil: Spoil, na
     ],
 )
 def test_a_sink_is_held_to_what_it_promises(spoil: Spoil, guarantee: DeliveryGuarantee, verdict: Verdict) -> None:
-    check = judge_output(judged("out", MADE, spoil(RIGHT)), guarantee)
+    job = Job("job").source(KafkaSource("in")).sink(KafkaSink("out", delivery_guarantee=guarantee)).definition()
+    drilled = DrillJob.of(job, RunSettings(bootstrap_servers="s:1"), {})
+    check = judge_output({"out": judged("out", MADE, spoil(RIGHT))}, drilled)
     assert check.verdict is verdict
     assert "3 duplicated" in check.said or "3 lost" in check.said
 
@@ -130,15 +139,24 @@ def last_checkpoint(position: int) -> CheckpointMetadata:
 @pytest.mark.parametrize(
     ("position", "state", "named"),
     [
-        pytest.param(12, {b"a": b"11"}, "state: key b'a' holds b'11', and the input makes it b'12'", id="behind"),
-        pytest.param(12, {}, "state: key b'a' holds None", id="missing"),
-        pytest.param(12, {b"a": b"12", b"b": b"1"}, "state: key b'b' holds b'1'", id="of nobody"),
+        pytest.param(
+            12,
+            {b"a": b"11"},
+            "state: count of partition 0, key b'a', holds b'11', and the input makes it b'12'",
+            id="behind",
+        ),
+        pytest.param(12, {}, "state: count of partition 0, key b'a', holds None", id="missing"),
+        pytest.param(
+            12, {b"a": b"12", b"b": b"1"}, "state: count of partition 0, key b'b', holds b'1'", id="of nobody"
+        ),
         pytest.param(11, {b"a": b"12"}, "position: in[0]@11, but the input ends at 12", id="position"),
     ],
 )
 def test_state_that_disagrees_with_the_output_is_named(position: int, state: dict[bytes, bytes], named: str) -> None:
     ends = {SOURCES[0]: Position(RECORDS)}
-    assert judge_state(last_checkpoint(12), ends, {b"a": b"12"}, {b"a": b"12"}).verdict is Verdict.HELD
-    check = judge_state(last_checkpoint(position), ends, {b"a": b"12"}, state)
+    prefix = state_prefix(StateName("count", "count"), 0)
+    right, found = {prefix + b"a": b"12"}, {prefix + key: value for key, value in state.items()}
+    assert judge_state(last_checkpoint(12), ends, right, right).verdict is Verdict.HELD
+    check = judge_state(last_checkpoint(position), ends, right, found)
     assert check.verdict is Verdict.BROKEN
     assert [finding.startswith(named) for finding in check.findings] == [True]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from twopc.drill.comparing import check_of, judged, since_checkpoint
+from twopc.drill.comparing import Judged, check_of, judged, since_checkpoint
 from twopc.drill.verdict import Check, Verdict
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.verify.findings import Kind
 from twopc.verify.history import Expected, Found, Place
 
 IN = (TopicPartition("in", 0), TopicPartition("in", 1))
@@ -26,7 +27,9 @@ def found(*values: str, key: str | None = "a") -> list[Found]:
 
 def check(expecting: list[Expected], seen: list[Found], required: int = 100) -> Check:
     ends = dict.fromkeys(IN, Position(required))
-    return check_of("output", judged("out", expecting, since_checkpoint(expecting, seen, ends).found, ends), "held")
+    return check_of(
+        "output", [Judged(judged("out", expecting, since_checkpoint(expecting, seen, ends).found, ends))], "held"
+    )
 
 
 def test_what_stood_there_before_the_checkpoint_is_no_finding() -> None:
@@ -70,3 +73,15 @@ def test_records_without_an_order_of_their_own_may_come_in_any(key: str | None) 
 def test_of_those_too_each_must_be_there(key: str | None) -> None:
     expecting = [*expected("4", "5", key=key), *expected("x", "y", key=key, partition=1)]
     assert "1 lost" in check(expecting, found("1", "x", "5", "y", key=key)).said
+
+
+def test_what_is_wrong_in_one_of_several_outputs_breaks_and_what_a_sink_does_not_rule_out_is_told() -> None:
+    doubled = Judged(judged("one", expected("4"), found("4", "4")), frozenset({Kind.DUPLICATED}))
+    right = Judged(judged("other", expected("5"), found("5")))
+    lost = Judged(judged("third", expected("6"), []))
+    assert (
+        check_of("output", [doubled, right], "held").said
+        == "held; besides 1 duplicated, which the sink does not rule out"
+    )
+    broken = check_of("output", [doubled, lost], "held")
+    assert (broken.verdict, len(broken.findings)) == (Verdict.BROKEN, 1)

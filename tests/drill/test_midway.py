@@ -56,18 +56,18 @@ def test_the_middle_of_a_partition_is_halfway_from_where_it_is_read() -> None:
 
 
 def test_a_reader_reads_to_the_middle_and_says_that_it_stands_there(tmp_path: Path) -> None:
-    reader = MidwayReader(Counting(), {IN: Position(7)}, tmp_path, SubtaskIndex(2))
+    reader = MidwayReader(Counting(), {IN: Position(7)}, tmp_path, SubtaskIndex(2), "source-1")
     for _ in range(3):
-        assert not (tmp_path / "stands-2").exists() or str(reader.positions()[0]) == "in[0]@7"
+        assert not (tmp_path / "stands-2-source-1").exists() or str(reader.positions()[0]) == "in[0]@7"
         reader.poll(0.0, 5)
-    assert (str(reader.positions()[0]), (tmp_path / "stands-2").exists()) == ("in[0]@7", True)
+    assert (str(reader.positions()[0]), (tmp_path / "stands-2-source-1").exists()) == ("in[0]@7", True)
 
 
 def test_every_process_is_killed_when_checkpoints_have_completed_in_the_middle(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
     interruption = Interruption(tmp_path, 1)
-    reader = MidwayReader(Counting(), {IN: Position(7)}, tmp_path, SubtaskIndex(0))
+    reader = MidwayReader(Counting(), {IN: Position(7)}, tmp_path, SubtaskIndex(0), "source-1")
     interruption.note(event(JobEventKind.ATTACHED, pid=sleeper.pid))
     for _ in range(5):
         interruption.note(event(JobEventKind.COMPLETED))
@@ -87,9 +87,21 @@ def test_where_no_checkpoint_completes_it_goes_on_and_was_not_struck(
 ) -> None:
     monkeypatch.setattr(midway, "PATIENCE_SECONDS", -1.0)
     interruption = Interruption(tmp_path, 1)
-    reader = MidwayReader(Counting(), {IN: Position(0)}, tmp_path, SubtaskIndex(0))
+    reader = MidwayReader(Counting(), {IN: Position(0)}, tmp_path, SubtaskIndex(0), "source-1")
     reader.poll(0.0, 9)
     for _ in range(3):
         interruption.note(event(JobEventKind.PROGRESS))
     reader.poll(0.0, 10)
     assert (interruption.struck_at, reader.finished()) == (None, True)
+
+
+def test_a_subtask_stands_in_the_middle_when_all_its_sources_do(tmp_path: Path) -> None:
+    interruption = Interruption(tmp_path, 1, sources=2)
+    MidwayReader(Counting(), {}, tmp_path, SubtaskIndex(0), "web").poll(0.0, 9)
+    interruption.note(event(JobEventKind.PROGRESS))
+    assert interruption.stood_at is None
+    at_end = Counting()
+    at_end.at = 10
+    assert MidwayReader(at_end, {}, tmp_path, SubtaskIndex(0), "app").finished(), "and so nobody polls it"
+    interruption.note(event(JobEventKind.PROGRESS))
+    assert interruption.stood_at is not None

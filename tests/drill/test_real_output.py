@@ -9,16 +9,17 @@ import pytest
 
 from tests.kafka.test_batches import marker, written
 from tests.snapshots import changed
-from twopc.drill.bounds import Bounds, Side, bounds_of
-from twopc.drill.judging import Ranges, repeated_input
+from twopc.drill.bounds import Bounds, Side, bounds_of, prepared_of
+from twopc.drill.judging import repeated_input
 from twopc.drill.reach import Reach
-from twopc.drill.real_output import RealOutput
+from twopc.drill.real_output import OutputTopic, RealOutput
 from twopc.drill.verdict import Check, Verdict
 from twopc.kafka.batches import log_batches
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_reader import Ranges
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
@@ -102,7 +103,17 @@ def judge(
     ]
     written = {each: (Position(0), Position(100)) for each in log.logs}
     reach = Reach({IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, written)
-    return RealOutput(log, metadata or checkpoint(OUT), reach, guarantee).judge(made, {})
+    return real_output(log, metadata or checkpoint(OUT), reach, guarantee).judge(made, {})
+
+
+def real_output(
+    log: ForgedLog,
+    metadata: CheckpointMetadata,
+    reach: Reach,
+    guarantee: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
+) -> RealOutput:
+    topic = OutputTopic(log, guarantee, prepared_of(metadata.committables))
+    return RealOutput(dict.fromkeys((each.topic for each in reach.written), topic), metadata, reach)
 
 
 def log_of(*transactions: Sequence[str], aborted: int = -1) -> ForgedLog:
@@ -201,7 +212,8 @@ def test_on_which_side_of_the_checkpoint_a_record_is(sources: list[TopicPartitio
 
 def test_a_checkpoint_stands_behind_the_last_record_of_its_own_transaction() -> None:
     log = log_of("ab", "cde", "fg")
-    bounds = bounds_of(checkpoint(OUT), log.whose({OUT: (Position(0), Position(100))}))
+    metadata = checkpoint(OUT)
+    bounds = bounds_of(metadata, prepared_of(metadata.committables), log.whose({OUT: (Position(0), Position(100))}))
     assert [bounds.side([IN], Found(Place(OUT, offset), b"a", b"")) for offset in (5, 6)] == [Side.BEFORE, Side.AFTER]
 
 
@@ -217,7 +229,7 @@ def test_records_of_two_keys_that_changed_places_behind_the_checkpoint_are_reord
         ("out", Expected(Place(IN, 5 + at), key, value)) for at, (key, value) in enumerate(((b"x", b"f"), (b"y", b"g")))
     ]
     reach = Reach({IN: Position(5)}, {IN: Position(7)}, {IN: Position(7)}, {OUT: (Position(0), Position(100))})
-    check = RealOutput(log, checkpoint(OUT), reach, DeliveryGuarantee.EXACTLY_ONCE).judge(made, {})
+    check = real_output(log, checkpoint(OUT), reach).judge(made, {})
     assert (check.verdict, check.said) == (Verdict.BROKEN, "of the output: 1 reordered")
 
 
@@ -229,7 +241,7 @@ def test_what_may_have_stood_there_before_the_checkpoint_is_not_held_against_the
         ("out", Expected(Place(IN, 5 + at), key, value)) for at, (key, value) in enumerate(((b"y", b"g"), (b"x", b"f")))
     ]
     reach = Reach({IN: Position(5)}, {IN: Position(7)}, {IN: Position(6)}, {OUT: (Position(0), Position(100))})
-    check = RealOutput(log, checkpoint(), reach, DeliveryGuarantee.EXACTLY_ONCE).judge(made, {})
+    check = real_output(log, checkpoint(), reach).judge(made, {})
     assert check.verdict is Verdict.HELD
 
 
@@ -272,9 +284,7 @@ def test_a_tail_that_does_not_reach_back_to_the_checkpoint_is_not_all_that_is_re
     log = log_of("ab", "cde", *(["fghi"] * 400))
     reach = Reach({IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, {OUT: (Position(0), Position(2_007))})
     made = [("out", Expected(Place(IN, 5 + number), b"a", value.encode())) for number, value in enumerate("fghi")]
-    check = RealOutput(ClippedLog(log.logs, log.found), checkpoint(OUT), reach, DeliveryGuarantee.EXACTLY_ONCE).judge(
-        made, {}
-    )
+    check = real_output(ClippedLog(log.logs, log.found), checkpoint(OUT), reach).judge(made, {})
     assert (check.verdict, check.said) == (Verdict.BROKEN, f"of the output: {399 * 4} duplicated")
 
 
@@ -303,7 +313,27 @@ def test_a_job_that_went_back_broke_its_output_also_where_values_tell_nothing() 
         {IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, {OUT: (Position(0), Position(100))}, ("twice",)
     )
     made = [("out", Expected(Place(IN, 5 + number), b"a", value.encode())) for number, value in enumerate("fghi")]
-    check = RealOutput(log, checkpoint(), reach, DeliveryGuarantee.EXACTLY_ONCE).judge(made, {})
+    check = real_output(log, checkpoint(), reach).judge(made, {})
     assert (check.verdict, check.findings) == (Verdict.BROKEN, ("twice",))
-    check = RealOutput(log, checkpoint(), reach, DeliveryGuarantee.AT_LEAST_ONCE).judge(made, {})
+    check = real_output(log, checkpoint(), reach, DeliveryGuarantee.AT_LEAST_ONCE).judge(made, {})
     assert check.verdict is Verdict.HELD
+
+
+def test_of_topics_of_several_sinks_each_is_held_to_what_its_own_sink_promises() -> None:
+    log = log_of("ab", "cde", "fg", "fg")
+    log.write(OTHER, "x", "y", "h")
+    written = {each: (Position(0), Position(100)) for each in (OUT, OTHER)}
+    reach = Reach({IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, written)
+    metadata = checkpoint(OUT, OTHER)
+    made = [("out", Expected(Place(IN, 5), b"a", b"f")), ("out", Expected(Place(IN, 6), b"a", b"g"))]
+    made.append(("other", Expected(Place(IN, 7), b"a", b"h")))
+
+    def check(out: DeliveryGuarantee, other: DeliveryGuarantee) -> Check:
+        prepared = prepared_of(metadata.committables)
+        topics = {"out": OutputTopic(log, out, prepared), "other": OutputTopic(log, other, prepared)}
+        return RealOutput(topics, metadata, reach).judge(made, {})
+
+    once, least, none = DeliveryGuarantee
+    assert (check(once, least).verdict, check(once, least).said) == (Verdict.BROKEN, "of the output: 2 duplicated")
+    assert check(least, once).verdict is Verdict.HELD
+    assert check(none, once).said.endswith("promises nothing, and such write to out")

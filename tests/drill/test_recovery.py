@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from twopc.drill.recovery import (
+    ReadNote,
     Recovery,
     RecoveryTimes,
     figures_of,
@@ -54,14 +55,20 @@ def test_what_was_read_again_counts_for_the_fault_before_it() -> None:
 
 def test_a_reader_that_begins_behind_the_furthest_reads_again() -> None:
     lines = [(1, 0, 0, 1), (2, 0, 40, 0), (2, 1, 30, 0), (3, 0, 25, 1), (3, 1, 30, 1), (4, 0, 90, 0)]
-    assert reads_again(lines) == [(3, 15)]
+    notes = [ReadNote(at, f"in[{number}]", position, opened == 1) for at, number, position, opened in lines]
+    assert reads_again(notes) == [(3, 15)]
+
+
+def test_partitions_of_one_number_of_two_topics_are_two() -> None:
+    notes = [ReadNote(1, "web[0]", 40, False), ReadNote(2, "app[0]", 10, True)]
+    assert not reads_again(notes)
 
 
 def test_what_readers_note_can_be_read_back(tmp_path: Path) -> None:
     log = tmp_path / "reads.log"
     note_read(log, [SplitPosition("in[1]", 1, [7, "id"])], opened=True)
-    [(_, partition, position, opened)] = reads_of(log)
-    assert (partition, position, opened) == (1, 7, 1)
+    [note] = reads_of(log)
+    assert (note.split, note.position, note.opened) == ("in[1]", 7, True)
 
 
 def test_a_recovery_that_took_too_long_breaks_the_drill() -> None:

@@ -8,9 +8,11 @@ import pytest
 
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.drill.scratch import PREFIX, Names, parts_of, scratch_job, write_job_file
+from twopc.drill.scratch import PREFIX, Names, scratch_job, write_job_file
 from twopc.errors import ConfigurationError
 from twopc.kafka.committer import PlainCommitter
+from twopc.kafka.ends import KafkaEnds
+from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.naming import SlotName, parse_transactional_id, transactional_id
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
@@ -46,8 +48,8 @@ def job_file(tmp_path: Path) -> str:
 
 
 def parts(job_file: str) -> tuple[KafkaSource, KafkaSink]:
-    definition = scratch_job(job_file, NAMES.name, [("real-in", 0, 9)]).definition()
-    return parts_of(definition)
+    ends = KafkaEnds.of(scratch_job(job_file, NAMES.name, [("real-in", 0, 9)]).definition())
+    return ends.sources["source-1"], ends.sinks["sink-1"]
 
 
 def test_it_has_the_name_that_its_checkpoints_have(job_file: str) -> None:
@@ -58,10 +60,10 @@ def test_group_output_and_transactional_ids_are_its_own(job_file: str) -> None:
     source, sink = parts(job_file)
     assert (source.group_id, sink.topic, sink.transactional_id_prefix) == (
         NAMES.group,
-        NAMES.output,
+        f"{NAMES.name}-out",
         NAMES.transactional_prefix,
     )
-    assert all(name.startswith(PREFIX) for name in (NAMES.group, NAMES.output, NAMES.transactional_prefix))
+    assert all(name.startswith(PREFIX) for name in (NAMES.group, str(sink.topic), NAMES.transactional_prefix))
 
 
 def test_it_never_takes_an_id_of_the_real_job_over() -> None:
@@ -93,7 +95,7 @@ def test_a_process_that_knows_only_the_written_file_gets_the_same_job(job_file: 
     ends = {TopicPartition("real-in", 0): Position(9)}
     written = load_job(write_job_file(tmp_path, job_file, NAMES, ends))
     assert written.describe() == scratch_job(job_file, NAMES.name, []).describe()
-    assert getattr(written.pipeline("tested").source, "ends", None) == ends
+    assert getattr(written.sources["source-1"], "ends", None) == ends
 
 
 def test_a_job_from_elsewhere_than_kafka_is_refused(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_a_job_from_elsewhere_than_kafka_is_refused(tmp_path: Path) -> None:
         "from twopc import Job, KafkaSource\nfrom file_sink import FileSink\n"
         "job = Job('files')\njob.source(KafkaSource('in')).sink(FileSink('/tmp/never-made'))\n"
     )
-    with pytest.raises(ConfigurationError, match="can't be drilled"):
+    with pytest.raises(ConfigurationError, match=r"can't be drilled: .* but 'sink-1' is a FileSink"):
         scratch_job(str(path), NAMES.name, [])
 
 
@@ -123,3 +125,29 @@ def test_its_own_transactions_are_settled_where_it_was_interrupted(
     settled = sink.open_committer(context).settle([real, own], frozenset())
     assert [each.outcome for each in settled] == [Outcome.ALREADY_COMMITTED, Outcome.COMMITTED]
     assert asked == [own]
+
+
+def test_groups_of_several_sinks_have_the_ids_of_the_real_ones_and_prefixes_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the restored checkpoint names is found under the ids of the real job's groups."""
+    path = tmp_path / "grouped_job.py"
+    path.write_text(
+        "from twopc import Job, KafkaSink, KafkaSource\n"
+        "job = Job('grouped')\n"
+        "orders = job.source(KafkaSource('orders'), name='orders')\n"
+        "orders.sink(KafkaSink('one'), name='one')\n"
+        "orders.sink(KafkaSink('other'), name='other')\n"
+        "orders.sink(KafkaSink('third', transactional_id_prefix='own'), name='third')\n"
+    )
+    monkeypatch.setattr(LeaderClient, "__init__", lambda *_: None)
+    monkeypatch.setattr(LeaderClient, "close", lambda _: None)
+    monkeypatch.setattr(LeaderClient, "cluster_id", lambda _: "c")
+    context = JobContext("grouped", AttemptId(1), 1, RunSettings(bootstrap_servers="s:1"))
+    definition = scratch_job(str(path), NAMES.name, []).definition()
+    assert [(group.id, group.sinks) for group in definition.sink.groups(context)] == [
+        ("kafka/c/grouped", ("one", "other")),
+        ("kafka/c/own", ("third",)),
+    ]
+    prefixes = {key: each.transactional_id_prefix for key, each in KafkaEnds.of(definition).sinks.items()}
+    assert prefixes == {"one": NAMES.name, "other": NAMES.name, "third": f"{NAMES.name}-no2"}

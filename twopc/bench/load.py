@@ -6,9 +6,9 @@ import itertools
 import string
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
-from typing import Any
 
 from twopc.bench.plan import BenchPlan
 from twopc.errors import ConfigurationError, Unavailable
@@ -32,23 +32,19 @@ def values_of(plan: BenchPlan, serde: Serde) -> list[bytes]:
     return [make(rng, number, plan.record_bytes) for number in range(DISTINCT_VALUES)]
 
 
-def produce_all(
-    servers: str, topic: str, plan: BenchPlan, values: list[bytes], access: Mapping[str, Any] | None = None
-) -> None:
-    """Produce the whole input, as fast as it goes; raise Unavailable if a record didn't arrive.
-
-    `access` are the client settings that brokers with TLS or a login want.
-    """
-    _Load(servers, topic, plan, values, access or {}).run(lambda done: None)
+def produce_all(cluster: Cluster, topic: str, plan: BenchPlan, values: list[bytes], records: int) -> int:
+    """Produce so many records, as fast as it goes, and return how many; raise Unavailable if one didn't arrive."""
+    return _Load(cluster, topic, plan, values, records).run(lambda done: None)
 
 
 class PacedLoad:
-    """Produces at the plan's rate, each record no earlier than it is due; its timestamp is when it was produced."""
+    """Produces to one topic at a rate, each record no earlier than it is due; its timestamp is when it was produced."""
 
-    def __init__(self, servers: str, topic: str, plan: BenchPlan, values: list[bytes]) -> None:
-        assert plan.rate is not None, "a paced load has a rate"
-        self._rate = plan.rate
-        self._load = _Load(servers, topic, plan, values, {})
+    def __init__(
+        self, cluster: Cluster, topic: str, plan: BenchPlan, values: list[bytes], records: int, rate: float
+    ) -> None:
+        self._rate = rate
+        self._load = _Load(cluster, topic, plan, values, records)
         self._ended = threading.Event()
 
     def run(self) -> None:
@@ -70,16 +66,15 @@ class PacedLoad:
 
 
 class _Load:
-    def __init__(
-        self, servers: str, topic: str, plan: BenchPlan, values: list[bytes], access: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, cluster: Cluster, topic: str, plan: BenchPlan, values: list[bytes], records: int) -> None:
         self._topic = topic
         self._plan = plan
         self._values = values
+        self._count = records
         tuning = {"linger.ms": 1 if plan.rate else 20, "queue.buffering.max.messages": 200_000}
-        self._writer = TopicWriter(Cluster(servers, {**access, **tuning}))
+        self._writer = TopicWriter(replace(cluster, properties={**cluster.properties, **tuning}))
 
-    def run(self, pace: Callable[[int], None]) -> None:
+    def run(self, pace: Callable[[int], None]) -> int:
         """Produce all; `pace` is called with how many were produced, every so often, and may wait."""
         every = max(1, self._plan.rate // 200) if self._plan.rate else POLL_EVERY
         for done, (key, value) in enumerate(self._records()):
@@ -87,14 +82,14 @@ class _Load:
                 pace(done)
                 self._writer.poll()
             self._writer.write(self._topic, value, key)
-        self._writer.finish()
+        return self._writer.finish()
 
     def _records(self) -> Iterator[tuple[bytes | None, bytes]]:
         keys: list[bytes | None] = [b"key-%d" % number for number in range(self._plan.keys)] or [None]
         # The order of the keys is shuffled once: in order, they would visit RocksDB's blocks one after the other.
         Random(0).shuffle(keys)
         pairs = zip(itertools.cycle(keys), itertools.cycle(self._values), strict=False)
-        return itertools.islice(pairs, self._plan.records)
+        return itertools.islice(pairs, self._count)
 
 
 def _lines(plan: BenchPlan) -> list[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import closing
 
 from twopc.errors import Unavailable
@@ -20,15 +21,16 @@ TUNING = {"fetch.min.bytes": 1, "fetch.wait.max.ms": 10}
 
 
 class OutputReader:
-    """Reads one topic from its start, on a thread of its own. `latencies_ms`: of each record, against its timestamp.
+    """Reads topics from their starts, on a thread of its own. `latencies_ms`: of each record, against its timestamp.
 
-    `stamps_ms` are the records' timestamps: with message.timestamp.type=LogAppendTime, when the broker appended them.
+    `stamps_ms` are the records' timestamps, by topic: with message.timestamp.type=LogAppendTime, when the broker
+    appended them.
     """
 
-    def __init__(self, servers: str, topic: str, partitions: int) -> None:
-        self.stamps_ms: list[int] = []
+    def __init__(self, servers: str, topics: Sequence[str], partitions: int) -> None:
+        self.stamps_ms: dict[str, list[int]] = {topic: [] for topic in topics}
         self.latencies_ms: list[float] = []
-        starts = {TopicPartition(topic, number): Position(0) for number in range(partitions)}
+        starts = {TopicPartition(topic, number): Position(0) for topic in topics for number in range(partitions)}
         self._batches = follow(Cluster(servers, TUNING), starts, poll_seconds=POLL_SECONDS)
         self._ended = threading.Event()
         self._failure: Exception | None = None
@@ -37,11 +39,11 @@ class OutputReader:
 
     def finish(self, expected: int) -> None:
         """Wait until so many records were seen, or nothing has come for a minute, then end; raise what went wrong."""
-        seen, since = len(self.stamps_ms), time.monotonic()
-        while self._failure is None and len(self.stamps_ms) < expected and time.monotonic() - since < STALL_SECONDS:
+        seen, since = len(self.latencies_ms), time.monotonic()
+        while self._failure is None and len(self.latencies_ms) < expected and time.monotonic() - since < STALL_SECONDS:
             time.sleep(POLL_SECONDS)
-            if len(self.stamps_ms) > seen:
-                seen, since = len(self.stamps_ms), time.monotonic()
+            if len(self.latencies_ms) > seen:
+                seen, since = len(self.latencies_ms), time.monotonic()
         # One more look: a record too many would come now.
         time.sleep(0.5)
         self.close()
@@ -65,6 +67,6 @@ class OutputReader:
 
     def _take(self, batch: Batch) -> None:
         now = time.time() * 1000
-        stamps = [row.timestamp()[1] for row in batch.rows]
-        self.latencies_ms.extend(now - stamp for stamp in stamps)
-        self.stamps_ms.extend(stamps)
+        for row in batch.rows:
+            self.stamps_ms[row.topic() or ""].append(row.timestamp()[1])
+        self.latencies_ms.extend(now - row.timestamp()[1] for row in batch.rows)

@@ -16,6 +16,7 @@ def figures(result: BenchResult) -> dict[str, str]:
     shown = {
         "records": f"{result.records:,} in, {result.written:,} out, {result.visible:,} visible",
         "records/s, steady": _number(result.records_per_s, "{:,.0f}"),
+        **_by_end(result),
         "CPU s a million records, steady": _number(result.cpu_s_per_million, "{:.2f}"),
         "CPU s a million records, whole run": f"{result.cpu_s_per_million_whole:.2f}",
         "start to first record": _number(result.startup_s, "{:.1f} s"),
@@ -29,6 +30,19 @@ def figures(result: BenchResult) -> dict[str, str]:
         "restarts": str(result.restarts) if result.restarts else "",
     }
     return {name: value for name, value in shown.items() if value}
+
+
+def _by_end(result: BenchResult) -> dict[str, str]:
+    """What is known of each source and sink, where there are several."""
+    shown: dict[str, str] = {}
+    if len(result.sources) > 1:
+        shown |= {f"source {name}": f"{records:,} records" for name, records in result.sources.items()}
+    if len(result.sinks) > 1:
+        shown |= {
+            f"sink {name}": f"{each.visible:,} records, {_number(each.records_per_s, '{:,.0f}') or '?'} a second"
+            for name, each in result.sinks.items()
+        }
+    return shown
 
 
 def text(result: BenchResult, compared: Sequence[Comparison] = (), differ: Mapping[str, str] = _ALIKE) -> str:

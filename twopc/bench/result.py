@@ -10,10 +10,18 @@ from typing import Any
 
 from twopc.errors import ConfigurationError
 
-FORMAT = 1
+FORMAT = 2
 
 Point = Sequence[float]
 """Seconds since the start of the run, and a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkRate:
+    """How many records of a topic became visible, and how many a second in steady state; by the sinks that write it."""
+
+    visible: int
+    records_per_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +35,8 @@ class BenchResult:
     checkpoint_ms, pause_ms, latency_ms: p50, p99 and greatest, by name; pause is how long a data loop stood still at a
         checkpoint, latency is from a record's being due to its being seen by a `read_committed` reader.
     memory_mb: the greatest sum of resident sets; worker_mb: the greatest of one Python process of the run.
+    sources: how many records each source read; sinks: what came of each output topic, by the sinks that write to it
+        (throughput runs only).
     written: how many records the job wrote; visible: how many of them a `read_committed` reader saw.
     """
 
@@ -35,6 +45,8 @@ class BenchResult:
     written: int
     visible: int
     records_per_s: float | None
+    sources: Mapping[str, int]
+    sinks: Mapping[str, SinkRate]
     cpu_s_per_million: float | None
     cpu_s_per_million_whole: float
     startup_s: float | None
@@ -72,7 +84,8 @@ class BenchResult:
                 raise ValueError("it is not a JSON object")
             if body.get("format") != FORMAT:
                 raise ValueError(f"its format is {body.get('format')!r}, not {FORMAT}")
-            return cls(**{each.name: body[each.name] for each in fields(cls)})
+            sinks = {name: SinkRate(**rate) for name, rate in body["sinks"].items()}
+            return cls(**{each.name: body[each.name] for each in fields(cls)} | {"sinks": sinks})
         except OSError as error:
             raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:

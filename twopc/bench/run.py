@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.metadata import version
@@ -16,15 +16,15 @@ from twopc.bench.load import PacedLoad, produce_all, values_of
 from twopc.bench.plan import BenchPlan
 from twopc.bench.reader import STALL_SECONDS, OutputReader
 from twopc.bench.recorder import Recorder
-from twopc.bench.result import BenchResult
+from twopc.bench.result import BenchResult, SinkRate
 from twopc.bench.scratch import write_job_file
 from twopc.bench.usage import UsageSampler
 from twopc.config import RunSettings
 from twopc.driver.run import run as run_job
-from twopc.errors import ConfigurationError, TwoPhaseCommitError
+from twopc.errors import TwoPhaseCommitError
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.ends import KafkaEnds
 from twopc.kafka.reachable import await_reachable
-from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.storage.scratch_folder import CHECKPOINTS, scratch_folder
@@ -41,17 +41,19 @@ class Interrupted(TwoPhaseCommitError):
     exit_code = 130
 
 
-def input_of(plan: BenchPlan) -> list[bytes]:
+Values = Mapping[str, list[bytes]]
+"""The values that each source reads, by operator id."""
+
+
+def input_of(plan: BenchPlan) -> Values:
     """Return the values of the input; raise ConfigurationError if the job can't be benchmarked, or not with these."""
-    source = load_job(plan.job_file).pipeline("benchmarked").source
-    if not isinstance(source, KafkaSource):
-        raise ConfigurationError(f"{plan.job_file} can't be benchmarked: it must read with KafkaSource")
-    return values_of(plan, source.value)
+    ends = KafkaEnds.only(load_job(plan.job_file), "benchmarked")
+    return {key: values_of(plan, source.value) for key, source in ends.sources.items()}
 
 
 def bench(
     plan: BenchPlan,
-    values: list[bytes],
+    values: Values,
     settings: RunSettings,
     *,
     say: Callable[[str], None],
@@ -68,10 +70,12 @@ def bench(
     output_stamp = "CreateTime" if plan.rate else "LogAppendTime"
     await_reachable(servers)
     made: list[str] = []
-    cluster = Cluster(servers)
+    cluster, ends = Cluster(servers), KafkaEnds.of(load_job(plan.job_file))
+    stamps = dict.fromkeys(ends.scratch_inputs(name).values(), "CreateTime")
+    stamps |= dict.fromkeys(ends.scratch_outputs(name).values(), output_stamp)
     try:
         with cluster.client() as client:
-            for topic, stamp in ((f"{name}-in", "CreateTime"), (f"{name}-out", output_stamp)):
+            for topic, stamp in stamps.items():
                 client.create_topic(topic, plan.partitions, settings={"message.timestamp.type": stamp})
                 made.append(topic)
         with scratch_folder("bench") as folder:
@@ -86,6 +90,12 @@ def bench(
                 client.delete_topic(topic)
 
 
+def shares(records: int, sources: Sequence[str]) -> dict[str, int]:
+    """Return how many records each source reads, all of them together so many."""
+    each, rest = divmod(records, len(sources))
+    return {source: each + (number < rest) for number, source in enumerate(sources)}
+
+
 class _Run:
     def __init__(
         self,
@@ -93,15 +103,17 @@ class _Run:
         settings: RunSettings,
         name: str,
         folder: Path,
-        values: list[bytes],
+        values: Values,
         on_event: Callable[[JobEvent], None] | None,
         excluded: frozenset[int],
     ) -> None:
         self._plan = plan
         self._settings = settings
-        self._servers = settings.bootstrap_servers
-        self._source, self._target = f"{name}-in", f"{name}-out"
-        self._job_file = write_job_file(folder, plan.job_file, name=name, source=self._source, target=self._target)
+        self._cluster = Cluster(settings.bootstrap_servers)
+        ends = KafkaEnds.of(load_job(plan.job_file))
+        self._inputs, self._outputs = ends.scratch_inputs(name), ends.scratch_outputs(name)
+        self._shares = shares(plan.records, list(self._inputs))
+        self._job_file = write_job_file(folder, plan.job_file, name=name)
         self._values = values
         self._on_event = on_event
         self._running, self._fed = threading.Event(), threading.Event()
@@ -113,27 +125,42 @@ class _Run:
     def throughput(self, say: Callable[[str], None]) -> BenchResult:
         """Produce everything, run the job to its end, then read the output."""
         plan = self._plan
-        size = sum(map(len, self._values)) // len(self._values)
-        say(f"producing {plan.records:,} records of {size} bytes to {plan.partitions} partitions")
-        produce_all(self._servers, self._source, plan, self._values)
+        for source, topic in self._inputs.items():
+            values, records = self._values[source], self._shares[source]
+            size = sum(map(len, values)) // len(values)
+            say(f"producing {records:,} records of {size} bytes to {plan.partitions} partitions of {source}")
+            produce_all(self._cluster, topic, plan, values, records)
         say(f"running {plan.job_file}")
         self._run_job(None)
         say("reading the output")
-        reader = OutputReader(self._servers, self._target, plan.partitions)
+        reader = self._reader()
         reader.finish(self._written)
         return self._result(reader.stamps_ms, [])
+
+    def _reader(self) -> OutputReader:
+        return OutputReader(self._cluster.servers, list(dict.fromkeys(self._outputs.values())), self._plan.partitions)
+
+    def _loads(self) -> list[PacedLoad]:
+        """One for each source, each at its share of the rate."""
+        assert self._plan.rate is not None, "a paced load has a rate"
+        rate = self._plan.rate / len(self._inputs)
+        return [
+            PacedLoad(self._cluster, topic, self._plan, self._values[source], self._shares[source], rate)
+            for source, topic in self._inputs.items()
+        ]
 
     def latency(self, say: Callable[[str], None]) -> BenchResult:
         """Run the job, produce at the plan's rate and read beside it, and stop the job when all was seen."""
         say(f"running {self._plan.job_file}, with {self._plan.rate:,} records a second")
-        reader = OutputReader(self._servers, self._target, self._plan.partitions)
-        load = PacedLoad(self._servers, self._source, self._plan, self._values)
+        reader, loads = self._reader(), self._loads()
         stop = threading.Event()
 
         def feed() -> None:
             self._running.wait()
             try:
-                load.run()
+                with ThreadPoolExecutor(len(loads), "twopc-bench-load") as feeders:
+                    for fed in [feeders.submit(load.run) for load in loads]:
+                        fed.result()
                 self._wait_until_read()
             finally:
                 self._fed.set()
@@ -145,11 +172,12 @@ class _Run:
                 self._run_job(stop)
                 reader.finish(self._written)
             finally:
-                load.stop()
+                for load in loads:
+                    load.stop()
                 self._running.set()
                 reader.close()
             fed.result()
-        return self._result([], reader.latencies_ms)
+        return self._result({topic: [] for topic in reader.stamps_ms}, reader.latencies_ms)
 
     def _wait_until_read(self) -> None:
         """Until the job has read what was produced, or has read nothing more for a while."""
@@ -178,7 +206,8 @@ class _Run:
         if self._on_event is not None:
             self._on_event(event)
 
-    def _result(self, stamps_ms: list[int], latencies: list[float]) -> BenchResult:
+    def _result(self, stamps_by_topic: Mapping[str, list[int]], latencies: list[float]) -> BenchResult:
+        stamps_ms = [stamp for stamps in stamps_by_topic.values() for stamp in stamps]
         recorder, samples, plan, began = self._recorder, self._sampler.samples, self._plan, self._began
         visible = len(stamps_ms) or len(latencies)
         memory = [(sample.at - began, sample.resident_bytes / 1e6) for sample in samples]
@@ -188,6 +217,14 @@ class _Run:
             written=self._written,
             visible=visible,
             records_per_s=steady_rate(stamps_ms),
+            sources=self._shares,
+            sinks={
+                ", ".join(sink for sink, other in self._outputs.items() if other == topic): SinkRate(
+                    len(stamps), steady_rate(stamps)
+                )
+                for topic, stamps in stamps_by_topic.items()
+                if stamps
+            },
             cpu_s_per_million=None if plan.rate else steady_cpu(recorder, samples, plan.records),
             cpu_s_per_million_whole=(samples[-1].cpu_seconds if samples else 0.0) / plan.records * 1e6,
             startup_s=None if recorder.started is None else recorder.started - began,

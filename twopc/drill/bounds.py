@@ -9,7 +9,7 @@ complete, so that all from there on is from after. Where neither tells it is lef
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -17,7 +17,7 @@ from twopc.errors import CheckpointCorrupted
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.positions import offsets_of
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.facts import CheckpointMetadata, Committable
 from twopc.protocol.ids import SubtaskIndex
 from twopc.verify.history import Found, Place
 from twopc.verify.transaction_lookup import TransactionLookup
@@ -76,11 +76,10 @@ class Bounds:
         return Side.AFTER if offset > self.last[partition] else Side.OPEN
 
 
-def bounds_of(metadata: CheckpointMetadata, whose: TransactionLookup) -> Bounds:
-    """Find the checkpoint's transactions in the log."""
+def bounds_of(metadata: CheckpointMetadata, held: Sequence[PreparedTransaction], whose: TransactionLookup) -> Bounds:
+    """Find the checkpoint's transactions in the log; `held` are those of the cluster that the log is of."""
     reached: dict[tuple[SubtaskIndex, TopicPartition], int] = {}
     doubtful: set[TopicPartition] = set()
-    held = prepared_of(metadata)
     for prepared in held:
         for partition in set(prepared.partitions) & whose.keys():
             end = whose[partition].end_of(prepared.producer_id, prepared.producer_epoch, prepared.start_ms)
@@ -112,9 +111,9 @@ def _first_after(prepared: PreparedTransaction, partition: TopicPartition, log: 
     )
 
 
-def prepared_of(metadata: CheckpointMetadata) -> list[PreparedTransaction]:
-    """Return the checkpoint's transactions; none, if one of them can't be read."""
+def prepared_of(committables: Iterable[Committable]) -> list[PreparedTransaction]:
+    """Return a checkpoint's transactions; none, if one of them can't be read."""
     try:
-        return [PreparedTransaction.from_committable(item) for item in metadata.committables]
+        return [PreparedTransaction.from_committable(item) for item in committables]
     except CheckpointCorrupted:
         return []

@@ -11,7 +11,7 @@ from twopc.drill.tail import begins_at
 from twopc.drill.verdict import Check
 from twopc.drill.verdict import Verdict as CheckVerdict
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.verify.findings import Kind, Verdict
+from twopc.verify.findings import Kind, Verdict, merged
 from twopc.verify.history import Expected, Found, Outcome, identity
 from twopc.verify.judge import Judge
 from twopc.verify.lanes import Surely, everywhere
@@ -71,6 +71,7 @@ def since_checkpoint(
     for each in expected:
         mine[each.key].append(each)
     sources = {key: {each.source.partition for each in made} for key, made in mine.items()}
+    lanes = {key: {(each.source.partition, each.path) for each in made} for key, made in mine.items()}
     later, by_value = set(), set()
     for index, found in enumerate(tail):
         if found.key not in mine or _is_aborted(found):
@@ -86,7 +87,7 @@ def since_checkpoint(
     for key, indices in places.items():
         identities = [identity(tail[index].value, tail[index].headers) for index in indices]
         wanted = [identity(each.value, each.headers) for each in mine[key]]
-        if key is None or len(sources[key]) > 1:
+        if key is None or len(lanes[key]) > 1:
             taken = _matching(wanted, identities, [index in later for index in indices])
         else:
             start = begins_at(wanted, required_of(mine[key], required), identities)
@@ -119,10 +120,23 @@ def _is_due(each: Expected, required: Ends) -> bool:
     return each.source.offset < required[each.source.partition]
 
 
-def check_of(name: str, verdict: Verdict, held: str, allowed: frozenset[Kind] = frozenset()) -> Check:
-    """Return the verdict on an output as a check; what the sink does not promise to keep out is `allowed`, and told."""
-    counts = ", ".join(f"{count} {kind.value}" for kind, count in verdict.counts.items())
-    findings = [str(finding) for finding in verdict.findings if finding.kind not in allowed]
-    if counts and not findings:
-        return Check(name, CheckVerdict.HELD, f"{held}; besides {counts}, which the sink does not rule out")
-    return Check.of(name, findings, held=held, broken=f"of the output: {counts}")
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict on one output, and what its sinks do not promise to keep out."""
+
+    verdict: Verdict
+    allowed: frozenset[Kind] = frozenset()
+
+    @property
+    def wrong(self) -> list[str]:
+        return [str(finding) for finding in self.verdict.findings if finding.kind not in self.allowed]
+
+
+def check_of(name: str, every: Sequence[Judged], held: str) -> Check:
+    """Return the verdicts on outputs as one check; what a sink does not promise to keep out is told."""
+    counts = merged("", [each.verdict for each in every]).counts
+    told = ", ".join(f"{count} {kind.value}" for kind, count in counts.items())
+    findings = [finding for each in every for finding in each.wrong]
+    if told and not findings:
+        return Check(name, CheckVerdict.HELD, f"{held}; besides {told}, which the sink does not rule out")
+    return Check.of(name, findings, held=held, broken=f"of the output: {told}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from twopc.graph import JobDefinition
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.ends import KafkaEnds
 from twopc.kafka.output import serialized
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import read
@@ -21,14 +22,14 @@ from twopc.record import Batch
 from twopc.serde import Serde
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
+from twopc.state.layout import parse_keyed_key
 from twopc.state.restore import restore_state
 from twopc.state.schema_check import drop_undeclared
 from twopc.state.serdes import check_serdes, read_serdes
 from twopc.state.snapshot_store import SnapshotStore
 from twopc.storage.local import LocalStore
-from twopc.verify.history import Expected
 from twopc.verify.paths import Paths
-from twopc.verify.replay import Replay
+from twopc.verify.replay import Made, Replay
 
 
 class Reckoner:
@@ -41,6 +42,7 @@ class Reckoner:
         self, definition: JobDefinition, metadata: CheckpointMetadata | None, job_folder: Path, work: Path
     ) -> None:
         self._definition = definition
+        self._paths = Paths.of(definition).to(definition.sinks)
         self.records = 0
         snapshots = () if metadata is None else metadata.snapshots
         numbers = frozenset() if metadata is None else frozenset(held.partition for held in metadata.positions)
@@ -66,24 +68,33 @@ class Reckoner:
         return new
 
     def keyed(self) -> dict[bytes, bytes]:
-        """Return all keyed state as it is now, as it is stored."""
-        return dict(self._backend.scan(Family.KEYED, b""))
+        """Return the keyed state as it is now, as it is stored, of all operators whose state can be worked out."""
+        known = {node.operator for node in self._paths.nodes}
+        every = self._backend.scan(Family.KEYED, b"")
+        return {key: state for key, state in every if parse_keyed_key(key)[0].operator in known}
 
     def reckon(
-        self, servers: str, starts: Mapping[TopicPartition, Position], ends: Mapping[TopicPartition, Position]
-    ) -> Iterator[tuple[str, Expected]]:
-        """Yield what the input makes from each start up to each end, with the topic that it goes to. Once only.
+        self,
+        clusters: Mapping[str, Cluster],
+        starts: Mapping[TopicPartition, Position],
+        ends: Mapping[TopicPartition, Position],
+    ) -> Iterator[Made]:
+        """Yield what the input makes from each start up to each end. Once only. `clusters` are those of the sources.
 
-        Each input partition comes in its order.
+        Each input partition comes in its order, one source after the other.
         """
-        row = self._definition.pipeline("replayed")
-        source: Any = row.source
-        ranges = {each: (starts[each], max(end, starts[each])) for each, end in sorted(ends.items())}
-        replay = Replay(Paths.of(self._definition), KeyedState(self._backend), as_sent)
-        for batch in read(Cluster(servers, source.properties), ranges, key=source.key, value=source.value):
-            self.records += len(batch)
-            for made in replay.make(row.source_id, batch):
-                yield made.topic, made.expected
+        paths = self._paths
+        replay = Replay(paths, KeyedState(self._backend), as_sent)
+        for name, source in KafkaEnds.of(self._definition).sources.items():
+            ranges = {
+                each: (starts[each], max(end, starts[each]))
+                for each, end in sorted(ends.items())
+                if each.topic in source.topics
+            }
+            for batch in read(clusters[name], ranges, key=source.key, value=source.value):
+                self.records += len(batch)
+                if name in paths.sources:
+                    yield from replay.make(name, batch)
         replay.write_back()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
-from twopc.drill.broker import Cluster
+from twopc.drill.broker import create_scratch_topic, delete_scratch_group, delete_scratch_topic
 from twopc.drill.comparing import Ends, judged
 from twopc.drill.expected import Reckoner
 from twopc.drill.fault_drill_plan import FaultDrillPlan
@@ -30,22 +30,27 @@ from twopc.drill.fault_judging import (
 )
 from twopc.drill.faults import FaultPlan, Kind, choices, draw
 from twopc.drill.folder import KAFKA, drill_folder
+from twopc.drill.job import DrillJob
 from twopc.drill.own_broker import OwnBroker
-from twopc.drill.paced import READS, without_access, write_paced_file
+from twopc.drill.paced import READS, drilled_definition, write_paced_file
 from twopc.drill.playing import play
 from twopc.drill.real_output import OUTPUT
 from twopc.drill.recovery import Recovery, RecoveryTimes, figures_of, judge_recovery, reads_again, reads_of
-from twopc.drill.scratch import Names, parts_of
+from twopc.drill.scratch import Names
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict, versions
 from twopc.errors import ConfigurationError, Unavailable, UserCodeError
+from twopc.kafka.ends import KafkaEnds, cluster_of
 from twopc.kafka.sink import DeliveryGuarantee
+from twopc.kafka.topic_reader import whole
 from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent
 from twopc.storage.local import LocalStore
-from twopc.verify.history import Expected
+from twopc.verify.findings import Verdict as OutputVerdict
+from twopc.verify.replay import Made
+from twopc.verify.transaction_lookup import TopicLog
 
 SECONDS_A_CHECKPOINT = 1.5
 """More than one takes on a busy machine: once all faults have happened, the rest is read as fast as it goes."""
@@ -64,7 +69,7 @@ def fault_drill(
     """
     with ExitStack() as closing:
         folder = closing.enter_context(drill_folder(plan.scratch_dir))
-        parts_of(load_job(plan.job_file))
+        KafkaEnds.only(load_job(plan.job_file), "drilled")
         if plan.load.copy and not settings.bootstrap_servers:
             raise ConfigurationError("--copy takes records of the real input: name its brokers (--bootstrap-servers)")
         broker = None
@@ -82,7 +87,7 @@ def fault_drill(
 class _Made:
     """What the whole input makes, and where it ends."""
 
-    expected: list[Expected]
+    expected: list[Made]
     ends: Ends
     keyed: KeyedStates
 
@@ -103,14 +108,16 @@ class _Drill:
         self._say = say
         self._on_event = on_event
         self._broker = broker
-        definition = load_job(plan.job_file)
-        self._definition = definition.with_access(plan.access) if broker is None else without_access(definition)
-        self._source, sink = parts_of(self._definition)
-        self._cluster = Cluster(settings.bootstrap_servers, {**sink.properties, **plan.access})
         self._names = Names.fresh()
-        self._input = f"{self._names.name}-in"
-        self._guarantee = sink.delivery_guarantee
-        transactional = self._guarantee is DeliveryGuarantee.EXACTLY_ONCE
+        real = load_job(plan.job_file)
+        real = real if broker is not None else real.with_access(plan.access)
+        self._name = real.name
+        self._real = KafkaEnds.of(real)
+        definition = drilled_definition(real, self._names.name, own_broker=broker is not None)
+        self._job = DrillJob.of(definition, settings, plan.access if broker is None else {})
+        sinks = self._job.ends.sinks.values()
+        self._cluster = next(iter(self._job.outputs.values()))
+        transactional = any(each.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE for each in sinks)
         kinds = choices(own_broker=broker is not None, transactional=transactional)
         self._faults: FaultPlan = draw(plan.seed, plan.faults, kinds, transactional=transactional)
         if broker is not None and any(each.kind is Kind.EXPIRE_TRANSACTION for each in self._faults.faults):
@@ -124,24 +131,23 @@ class _Drill:
         self._records = 0
 
     def run(self) -> DrillResult:
-        with self._cluster, self._scratch():
-            servers = self._settings.bootstrap_servers
+        with self._scratch():
             self._tell("filling the scratch input")
-            self._records = self._plan.load.fill(self._cluster, servers, self._input, self._plan.job_file, self._source)
+            self._records = self._fill()
             made = self._reckon()
-            self._cluster.create_topic(self._names.output, len(made.ends))
+            partitions = 1 + max(each.partition for each in made.ends)
+            for topic in self._outputs:
+                create_scratch_topic(self._cluster, topic, partitions)
             job_file = write_paced_file(
                 self._folder,
                 self._plan.job_file,
                 own_broker=self._broker is not None,
                 name=self._names.name,
-                source=self._input,
-                target=self._names.output,
-                rate=self._records / self._plan.parallelism / self._pace_seconds,
+                rate=self._records / len(self._job.ends.sources) / self._plan.parallelism / self._pace_seconds,
                 finish=self._finish,
             )
             arms = [fault.arm for fault in self._faults.faults]
-            stage = Stage(self._folder, servers, job_file, self._settings, arms)
+            stage = Stage(self._folder, self._settings.bootstrap_servers, job_file, self._settings, arms)
             with stage:
                 finished = self._play(stage)
             if finished:
@@ -152,27 +158,40 @@ class _Drill:
     def _scratch(self) -> Iterator[None]:
         """Have the scratch names on the brokers, and nothing of them afterwards."""
         # Whoever is not let in is told so before anything is created, and in words.
-        self._cluster.control.topics([self._input])
+        with self._cluster.client() as client:
+            client.topics(self._job.ends.topics)
         try:
             yield
         finally:
             self._tell("deleting what the drill has made")
             if self._broker is None:
                 with suppress(Unavailable):
-                    self._cluster.delete_group(self._names.group)
-                for topic in (self._input, self._names.output):
+                    delete_scratch_group(self._cluster, self._names.group)
+                for topic in (*self._job.ends.topics, *self._outputs):
                     with suppress(Unavailable):
-                        self._cluster.delete_topic(topic)
+                        delete_scratch_topic(self._cluster, topic)
+
+    @property
+    def _outputs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(topic for each in self._job.ends.sinks.values() for topic in each.topics))
+
+    def _fill(self) -> int:
+        """Fill the scratch inputs, each with its share; return how many records they have together."""
+        filled = 0
+        for key, source in self._real.sources.items():
+            [topic] = self._job.ends.sources[key].topics
+            real = cluster_of(source, self._settings, self._plan.access)
+            load, share = self._plan.load, len(self._real.sources)
+            filled += load.fill(self._cluster, topic, self._plan.job_file, source, real, share)
+        return filled
 
     def _play(self, stage: Stage) -> bool:
         """Run the job to its end while the faults happen; return whether it came there."""
-        striker = Striker(
-            stage,
-            self._names.name,
-            self._cluster.control,
-            self._broker,
-            lambda what: self._tell(what, "faults"),
-        )
+        with self._cluster.client() as client:
+            striker = Striker(stage, self._names.name, client, self._broker, lambda what: self._tell(what, "faults"))
+            return self._strike(stage, striker)
+
+    def _strike(self, stage: Stage, striker: Striker) -> bool:
         faults = self._faults.faults
         finished = play(
             stage, faults, striker, self._finish, lambda: self._take_events(stage), pace_seconds=self._pace_seconds
@@ -200,28 +219,39 @@ class _Drill:
     def _reckon(self) -> _Made:
         """Work out what the input makes; raise ConfigurationError where the job can't take it, before it tries."""
         self._tell("working out what the output must be")
-        read = self._cluster.ranges(self._cluster.control.topics([self._input]))
+        read = self._job.input_ranges()
         starts: Ends = {each: first for each, (first, _) in read.items()}
         ends: Ends = {each: end for each, (_, end) in read.items()}
-        with Reckoner(self._definition, None, self._folder, self._folder / "reckoner") as reckoner:
+        with Reckoner(self._job.definition, None, self._folder, self._folder / "reckoner") as reckoner:
             try:
-                made = list(reckoner.reckon(self._settings.bootstrap_servers, starts, ends))
+                made = list(reckoner.reckon(self._job.inputs, starts, ends))
             except UserCodeError as error:
                 raise ConfigurationError(f"{self._plan.load.refused}: {error}") from error
-            return _Made([each for _, each in made], ends, reckoner.keyed())
+            return _Made(made, ends, reckoner.keyed())
 
     def _judge(self, stage: Stage, job: str, made: _Made) -> None:
         self._tell("judging what the job has left")
-        self._note(judge_transactions(self._cluster.control, job))
-        written = self._cluster.ranges(self._cluster.control.topics([self._names.output]))
-        seen = self._cluster.see(written, self._cluster.whose(written))
-        self._note(judge_output(judged(self._names.output, made.expected, seen), self._guarantee))
+        with self._cluster.client() as client:
+            self._note(judge_transactions(client, job))
+        verdicts = {topic: self._verdict(topic, made) for topic in self._outputs if self._job.is_judged_topic(topic)}
+        self._note(judge_output(verdicts, self._job))
         metadata = read_job(LocalStore(stage.checkpoint_dir), job).completed[-1].metadata
         if metadata is None:
             self._note(Check(STATE, Verdict.BROKEN, "the last checkpoint can't be read", ("damaged",)))
             return
-        with Reckoner(self._definition, metadata, stage.checkpoint_dir / job, self._folder / "restored") as restored:
+        with Reckoner(
+            self._job.definition, metadata, stage.checkpoint_dir / job, self._folder / "restored"
+        ) as restored:
             self._note(judge_state(metadata, made.ends, made.keyed, restored.keyed()))
+
+    def _verdict(self, topic: str, made: _Made) -> OutputVerdict:
+        log = TopicLog(self._cluster)
+        ranges = whole(self._cluster, [topic])
+        return judged(
+            topic,
+            (each.expected for each in made.expected if each.topic == topic),
+            log.see(ranges, log.whose(ranges)),
+        )
 
     def _note(self, check: Check) -> None:
         self._checks.append(check)
@@ -240,7 +270,7 @@ class _Drill:
         ]
         return DrillResult(
             drill="fault",
-            job=self._definition.name,
+            job=self._name,
             began_ms=int(self._timeline.began * 1000),
             seconds=time.time() - self._timeline.began,
             subject=f"seed {self._plan.seed}, {self._plan.faults} faults",

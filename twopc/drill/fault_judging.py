@@ -6,8 +6,9 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from twopc.drill.comparing import Ends, check_of
+from twopc.drill.comparing import Ends, Judged, check_of
 from twopc.drill.faults import Fault
+from twopc.drill.job import DrillJob
 from twopc.drill.real_output import ALLOWED, OUTPUT
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
@@ -18,7 +19,9 @@ from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.state.layout import parse_keyed_key
 from twopc.verify.findings import Verdict as OutputVerdict
+from twopc.verify.findings import merged
 
 FINISHED, FAULTS, STATE, TRANSACTIONS = "finished", "faults", "state", "transactions"
 SETTLE_SECONDS = 60.0
@@ -80,17 +83,25 @@ def judge_transactions(control: ControlClient, job: str) -> Check:
         time.sleep(0.2)
 
 
-def judge_output(verdict: OutputVerdict, guarantee: DeliveryGuarantee) -> Check:
-    """Whether the output is what the sink promises, told by what it was held against."""
-    allowed = ALLOWED.get(guarantee)
-    if allowed is None:
-        counts = (
-            ", ".join(f"{count} {kind.value}" for kind, count in verdict.counts.items()) or "nothing is wrong with it"
-        )
-        findings = tuple(map(str, verdict.findings))
-        return Check(OUTPUT, Verdict.NOT_JUDGED, f"the sink promises nothing ({guarantee.value}): {counts}", findings)
-    once = "each exactly once and in order" if not allowed else "each at least once"
-    return check_of(OUTPUT, verdict, f"{verdict.matched:,} records, {once}", allowed)
+def judge_output(verdicts: Mapping[str, OutputVerdict], job: DrillJob) -> Check:
+    """Whether each topic is what its sinks promise, told by what it was held against."""
+    if not verdicts:
+        return Check.not_judged(OUTPUT, "; ".join(job.left_out))
+    allowed = {topic: ALLOWED.get(job.guarantee(topic)) for topic in verdicts}
+    promised = [Judged(each, kinds) for topic, each in verdicts.items() if (kinds := allowed[topic]) is not None]
+    if not promised:
+        every = merged("", list(verdicts.values()))
+        counts = ", ".join(f"{count} {kind.value}" for kind, count in every.counts.items())
+        said = f"the sink promises nothing ({DeliveryGuarantee.NONE.value}): {counts or 'nothing is wrong with it'}"
+        return Check(OUTPUT, Verdict.NOT_JUDGED, said, tuple(map(str, every.findings)))
+    once = "each at least once" if any(each.allowed for each in promised) else "each exactly once and in order"
+    matched = sum(each.verdict.matched for each in promised)
+    left_out = [
+        *job.left_out,
+        *(f"{topic}, of which nothing is promised" for topic in verdicts if allowed[topic] is None),
+    ]
+    also = f"; not judged: {'; '.join(left_out)}" if left_out else ""
+    return check_of(OUTPUT, promised, f"{matched:,} records, {once}{also}")
 
 
 def judge_state(metadata: CheckpointMetadata, ends: Ends, made: KeyedStates, restored: KeyedStates) -> Check:
@@ -111,4 +122,6 @@ def judge_state(metadata: CheckpointMetadata, ends: Ends, made: KeyedStates, res
 def _state_findings(made: KeyedStates, restored: KeyedStates) -> Iterator[str]:
     for key in sorted(made.keys() | restored.keys()):
         if made.get(key) != restored.get(key):
-            yield f"state: key {key[-40:]!r} holds {restored.get(key)!r}, and the input makes it {made.get(key)!r}"
+            state, partition, user_key = parse_keyed_key(key)
+            where = f"{state} of partition {partition}, key {user_key[-40:]!r}"
+            yield f"state: {where}, holds {restored.get(key)!r}, and the input makes it {made.get(key)!r}"

@@ -10,16 +10,14 @@ from typing import assert_never
 from twopc.drill.verdict import Check, Verdict
 from twopc.kafka import transaction_verdict
 from twopc.kafka.positions import PartitionPosition, partition_positions
-from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.topic_reader import Ranges
 from twopc.kafka.wire import TopicInfo
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition
 from twopc.protocol.healing import Fate, Healed, Refused, plan
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 POSITIONS, TRANSACTIONS = "positions", "transactions"
-
-Ranges = Mapping[TopicPartition, tuple[Position, Position]]
-"""The first offset of each partition, and its end."""
 
 
 def judge_positions(held: Sequence[PartitionPosition], topics: Mapping[str, TopicInfo], ranges: Ranges) -> Check:
@@ -126,18 +124,21 @@ def _is_lost(verdict: transaction_verdict.Verdict) -> bool:
 
 
 def _fates(due: Sequence[Committable], verdicts: Mapping[str, transaction_verdict.Verdict]) -> dict[str, Fate]:
-    """As recovery would find them, in the order of their checkpoints: behind a lost one nothing is committed."""
+    """As recovery would find them, in the order of their checkpoints: behind a lost one nothing is committed.
+
+    Each transaction group is settled by itself: what another one has open behind a loss is committed all the same.
+    """
     fates: dict[str, Fate] = {}
-    losers: set[SubtaskIndex] = set()
+    losers: set[tuple[str, SubtaskIndex]] = set()
     for item in due:
         verdict = verdicts[item.name]
         match verdict:
             case transaction_verdict.Commit() | transaction_verdict.Wait():
-                fates[item.name] = Fate.HELD if item.subtask in losers else Fate.COMMITTED
+                fates[item.name] = Fate.HELD if (item.group, item.subtask) in losers else Fate.COMMITTED
             case transaction_verdict.AlreadyCommitted():
                 fates[item.name] = Fate.COMMITTED
             case transaction_verdict.Lost():
-                losers.add(item.subtask)
+                losers.add((item.group, item.subtask))
                 fates[item.name] = Fate.ABORTED if verdict.certain else Fate.UNKNOWN
             case _:
                 assert_never(verdict)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from twopc.bench.load import produce_all, values_of
 from twopc.bench.plan import BenchPlan
-from twopc.drill.broker import Cluster
+from twopc.drill.broker import create_scratch_topic
 from twopc.errors import ConfigurationError
+from twopc.kafka.cluster import Cluster
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.testing.topics import Write, produce
+from twopc.kafka.topic_partition import Position
+from twopc.kafka.topic_reader import ranges_of, read
+from twopc.kafka.topic_writer import TopicWriter
 
 KEYS = 50
 PARTITIONS = 2
@@ -42,32 +43,36 @@ class Load:
             "of its own, a line each, with --sample FILE, or records of its real input with --copy"
         )
 
-    def fill(self, cluster: Cluster, servers: str, topic: str, job_file: str, source: KafkaSource) -> int:
-        """Create the scratch input and fill it; return how many records it has."""
+    def fill(self, cluster: Cluster, topic: str, job_file: str, source: KafkaSource, real: Cluster, share: int) -> int:
+        """Create the scratch input of a source and fill it; return how many records it has.
+
+        It has its share of the load, one of so many. `real` is where the source really reads.
+        """
         if self.copy:
-            with Cluster(servers, {**source.properties, **cluster.access}) as real:
-                return self._copy(real, cluster, servers, topic, source)
+            return self._copy(real, cluster, topic, source, share)
         plan = BenchPlan(job_file=job_file, records=self.records, keys=KEYS, partitions=PARTITIONS, sample=self.sample)
         values = values_of(plan, source.value)
-        cluster.create_topic(topic, PARTITIONS)
-        produce_all(servers, topic, plan, values, cluster.access)
-        return self.records
+        create_scratch_topic(cluster, topic, PARTITIONS)
+        return produce_all(cluster, topic, plan, values, max(1, self.records // share))
 
-    def _copy(self, real: Cluster, scratch: Cluster, servers: str, topic: str, source: KafkaSource) -> int:
+    def _copy(self, real: Cluster, scratch: Cluster, topic: str, source: KafkaSource, share: int) -> int:
         """Each record keeps its partition, so that those of a key stay in order."""
-        ranges = real.ranges(real.control.topics(source.topics))
+        with real.client() as client:
+            ranges = ranges_of(client, client.topics(source.topics))
         if not ranges:
             raise ConfigurationError(f"--copy: there is no input topic {', '.join(source.topics)}")
-        scratch.create_topic(topic, 1 + max(each.partition for each in ranges))
-        share = max(1, self.records // len(ranges))
-        starts = {each: max(first, Position(end - share)) for each, (first, end) in ranges.items()}
-        copied = self._copied(real, starts, {each: end for each, (_, end) in ranges.items()})
-        return produce(servers, topic, copied, scratch.access)
-
-    @staticmethod
-    def _copied(
-        real: Cluster, starts: dict[TopicPartition, Position], ends: dict[TopicPartition, Position]
-    ) -> Iterator[Write]:
-        for row in real.read(starts, ends):
-            headers = tuple(row.headers() or ())
-            yield Write(row.value(), row.key(), row.partition(), row.timestamp()[1], headers)
+        create_scratch_topic(scratch, topic, 1 + max(each.partition for each in ranges))
+        most = max(1, self.records // share // len(ranges))
+        newest = {each: (max(first, Position(end - most)), end) for each, (first, end) in ranges.items()}
+        writer = TopicWriter(scratch)
+        for batch in read(real, newest):
+            for row in batch.rows:
+                writer.write(
+                    topic,
+                    row.value(),
+                    row.key(),
+                    partition=row.partition(),
+                    timestamp=row.timestamp()[1],
+                    headers=list(row.headers() or ()),
+                )
+        return writer.finish()

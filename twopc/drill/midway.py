@@ -42,12 +42,17 @@ class MidwayReader(SourceReader):
     """Reads to the middle of its partitions, says in `folder` that it stands there, and goes on when it is told to."""
 
     def __init__(
-        self, reader: SourceReader, middle: Mapping[TopicPartition, Position], folder: Path, subtask: SubtaskIndex
+        self,
+        reader: SourceReader,
+        middle: Mapping[TopicPartition, Position],
+        folder: Path,
+        subtask: SubtaskIndex,
+        source: str,
     ) -> None:
         self._reader = reader
         self._middle = middle
         self._folder = folder
-        self._subtask = subtask
+        self._stands = folder / f"stands-{subtask}-{source}"
 
     def poll(self, timeout: float, most: int) -> Batch | None:
         if (self._folder / _GO).exists():
@@ -56,7 +61,7 @@ class MidwayReader(SourceReader):
         left = sum(max(0, self._middle.get(partition, 0) - offset) for partition, offset in at)
         if left:
             return self._reader.poll(timeout, min(most, left))
-        (self._folder / f"stands-{self._subtask}").touch()
+        self._stands.touch()
         time.sleep(min(timeout, _TURN_SECONDS))
         return None
 
@@ -70,7 +75,11 @@ class MidwayReader(SourceReader):
         return self._reader.bound()
 
     def finished(self) -> bool:
-        return self._reader.finished()
+        """Nobody polls one of several sources that is at its end: it stands there all the same."""
+        at_end = self._reader.finished()
+        if at_end and not self._stands.exists():
+            self._stands.touch()
+        return at_end
 
     def lag(self) -> int | None:
         return self._reader.lag()
@@ -84,7 +93,7 @@ class MidwayReader(SourceReader):
 
 @dataclass
 class Interruption:
-    """Follows a run by its events, and kills its processes once, in the middle.
+    """Follows a run of so many `sources` by its events, and kills its processes once, in the middle.
 
     `stood_at` and `struck_at` are Unix seconds; `struck_at` stays None where no checkpoint came in time. `clock`
     follows what comes after the kill.
@@ -92,6 +101,7 @@ class Interruption:
 
     folder: Path
     parallelism: int
+    sources: int = 1
     stood_at: float | None = None
     struck_at: float | None = None
     clock: RecoveryClock | None = None
@@ -128,12 +138,15 @@ class Interruption:
         elif event.kind == JobEventKind.COMPLETED and self.stood_at is not None:
             self._completed += 1
         if self.stood_at is None:
-            if len(list(self.folder.glob("stands-*"))) + len(self._ended) >= self.parallelism:
+            if all(map(self._stands, range(self.parallelism))):
                 self.stood_at = now
         elif self._completed >= CHECKPOINTS:
             self._strike(now)
         elif now > self.stood_at + PATIENCE_SECONDS:
             (self.folder / _GO).touch()
+
+    def _stands(self, subtask: int) -> bool:
+        return subtask in self._ended or len(list(self.folder.glob(f"stands-{subtask}-*"))) >= self.sources
 
     def _strike(self, now: float) -> None:
         self.struck_at = now

@@ -8,17 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from twopc.bench.scratch import rebound
+from twopc.bench.scratch import absolute, rebound_definition
 from twopc.context import JobContext, SubtaskContext
 from twopc.drill.recovery import note_read
-from twopc.drill.scratch import parts_of, rebound_definition
 from twopc.graph import JobDefinition
 from twopc.job import Job
 from twopc.kafka.access import access_of
+from twopc.kafka.ends import KafkaEnds
 from twopc.kafka.source import KafkaSource
+from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.record import Batch, Row
+from twopc.sink import Sink
 from twopc.source import Source, SourcePlanner, SourceReader, Split
 
 POLL_RECORDS = 10
@@ -28,8 +30,7 @@ _FILE = '''"""Written by a drill, for one run."""
 
 from twopc.drill.paced import paced_job
 
-job = paced_job({spec!r}, name={name!r}, source={source!r}, target={target!r}, rate={rate!r}, finish={finish!r},
-                own_broker={own_broker!r})
+job = paced_job({spec!r}, name={name!r}, rate={rate!r}, finish={finish!r}, own_broker={own_broker!r})
 '''
 
 
@@ -112,44 +113,45 @@ class PacedSource(Source):
         return self.source.describe()
 
 
-def paced_job(spec: str, *, name: str, source: str, target: str, rate: float, finish: str, own_broker: bool) -> Job:
-    """Return the job of a job file on other topics, under another name, at a pace."""
-    definition = rebound(spec, name=name, source=source, target=target).definition()
-    if own_broker:
-        definition = without_access(definition)
-    reads, writes = parts_of(definition)
-    return Job.of(rebound_definition(definition, PacedSource(reads, rate, finish), writes))
+def paced_job(spec: str, *, name: str, rate: float, finish: str, own_broker: bool) -> Job:
+    """Return the job of a job file on other topics, under another name, each source at a pace."""
+    definition = drilled_definition(load_job(spec), name, own_broker=own_broker)
+    return Job.of(
+        definition.replaced(
+            {key: PacedSource(each, rate, finish) for key, each in KafkaEnds.of(definition).sources.items()}
+        )
+    )
+
+
+def drilled_definition(definition: JobDefinition, name: str, *, own_broker: bool) -> JobDefinition:
+    """Return the job on scratch topics of this name, as it gets at the brokers of the drill."""
+    rebound = rebound_definition(definition, name, "drilled")
+    return without_access(rebound) if own_broker else rebound
 
 
 def without_access(definition: JobDefinition) -> JobDefinition:
     """Return the job as it gets at a broker of the drill's own: that one knows neither TLS nor logins."""
-    source, sink = parts_of(definition)
-    source, sink = copy.copy(source), copy.copy(sink)
-    source.properties, sink.properties = _tuning(source.properties), _tuning(sink.properties)
-    return rebound_definition(definition, source, sink)
+    ends = KafkaEnds.of(definition)
+    parts: dict[str, Source | Sink] = {}
+    for key, source in ends.sources.items():
+        reads = copy.copy(source)
+        reads.properties = _tuning(source.properties)
+        parts[key] = reads
+    for key, sink in ends.sinks.items():
+        writes = copy.copy(sink)
+        writes.properties = _tuning(sink.properties)
+        parts[key] = writes
+    return definition.replaced(parts)
 
 
 def _tuning(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if name not in access_of(properties)}
 
 
-def write_paced_file(
-    folder: Path, spec: str, *, name: str, source: str, target: str, rate: float, finish: Path, own_broker: bool
-) -> str:
+def write_paced_file(folder: Path, spec: str, *, name: str, rate: float, finish: Path, own_broker: bool) -> str:
     """Write a job file that defines `paced_job(...)`; return its path."""
-    file, colon, variable = spec.rpartition(":")
-    path, suffix = (file, f":{variable}") if colon and file.endswith(".py") else (spec, "")
-    absolute = f"{Path(path).resolve()}{suffix}"
     written = folder / "paced_job.py"
     written.write_text(
-        _FILE.format(
-            spec=absolute,
-            name=name,
-            source=source,
-            target=target,
-            rate=rate,
-            finish=str(finish),
-            own_broker=own_broker,
-        )
+        _FILE.format(spec=absolute(spec), name=name, rate=rate, finish=str(finish), own_broker=own_broker)
     )
     return str(written)

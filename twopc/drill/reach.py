@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints
-from twopc.drill.broker import Cluster
 from twopc.drill.comparing import Ends
-from twopc.drill.judging import Ranges, complete_up_to, repeated_input
+from twopc.drill.job import DrillJob
+from twopc.drill.judging import complete_up_to, repeated_input
 from twopc.errors import ConfigurationError
+from twopc.kafka.cluster import Cluster
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.positions import offsets_of
+from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_reader import Ranges, high_watermarks, ranges_of
 from twopc.protocol.facts import CheckpointMetadata
 
 
@@ -36,24 +38,20 @@ class Reach:
         return sum(end - self.starts[each] for each, end in self.ends.items())
 
     @classmethod
-    def fix(
-        cls,
-        metadata: CheckpointMetadata,
-        found: JobCheckpoints,
-        source: Cluster,
-        inputs: Sequence[str],
-        sink: Cluster,
-        output: Any,
-    ) -> Reach:
+    def fix(cls, metadata: CheckpointMetadata, found: JobCheckpoints, job: DrillJob) -> Reach:
         """Ask for the ends. The output's come first: what is visible by then, the replay must make."""
         kept = found.completed
-        topics = [output] if isinstance(output, str) else _named(kept)
-        written = sink.ranges(sink.control.topics(topics))
-        if isinstance(output, str) and not written:
-            raise ConfigurationError(f"output topic {output!r} isn't there: the job could not write either")
-        log_ends = sink.log_ends(written)
-        nothing_open = all(log_ends[each] <= end for each, (_, end) in written.items())
-        read = source.ranges(source.control.topics(inputs))
+        named = _named(kept, job)
+        written: dict[TopicPartition, tuple[Position, Position]] = {}
+        nothing_open = True
+        for key, sink in job.ends.sinks.items():
+            part = _written(job.outputs[key], sink.topics or sorted(named.get(key, ())))
+            if missing := [topic for topic in sink.topics if not any(each.topic == topic for each in part)]:
+                raise ConfigurationError(f"output topic {missing[0]!r} isn't there: the job could not write either")
+            log_ends = high_watermarks(job.outputs[key], part)
+            nothing_open &= all(log_ends[each] <= end for each, (_, end) in part.items())
+            written |= {each: ends for each, ends in part.items() if job.is_judged_topic(each.topic)}
+        read = job.input_ranges()
         held = offsets_of(metadata.positions)
         starts = {each: held.get(each, first) for each, (first, _) in read.items()}
         complete = complete_up_to([(each.metadata, _is_committed(each)) for each in kept], nothing_open=nothing_open)
@@ -66,9 +64,18 @@ class Reach:
             repeated=tuple(repeated_input(_since(metadata, found))),
         )
 
-    def partitions(self) -> int:
-        """How many partitions the scratch output has: as many as the real one, so that keys meet the same others."""
-        return 1 + max((each.partition for each in self.written or self.starts), default=0)
+    def partitions(self, topics: Sequence[str] = ()) -> int:
+        """How many partitions the scratch output in the place of these topics, or of any, has.
+
+        As many as the real one, so that keys meet the same others.
+        """
+        own = [each for each in self.written if each.topic in topics] or list(self.written) or list(self.starts)
+        return 1 + max((each.partition for each in own), default=0)
+
+
+def _written(cluster: Cluster, topics: Sequence[str]) -> Ranges:
+    with cluster.client() as client:
+        return ranges_of(client, client.topics(topics))
 
 
 def _since(metadata: CheckpointMetadata, found: JobCheckpoints) -> list[CheckpointMetadata]:
@@ -88,10 +95,14 @@ def _since(metadata: CheckpointMetadata, found: JobCheckpoints) -> list[Checkpoi
     return since
 
 
-def _named(kept: Sequence[CheckpointEntry]) -> list[str]:
-    """The topics that the transactions of these checkpoints wrote to."""
-    every = (item for each in kept if each.metadata is not None for item in each.metadata.committables)
-    return sorted({topic for item in every for topic in PreparedTransaction.from_committable(item).topic_ids})
+def _named(kept: Sequence[CheckpointEntry], job: DrillJob) -> dict[str, set[str]]:
+    """The topics that the transactions of these checkpoints wrote to, by each sink that may have."""
+    named: dict[str, set[str]] = {}
+    for entry in kept:
+        for item in () if entry.metadata is None else entry.metadata.committables:
+            for sink in job.sinks_of(item):
+                named.setdefault(sink, set()).update(PreparedTransaction.from_committable(item).topic_ids)
+    return named
 
 
 def _is_committed(entry: CheckpointEntry) -> bool:

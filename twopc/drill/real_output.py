@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from twopc.drill.bounds import bounds_of, prepared_of
-from twopc.drill.comparing import check_of, judged, required_of, since_checkpoint
-from twopc.drill.judging import Ranges
+from twopc.drill.bounds import bounds_of
+from twopc.drill.comparing import Judged, check_of, judged, required_of, since_checkpoint
 from twopc.drill.reach import Reach
 from twopc.drill.verdict import Check
 from twopc.drill.verdict import Verdict as CheckVerdict
+from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import Position
+from twopc.kafka.topic_reader import Ranges
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.verify.findings import Kind, Verdict, merged
 from twopc.verify.history import Expected, Found
@@ -31,18 +32,30 @@ ALLOWED: Mapping[DeliveryGuarantee, frozenset[Kind]] = {
 
 
 class Log(Protocol):
-    """Reads topics; a cluster does."""
+    """Reads topics; `twopc.verify.transaction_lookup.TopicLog` does."""
 
     def whose(self, ranges: Ranges) -> TransactionLookup: ...
 
-    def see(self, ranges: Ranges, whose: TransactionLookup) -> list[Found]: ...
+    def see(self, ranges: Ranges, whose: TransactionLookup) -> Iterable[Found]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTopic:
+    """One topic that the job writes to: how it is read, what is promised of it, and what a checkpoint has of there.
+
+    `prepared` are the checkpoint's transactions on the cluster of the topic, whichever topics they wrote to.
+    """
+
+    log: Log
+    guarantee: DeliveryGuarantee
+    prepared: Sequence[PreparedTransaction]
 
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
     """What came of one topic; `compacted` says what of it can't be judged."""
 
-    verdict: Verdict
+    judged: Judged
     by_value: int
     alike: int
     compacted: str
@@ -52,43 +65,46 @@ class _Compared:
 class RealOutput:
     """The topics that the job writes to, as far as they could be seen when the reach was fixed."""
 
-    log: Log
+    topics: Mapping[str, OutputTopic]
     metadata: CheckpointMetadata
     reach: Reach
-    guarantee: DeliveryGuarantee
 
-    def judge(self, made: Sequence[tuple[str, Expected]], figures: dict[str, float | None]) -> Check:
+    def judge(self, made: Iterable[tuple[str, Expected]], figures: dict[str, float | None]) -> Check:
         """Judge every topic that is known; `made` is what the input since the checkpoint makes, by topic."""
-        allowed = ALLOWED.get(self.guarantee)
-        if allowed is None:
-            return Check.not_judged(OUTPUT, f"a sink with delivery_guarantee={self.guarantee.value!r} promises nothing")
         by_topic: dict[str, list[Expected]] = defaultdict(list)
         for topic, expected in made:
             by_topic[topic].append(expected)
-        topics = sorted({each.topic for each in self.reach.written})
-        if not topics:
+        if not self.topics:
             return Check.not_judged(
                 OUTPUT,
                 "the job chooses the topic of each record by a function, and no transaction of a kept checkpoint has "
                 "one",
             )
-        compared = [self._compare(topic, by_topic[topic]) for topic in topics]
-        if emptied := [each.compacted for each in compared if each.compacted]:
+        promised = {topic: allowed for topic in sorted(self.topics) if (allowed := self._allowed(topic)) is not None}
+        if not promised:
+            return Check.not_judged(OUTPUT, _promises_nothing(sorted(self.topics)))
+        compared = {topic: self._compare(topic, by_topic[topic], allowed) for topic, allowed in promised.items()}
+        if emptied := [each.compacted for each in compared.values() if each.compacted]:
             return Check.not_judged(OUTPUT, "; ".join(emptied))
-        verdict = merged(", ".join(topics), [each.verdict for each in compared])
+        verdict = merged(", ".join(compared), [each.judged.verdict for each in compared.values()])
         figures["records compared"] = float(verdict.matched)
-        return self._said(verdict, compared, allowed, _left_out(by_topic.keys() - set(topics)))
+        left_out = _left_out(by_topic.keys() - self.topics.keys(), sorted(self.topics.keys() - promised.keys()))
+        return self._said(verdict, list(compared.values()), left_out)
 
-    def _said(self, verdict: Verdict, compared: Sequence[_Compared], allowed: frozenset[Kind], left_out: str) -> Check:
-        repeated = () if Kind.DUPLICATED in allowed else self.reach.repeated
+    def _allowed(self, topic: str) -> frozenset[Kind] | None:
+        return ALLOWED.get(self.topics[topic].guarantee)
+
+    def _said(self, verdict: Verdict, compared: Sequence[_Compared], left_out: str) -> Check:
+        once = [each for each in compared if Kind.DUPLICATED not in each.judged.allowed]
+        repeated = self.reach.repeated if once else ()
         if repeated and verdict.held:
             return Check(OUTPUT, CheckVerdict.BROKEN, "the job went back, and wrote output a second time", repeated)
         if verdict.held and not verdict.matched:
             return Check.not_judged(
                 OUTPUT, "the job wrote nothing after this checkpoint: name an older one with --from"
             )
-        alike, by_value = sum(each.alike for each in compared), sum(each.by_value for each in compared)
-        if alike and verdict.held and Kind.DUPLICATED not in allowed:
+        alike, by_value = sum(each.alike for each in once), sum(each.by_value for each in compared)
+        if alike and verdict.held:
             return Check.not_judged(
                 OUTPUT,
                 f"{verdict.matched:,} records of {verdict.topic} are what the replay makes, but {alike:,} that stand "
@@ -101,37 +117,46 @@ class RealOutput:
             else "compared by position, from where the checkpoint's transactions ended"
         )
         held = f"{verdict.matched:,} records of {verdict.topic} are what the replay makes, {how}{left_out}"
-        check = check_of(OUTPUT, verdict, held, allowed)
+        check = check_of(OUTPUT, [each.judged for each in compared], held)
         return replace(check, findings=(*check.findings, *repeated)) if repeated else check
 
-    def _compare(self, topic: str, expected: Sequence[Expected]) -> _Compared:
+    def _compare(self, topic: str, expected: Sequence[Expected], allowed: frozenset[Kind]) -> _Compared:
         written = {each: ends for each, ends in self.reach.written.items() if each.topic == topic}
-        tail, whose = self._tail(written, expected)
-        bounds, required = bounds_of(self.metadata, whose), self.reach.required
+        tail, whose = self._tail(self.topics[topic], written, expected)
+        bounds, required = bounds_of(self.metadata, self.topics[topic].prepared, whose), self.reach.required
         since = since_checkpoint(expected, tail, required, bounds)
         return _Compared(
-            judged(topic, expected, since.found, required, bounds.is_after),
+            Judged(judged(topic, expected, since.found, required, bounds.is_after), allowed),
             since.by_value,
             since.alike,
             compaction("output", {each: own.holes.count for each, own in whose.items()}) or "",
         )
 
-    def _tail(self, written: Ranges, expected: Sequence[Expected]) -> tuple[list[Found], TransactionLookup]:
+    def _tail(
+        self, topic: OutputTopic, written: Ranges, expected: Sequence[Expected]
+    ) -> tuple[list[Found], TransactionLookup]:
         """Read as much of the end of the output as may have been written since the checkpoint.
 
         That may be more than is expected, where the job has written something twice.
         """
         span, enough = 2 * len(expected) + 1_000, required_of(expected, self.reach.required) + len(expected)
-        began_ms = min((each.start_ms for each in prepared_of(self.metadata)), default=None)
+        began_ms = min((each.start_ms for each in topic.prepared), default=None)
         while True:
             part = {each: (max(first, Position(end - span)), end) for each, (first, end) in written.items()}
-            whose = self.log.whose(part)
-            found = self.log.see(part, whose)
+            whose = topic.log.whose(part)
+            found = list(topic.log.see(part, whose))
             reaches = began_ms is None or all(each.reaches(began_ms) for each in whose.values())
             if part == written or (len(found) >= enough and reaches):
                 return found, whose
             span *= 4
 
 
-def _left_out(topics: set[str]) -> str:
-    return f"; not judged: {', '.join(sorted(topics))}, unknown when the drill began" if topics else ""
+def _promises_nothing(topics: Sequence[str]) -> str:
+    none = DeliveryGuarantee.NONE.value
+    return f"a sink with delivery_guarantee={none!r} promises nothing, and such write to {', '.join(topics)}"
+
+
+def _left_out(unknown: set[str], without_promise: Sequence[str]) -> str:
+    said = [f"{', '.join(sorted(unknown))}, unknown when the drill began"] if unknown else []
+    said += [_promises_nothing(without_promise)] if without_promise else []
+    return f"; not judged: {'; '.join(said)}" if said else ""

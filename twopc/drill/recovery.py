@@ -66,18 +66,29 @@ class RecoveryTimes:
         return min(over) - struck if over else None
 
 
-def reads_of(log: Path) -> Iterator[Sequence[float]]:
+@dataclass(frozen=True, slots=True)
+class ReadNote:
+    """How far a reader was in a split, `at` Unix seconds, and whether it was `opened` there."""
+
+    at: float
+    split: str
+    position: int
+    opened: bool
+
+
+def reads_of(log: Path) -> Iterator[ReadNote]:
     """Yield what readers have written there with `note_read`."""
     if log.exists():
         for line in log.read_text().splitlines():
-            if len(numbers := line.split()) == _FIELDS:
-                yield [float(number) for number in numbers]
+            if len(fields := line.split()) == _FIELDS:
+                at, split, position, opened = fields
+                yield ReadNote(float(at), split, int(position), opened == "1")
 
 
 def note_read(log: Path, positions: Iterable[SplitPosition], *, opened: bool) -> None:
     """Write down how far a reader is; where there is no room for it, which a fault may do, it is left out."""
     offsets = offsets_of(positions).items()
-    lines = [f"{time.time()} {each.partition} {offset} {int(opened)}\n" for each, offset in offsets]
+    lines = [f"{time.time()} {each} {offset} {int(opened)}\n" for each, offset in offsets]
     with suppress(OSError):
         descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -86,18 +97,15 @@ def note_read(log: Path, positions: Iterable[SplitPosition], *, opened: bool) ->
             os.close(descriptor)
 
 
-def reads_again(lines: Iterable[Sequence[float]]) -> list[tuple[float, int]]:
-    """Return when a partition was begun again where it had been read, and how many records before its furthest.
-
-    Each line is Unix time, number of the partition, position, and whether a reader was opened there.
-    """
-    furthest: dict[float, float] = {}
+def reads_again(notes: Iterable[ReadNote]) -> list[tuple[float, int]]:
+    """Return when a split was begun again where it had been read, and how many records before its furthest."""
+    furthest: dict[str, int] = {}
     found = []
-    for at, partition, position, opened in lines:
-        behind = furthest.get(partition, position) - position
-        if opened and behind > 0:
-            found.append((at, int(behind)))
-        furthest[partition] = max(position, furthest.get(partition, position))
+    for note in notes:
+        reached = furthest.get(note.split, note.position)
+        if note.opened and reached > note.position:
+            found.append((note.at, reached - note.position))
+        furthest[note.split] = max(note.position, reached)
     return found
 
 

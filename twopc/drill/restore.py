@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,22 +15,19 @@ from typing import Any
 from twopc.checkpoints.archive import opened
 from twopc.checkpoints.catalog import JobCheckpoints
 from twopc.config import RunSettings
-from twopc.drill.broker import Cluster
 from twopc.drill.copying import copy_restorable
 from twopc.drill.folder import drill_folder
+from twopc.drill.job import DrillJob
 from twopc.drill.judging import POSITIONS, TRANSACTIONS, judge_positions
-from twopc.drill.pending import PATIENCE_SECONDS, judge_pending
+from twopc.drill.pending import judge_pending
 from twopc.drill.reach import Reach
 from twopc.drill.real_output import OUTPUT
 from twopc.drill.recovery import judge_catching_up
 from twopc.drill.replay import REPLAY, Replay
-from twopc.drill.scratch import parts_of
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict, versions
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.positions import partition_positions
-from twopc.kafka.preflight import bootstrap_servers_of
-from twopc.kafka.retry import call_with_retry
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent
@@ -70,8 +66,8 @@ def restore_drill(
 
     `settings` are those of the scratch run; what would let it meet the real job is not taken from them.
     """
-    with ExitStack() as closing, drill_folder(plan.scratch_dir) as folder:
-        return _Drill(plan, _scratch_settings(settings, folder), folder, closing, say, on_event).run()
+    with drill_folder(plan.scratch_dir) as folder:
+        return _Drill(plan, _scratch_settings(settings, folder), folder, say, on_event).run()
 
 
 def _scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
@@ -101,7 +97,6 @@ class _Drill:
         plan: RestorePlan,
         settings: RunSettings,
         folder: Path,
-        closing: ExitStack,
         say: Callable[[str], None],
         on_event: OnEvent | None,
     ) -> None:
@@ -110,21 +105,14 @@ class _Drill:
         self._folder = folder
         self._say = say
         self._on_event = on_event
-        self._definition = load_job(plan.job_file).with_access(plan.access)
-        self._source, self._sink = parts_of(self._definition)
+        self._job = DrillJob.of(load_job(plan.job_file).with_access(plan.access), settings, plan.access)
         self._timeline = Timeline()
         self._checks: list[Check] = []
         self._figures: dict[str, float | None] = {}
         self._subject = f"checkpoint {plan.restore_from}"
-        self._input, self._output = (
-            closing.enter_context(
-                Cluster(bootstrap_servers_of(each.bootstrap_servers, settings), {**each.properties, **plan.access})
-            )
-            for each in (self._source, self._sink)
-        )
 
     def run(self) -> DrillResult:
-        self._tell(f"reading the checkpoints of job {self._definition.name}")
+        self._tell(f"reading the checkpoints of job {self._job.name}")
         try:
             found, metadata, damages = self._copied()
         except CheckpointCorrupted as error:
@@ -135,34 +123,32 @@ class _Drill:
         self._note(Check.of(READABLE, damages, held=held, broken=f"{self._subject} can't be restored"))
         self._settings = replace(self._settings, parallelism=self._plan.parallelism or metadata.parallelism)
         self._figures["checkpoint age (RPO), s"] = self._timeline.began - metadata.triggered_ms / 1000
-        topics = call_with_retry(lambda: self._input.control.topics(self._source.topics), PATIENCE_SECONDS)
+        topics = self._job.input_topics()
         dropped = self._settings.dropped_inputs()
         read = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
-        self._note(judge_positions(read, topics, self._input.ranges(topics)))
-        self._note(judge_pending(found, self._input, self._output))
+        self._note(judge_positions(read, topics, self._job.input_ranges()))
+        self._note(judge_pending(found, self._job))
         if all(check.verdict is Verdict.HELD for check in self._checks[:2]):
             self._replay(found, metadata)
         return self._result()
 
     def _copied(self) -> tuple[JobCheckpoints, CheckpointMetadata, list[str]]:
         """Copy the checkpoint that is named; return all that are kept, what it restores, and what is damaged of it."""
-        job = self._definition.name
+        job = self._job.name
         with opened(self._plan.restore_from, open_store(self._plan.checkpoint_dir), job) as located:
             self._subject = f"checkpoint {located.checkpoint_id}"
             return located.found, *copy_restorable(located, open_store(self._settings.checkpoint_dir))
 
     def _replay(self, found: JobCheckpoints, metadata: CheckpointMetadata) -> None:
-        reach = Reach.fix(metadata, found, self._input, self._source.topics, self._output, self._sink.topic)
+        reach = Reach.fix(metadata, found, self._job)
         self._figures["records to replay"] = float(reach.to_replay)
         replay = Replay(
-            definition=self._definition,
+            job=self._job,
             job_file=self._plan.job_file,
             metadata=metadata,
             reach=reach,
             settings=self._settings,
             folder=self._folder,
-            source=self._input,
-            sink=self._output,
             timeline=self._timeline,
             tell=self._tell,
             on_event=self._on_event,
@@ -187,7 +173,7 @@ class _Drill:
         rest = [Check.not_judged(name, "an earlier check does not let it") for name in CHECKS if name not in done]
         return DrillResult(
             drill="restore",
-            job=self._definition.name,
+            job=self._job.name,
             began_ms=int(self._timeline.began * 1000),
             seconds=time.time() - self._timeline.began,
             subject=self._subject,

@@ -15,19 +15,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from twopc.bench.scratch import absolute
 from twopc.context import JobContext, SubtaskContext
 from twopc.drill.midway import MidwayReader
-from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
 from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
+from twopc.kafka.ends import KafkaEnds
 from twopc.kafka.positions import PartitionSplit
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable, SplitPosition
-from twopc.sink import Outcome, Settled
+from twopc.sink import Outcome, Settled, SharedTransaction, Sink
 from twopc.source import Follower, Source, SourcePlanner, SourceReader, Split
 
 PREFIX = "twopc-drill-"
@@ -61,9 +62,9 @@ class Names:
     def transactional_prefix(self) -> str:
         return self.name
 
-    @property
-    def output(self) -> str:
-        return f"{self.name}-out"
+    def outputs(self, ends: KafkaEnds) -> dict[str, str]:
+        """The topic that each sink writes to, in the place of its own."""
+        return ends.scratch_outputs(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class ScratchPlanner(SourcePlanner):
 class ScratchSource(KafkaSource):
     """The job's source, read as another group, each partition to an end that is given."""
 
+    operator: str
     ends: Mapping[TopicPartition, Position]
     stops: Mapping[TopicPartition, Position]
     """Where each partition is in its middle, if the run is to be interrupted there."""
@@ -100,7 +102,9 @@ class ScratchSource(KafkaSource):
 
     def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         reader = super().open_reader(context, splits)
-        return MidwayReader(reader, self.stops, Path(self.folder), context.subtask) if self.stops else reader
+        if not self.stops:
+            return reader
+        return MidwayReader(reader, self.stops, Path(self.folder), context.subtask, self.operator)
 
 
 class _PlainScratch(PlainCommitter):
@@ -124,23 +128,15 @@ class ScratchSink(KafkaSink):
         DeliveryGuarantee.AT_LEAST_ONCE: _PlainScratch,
         DeliveryGuarantee.NONE: _PlainScratch,
     }
+    real_prefix: str | None
+    """The prefix of the job's own sink."""
 
-
-def parts_of(definition: JobDefinition) -> tuple[KafkaSource, KafkaSink]:
-    """Return source and sink; raise ConfigurationError for a job that can't be drilled."""
-    pipeline = definition.pipeline("drilled")
-    source, sink = pipeline.source, pipeline.sink
-    if not isinstance(source, KafkaSource) or not isinstance(sink, KafkaSink):
-        raise ConfigurationError(
-            f"job {definition.name!r} can't be drilled: it must read with KafkaSource and write with KafkaSink"
-        )
-    return source, sink
-
-
-def rebound_definition(definition: JobDefinition, source: Source, sink: KafkaSink) -> JobDefinition:
-    """Return the job with another source and another sink, under the ids of its own."""
-    pipeline = definition.pipeline("drilled")
-    return definition.replaced({pipeline.source_id: source, pipeline.sink_id: sink})
+    def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
+        """The group has the id of the real one: what the restored checkpoint names is found under that."""
+        shared = super().shared_transaction(context)
+        if shared is None:
+            return None
+        return replace(shared, id=f"kafka/{shared.cluster}/{self.real_prefix or context.job}")
 
 
 def scratch_job(spec: str, name: str, ends: Offsets, stops: Offsets = (), folder: str = "") -> Job:
@@ -154,27 +150,36 @@ def scratch_job(spec: str, name: str, ends: Offsets, stops: Offsets = (), folder
 def scratch_definition(
     definition: JobDefinition, names: Names, ends: Offsets, stops: Offsets = (), folder: str = ""
 ) -> JobDefinition:
-    source, sink = parts_of(definition)
-    reads = ScratchSource(
-        source.topics,
-        key=source.key,
-        value=source.value,
-        group_id=names.group,
-        start=source.start,
-        bootstrap_servers=source.bootstrap_servers,
-        properties=source.properties,
-    )
-    reads.ends, reads.stops, reads.folder = _by_partition(ends), _by_partition(stops), folder
-    writes = ScratchSink(
-        names.output,
-        key=sink.key,
-        value=sink.value,
-        delivery_guarantee=sink.delivery_guarantee,
-        transactional_id_prefix=names.transactional_prefix,
-        bootstrap_servers=sink.bootstrap_servers,
-        properties=sink.properties,
-    )
-    return rebound_definition(definition, reads, writes)
+    """Return the job with scratch sources and sinks; raise ConfigurationError for a job that can't be drilled."""
+    real = KafkaEnds.only(definition, "drilled")
+    parts: dict[str, Source | Sink] = {}
+    for key, source in real.sources.items():
+        reads = ScratchSource(
+            source.topics,
+            key=source.key,
+            value=source.value,
+            group_id=names.group,
+            start=source.start,
+            bootstrap_servers=source.bootstrap_servers,
+            properties=source.properties,
+        )
+        reads.operator, reads.folder = key, folder
+        reads.ends, reads.stops = _by_partition(ends), _by_partition(stops)
+        parts[key] = reads
+    topics, prefixes = names.outputs(real), real.scratch_prefixes(names.transactional_prefix)
+    for key, sink in real.sinks.items():
+        writes = ScratchSink(
+            topics[key],
+            key=sink.key,
+            value=sink.value,
+            delivery_guarantee=sink.delivery_guarantee,
+            transactional_id_prefix=prefixes[key],
+            bootstrap_servers=sink.bootstrap_servers,
+            properties=sink.properties,
+        )
+        writes.real_prefix = sink.transactional_id_prefix
+        parts[key] = writes
+    return definition.replaced(parts)
 
 
 def write_job_file(
@@ -185,13 +190,9 @@ def write_job_file(
     stops: Mapping[TopicPartition, Position] | None = None,
 ) -> str:
     """Write a job file that defines `scratch_job(...)`, for hosts that start fresh processes; return its path."""
-    file, colon, variable = spec.rpartition(":")
-    path, suffix = (file, f":{variable}") if colon and file.endswith(".py") else (spec, "")
-    absolute = f"{Path(path).resolve()}{suffix}"
     written = folder / "drill_job.py"
-    written.write_text(
-        _FILE.format(spec=absolute, name=names.name, ends=_listed(ends), stops=_listed(stops or {}), folder=str(folder))
-    )
+    offsets = {"ends": _listed(ends), "stops": _listed(stops or {})}
+    written.write_text(_FILE.format(spec=absolute(spec), name=names.name, folder=str(folder), **offsets))
     return str(written)
 
 

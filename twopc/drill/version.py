@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from twopc.config import RunSettings
-from twopc.drill.broker import Cluster
 from twopc.drill.comparing import Ends
 from twopc.drill.expected import Reckoner
-from twopc.drill.scratch import parts_of
+from twopc.drill.job import DrillJob
 from twopc.drill.version_diff import VersionOutput
 from twopc.errors import ConfigurationError, UserCodeError
 from twopc.graph import JobDefinition
-from twopc.kafka.preflight import bootstrap_servers_of
 from twopc.loader.job_loader import loaded_apart
 from twopc.protocol.facts import CheckpointMetadata
 
@@ -33,37 +31,38 @@ class Restoration:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a job, called by its file. `output` is its topic, None where a function chooses it."""
+    """A version of a job, called by its file. Nothing of `drilled` is run: it says what is where."""
 
     file: str
-    job: str
-    inputs: tuple[str, ...]
-    output: str | None
-    states: frozenset[str]
-    servers: str
+    drilled: DrillJob
     access: Mapping[str, Any] = field(repr=False)
-    properties: Mapping[str, Any] = field(repr=False)
 
     @classmethod
     def of(cls, file: str, access: Mapping[str, Any], settings: RunSettings) -> Version:
         """Load the file, and forget it again; raise ConfigurationError for a job that can't be drilled."""
         with loaded_apart(file) as loaded:
-            definition = loaded.with_access(access)
-            source, sink = parts_of(definition)
-            return cls(
-                file=file,
-                job=definition.name,
-                inputs=tuple(source.topics),
-                output=sink.topic if isinstance(sink.topic, str) else None,
-                states=frozenset(map(str, definition.state_serdes)),
-                servers=bootstrap_servers_of(source.bootstrap_servers, settings),
-                access=access,
-                properties={**source.properties, **access},
-            )
+            job = DrillJob.of(loaded.with_access(access), settings, access)
+        if not any(map(job.is_judged, job.ends.sinks)):
+            raise ConfigurationError(f"job {job.name!r} of {file} can't be compared: {'; '.join(job.left_out)}")
+        return cls(file, job, access)
 
-    def cluster(self) -> Cluster:
-        """Where its input is."""
-        return Cluster(self.servers, self.properties)
+    @property
+    def job(self) -> str:
+        return self.drilled.name
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.drilled.ends.topics
+
+    @property
+    def output(self) -> str | None:
+        """Its topic; None where it has several, or a function chooses."""
+        topics = [each.topic for each in self.drilled.ends.sinks.values()]
+        return topics[0] if len(topics) == 1 and isinstance(topics[0], str) else None
+
+    @property
+    def states(self) -> frozenset[str]:
+        return frozenset(map(str, self.drilled.definition.state_serdes))
 
     def make(self, restoration: Restoration, dropped: Collection[str]) -> tuple[VersionOutput, Sequence[str]]:
         """Work out what it makes, and which of its states are not in the checkpoint, so that they begin empty.
@@ -83,7 +82,8 @@ class Version:
             except ConfigurationError as error:
                 raise ConfigurationError(f"{self.file}: {error}") from error
             try:
-                made = list(reckoner.reckon(self.servers, restoration.starts, restoration.ends))
+                reckoned = reckoner.reckon(self.drilled.inputs, restoration.starts, restoration.ends)
+                made = [(each.topic, each.expected) for each in reckoned]
             except UserCodeError as error:
                 return VersionOutput(self.file, failure=str(error)), new
         return VersionOutput(self.file, made), new

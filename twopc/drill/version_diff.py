@@ -39,7 +39,8 @@ class VersionOutput:
         lanes: dict[_Lane, list[Expected]] = defaultdict(list)
         for topic, each in self.made:
             lanes[topic, each.source.partition].append(each)
-        return lanes
+        # What goes there on several paths interleaves as the input was cut into batches, which means nothing.
+        return {lane: sorted(every, key=_by_input) for lane, every in lanes.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,10 @@ class _Pair:
         return (
             f"another value: {of}: {self.one} makes {_content(mine)}, {self.other} makes {_content(theirs)}{elsewhere}"
         )
+
+
+def _by_input(each: Expected) -> tuple[int, str]:
+    return each.source.offset, each.path
 
 
 def _certain(key: bytes | None) -> bytes:

@@ -17,7 +17,6 @@ from twopc.config import RunSettings
 from twopc.drill.copying import copy_restorable
 from twopc.drill.folder import drill_folder
 from twopc.drill.judging import judge_positions
-from twopc.drill.pending import PATIENCE_SECONDS
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, DrillResult, Verdict, versions
 from twopc.drill.version import Restoration, Version, dropped_of, refuse_other_input
@@ -25,8 +24,7 @@ from twopc.drill.version_diff import VersionOutput, diff, failed
 from twopc.driver.restore_checks import refuse_unread_inputs
 from twopc.errors import CheckpointCorrupted, ConfigurationError, NotJudged
 from twopc.kafka.positions import input_of, partition_positions
-from twopc.kafka.retry import call_with_retry
-from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_reader import Ranges
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.storage.local import LocalStore
@@ -86,8 +84,12 @@ class _Drill:
             checks=(Check(STATE, Verdict.HELD, "; ".join(states)), check),
             figures={"input, records": float(to_read), **figures},
             timeline=self._timeline.in_order(),
-            settings=versions(),
+            settings={**versions(), **self._left_out()},
         )
+
+    def _left_out(self) -> dict[str, str]:
+        said = dict.fromkeys(said for each in (self._one, self._other) for said in each.drilled.left_out)
+        return {"not compared": "; ".join(said)} if said else {}
 
     def _judged(self, one: VersionOutput, other: VersionOutput) -> tuple[Check, dict[str, float]]:
         if one.failure and other.failure:
@@ -128,20 +130,16 @@ class _Drill:
                 raise located.refusal(CheckpointCorrupted(listed(damages)))
         return metadata, copies
 
-    def _ranges(
-        self, metadata: CheckpointMetadata, dropped: frozenset[str]
-    ) -> dict[TopicPartition, tuple[Position, Position]]:
+    def _ranges(self, metadata: CheckpointMetadata, dropped: frozenset[str]) -> Ranges:
         """Ask for the input; raise NotJudged if it can't be read from the checkpoint on any more."""
-        with self._one.cluster() as cluster, self._other.cluster() as other:
-            topics = call_with_retry(lambda: cluster.control.topics(self._one.inputs), PATIENCE_SECONDS)
-            others = call_with_retry(lambda: other.control.topics(self._one.inputs), PATIENCE_SECONDS)
-            for name, topic in topics.items():
-                if name not in others or others[name].topic_id != topic.topic_id:
-                    raise ConfigurationError(
-                        f"--against: {self._other.file} reads topic {name!r} of another cluster than {self._one.file}: "
-                        "see bootstrap_servers of its source"
-                    )
-            ranges = cluster.ranges(topics)
+        topics, others = self._one.drilled.input_topics(), self._other.drilled.input_topics()
+        for name, topic in topics.items():
+            if name not in others or others[name].topic_id != topic.topic_id:
+                raise ConfigurationError(
+                    f"--against: {self._other.file} reads topic {name!r} of another cluster than {self._one.file}: "
+                    "see bootstrap_servers of its source"
+                )
+        ranges = self._one.drilled.input_ranges()
         held = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
         check = judge_positions(held, topics, ranges)
         if check.verdict is not Verdict.HELD:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,33 @@ class KafkaEnds:
     def source_of(self, topic: str) -> KafkaSource | None:
         """Return the source that reads a topic; no two of a job read one."""
         return next((source for source in self.sources.values() if topic in source.topics), None)
+
+    def scratch_inputs(self, name: str) -> dict[str, str]:
+        """Return a topic of this name for each source: no two sources share one."""
+        return _numbered(f"{name}-in", {key: key for key in self.sources})
+
+    def scratch_outputs(self, name: str) -> dict[str, str]:
+        """Return a topic of this name for each sink: those that write to one topic share one here too.
+
+        A sink that chooses a topic for each record has one topic.
+        """
+        places = {
+            key: (each.bootstrap_servers, each.topic if isinstance(each.topic, str) else (key,))
+            for key, each in self.sinks.items()
+        }
+        return _numbered(f"{name}-out", places)
+
+    def scratch_prefixes(self, name: str) -> dict[str, str]:
+        """Return a transactional prefix of this name for each sink: those of one cluster and prefix share one."""
+        return _numbered(
+            name, {key: (each.bootstrap_servers, each.transactional_id_prefix) for key, each in self.sinks.items()}
+        )
+
+
+def _numbered(name: str, places: Mapping[str, Hashable]) -> dict[str, str]:
+    """Return the name for the first place, and the name with its number for every other."""
+    numbers = {place: number for number, place in enumerate(dict.fromkeys(places.values()), 1)}
+    return {key: name if numbers[place] == 1 else f"{name}-no{numbers[place]}" for key, place in places.items()}
 
 
 def cluster_of(end: KafkaSource | KafkaSink, settings: RunSettings, access: Mapping[str, Any]) -> Cluster:

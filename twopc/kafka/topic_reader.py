@@ -19,7 +19,7 @@ from twopc.kafka.ending import await_markers
 from twopc.kafka.positions import PartitionSplit
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.wire import EARLIEST, LATEST
+from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.record import Batch
 from twopc.serde import Bytes, Serde
 
@@ -46,9 +46,18 @@ def whole(cluster: Cluster, topics: Iterable[str], *, committed: bool = True) ->
             raise ConfigurationError(f"there is no topic {', '.join(map(repr, missing))} at {cluster.servers}")
         if committed:
             await_markers(client, MARKER_SECONDS)
-        partitions = [TopicPartition(name, number) for name in names for number in range(known[name].partitions)]
-        firsts = client.offsets(dict.fromkeys(partitions, EARLIEST))
-        ends = client.offsets(dict.fromkeys(partitions, LATEST)) if committed else high_watermarks(cluster, partitions)
+        ranges = ranges_of(client, known)
+    if committed:
+        return ranges
+    highs = high_watermarks(cluster, ranges)
+    return {partition: (first, highs[partition]) for partition, (first, _) in ranges.items()}
+
+
+def ranges_of(client: ControlClient, topics: Mapping[str, TopicInfo]) -> Ranges:
+    """Return where each partition of these topics begins, and where it ends for a read_committed reader."""
+    partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in range(topic.partitions)]
+    firsts = client.offsets(dict.fromkeys(partitions, EARLIEST))
+    ends = client.offsets(dict.fromkeys(partitions, LATEST))
     return {partition: (firsts[partition], ends[partition]) for partition in partitions}
 
 

@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
 from twopc.kafka.ending import await_markers
@@ -18,16 +17,16 @@ from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import high_watermarks, read
 from twopc.verify.findings import Verdict
 from twopc.verify.history import Found, Outcome
-from twopc.verify.holes import compaction, holes_in
+from twopc.verify.holes import compaction
 from twopc.verify.judge import Judge
 from twopc.verify.plan import VerifyPlan
 from twopc.verify.replay import Made, Replay
 from twopc.verify.samples import Samples
 from twopc.verify.topics import Extent, extent
-from twopc.verify.transaction_lookup import TransactionLookup, look_up_transactions, with_transaction
-from twopc.verify.transactions import scan
+from twopc.verify.transaction_lookup import TopicLog, TransactionLookup
 
 SETTLE_SECONDS = 30.0
+TOLD_EVERY = 2_000
 
 Watch = Callable[[str, int, int], None]
 """Is told what is being read, how many records of it were, and how many offsets there are."""
@@ -154,8 +153,7 @@ class _Verification:
 
     def _owners(self, topic: str, written: Extent) -> TransactionLookup:
         """Look up whose each record of an output topic is."""
-        with self._plan.outputs[topic].client() as client:
-            found = look_up_transactions(client, written.firsts, written.log_ends)
+        found = TopicLog(self._plan.outputs[topic]).whose(written.ranges, written.log_ends)
         for transactions in found.values():
             self._transactions.update(transactions.outcomes())
         if said := compaction("output", {each: whose.holes.count for each, whose in found.items()}):
@@ -169,12 +167,7 @@ class _Verification:
         """Raise Unavailable where offsets without a record are more than markers and what was aborted."""
         empty: dict[TopicPartition, int] = {}
         for source, cluster in self._plan.inputs.items():
-            ends = inputs[source].ends
-            with cluster.client() as client:
-                empty |= {
-                    each: holes_in(first, scan(partial(client.fetch, each), first, ends[each]))
-                    for each, first in inputs[source].firsts.items()
-                }
+            empty |= TopicLog(cluster).empty(inputs[source].ranges)
         if said := compaction("input", empty):
             raise Unavailable(
                 f"{said}, so what was made of them can't be told from what was written twice. Verify against the whole "
@@ -186,11 +179,13 @@ class _Verification:
         done, offsets = 0, sum(each.offsets for each in outputs.values())
         for topic, written in outputs.items():
             whose = self._owners(topic, written)
-            for batch in read(self._plan.outputs[topic], written.ranges, committed=self._plan.committed):
-                for row in batch.rows:
-                    yield with_transaction(row, whose)
-                done += len(batch)
-                self._watch("output", done, offsets)
+            log = TopicLog(self._plan.outputs[topic])
+            for found in log.see(written.ranges, whose, committed=self._plan.committed):
+                yield found
+                done += 1
+                if done % TOLD_EVERY == 0:
+                    self._watch("output", done, offsets)
+        self._watch("output", done, offsets)
 
 
 def _refuse_hidden(written: Extent) -> None:

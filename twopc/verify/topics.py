@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import Ranges
-from twopc.kafka.wire import EARLIEST, LATEST, ControlClient
+from twopc.kafka.topic_reader import Ranges, ranges_of
+from twopc.kafka.wire import ControlClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ def extent(client: ControlClient, topics: tuple[str, ...], role: str) -> Extent:
     found = client.topics(topics)
     if missing := [topic for topic in topics if topic not in found]:
         raise ConfigurationError(f"there is no {role} topic {', '.join(map(repr, missing))}")
-    partitions = [TopicPartition(name, number) for name in topics for number in range(found[name].partitions)]
-    firsts = client.offsets(dict.fromkeys(partitions, EARLIEST))
+    ranges = ranges_of(client, found)
+    firsts = {partition: first for partition, (first, _) in ranges.items()}
     if gone := {partition: first for partition, first in firsts.items() if first > 0}:
         which = ", ".join(f"{partition} up to offset {first}" for partition, first in sorted(gone.items()))
         raise ConfigurationError(
             f"the beginning of the {role} is gone, deleted by retention or by hand: {which}. What was there can't be "
             "judged any more: verify while retention still has all of both topics"
         )
-    return Extent(firsts, client.offsets(dict.fromkeys(partitions, LATEST)))
+    return Extent(firsts, {partition: end for partition, (_, end) in ranges.items()})

@@ -1,34 +1,55 @@
-"""Gives each record that a reader saw the transaction that wrote it, by what the partition's log says."""
+"""Reads topics to judge them: each record with the transaction that wrote it, by what the partition's log says."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
+from twopc.kafka.cluster import Cluster
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.wire import ControlClient
+from twopc.kafka.topic_reader import Ranges, high_watermarks, read
 from twopc.record import Row
 from twopc.verify.history import Found, Place
+from twopc.verify.holes import holes_in
 from twopc.verify.replay import plain_headers
 from twopc.verify.transactions import Transactions, scan
 
 TransactionLookup = Mapping[TopicPartition, Transactions]
 
 
-def look_up_transactions(
-    client: ControlClient, firsts: Mapping[TopicPartition, Position], log_ends: Mapping[TopicPartition, Position]
-) -> TransactionLookup:
-    """Read the transactions of each partition from its log.
+@dataclass(frozen=True, slots=True)
+class TopicLog:
+    """The topics of one cluster, as they are read to be judged."""
 
-    The caller asks for `log_ends` after it has read the records: the outcome of a transaction may stand behind the last
-    record that a read_committed reader sees.
-    """
-    return {
-        partition: Transactions(
-            partition, scan(partial(client.fetch, partition), firsts[partition], end), firsts[partition]
-        )
-        for partition, end in log_ends.items()
-    }
+    cluster: Cluster
+
+    def whose(self, ranges: Ranges, log_ends: Mapping[TopicPartition, Position] | None = None) -> TransactionLookup:
+        """Return whose the records of these ranges are, whose ends were asked for before.
+
+        The logs are read up to `log_ends`, where they end now unless given: the outcome of a transaction may stand
+        behind the last record that a read_committed reader sees.
+        """
+        ends = high_watermarks(self.cluster, ranges) if log_ends is None else log_ends
+        with self.cluster.client() as client:
+            return {
+                each: Transactions(each, scan(partial(client.fetch, each), first, ends[each]), first)
+                for each, (first, _) in ranges.items()
+            }
+
+    def see(self, ranges: Ranges, whose: TransactionLookup, *, committed: bool = True) -> Iterator[Found]:
+        """Yield what a reader sees of these ranges, each record with its transaction."""
+        for batch in read(self.cluster, ranges, committed=committed):
+            for row in batch.rows:
+                yield with_transaction(row, whose)
+
+    def empty(self, ranges: Ranges) -> dict[TopicPartition, int]:
+        """Return at how many offsets of each range nothing stands, neither record nor marker."""
+        with self.cluster.client() as client:
+            return {
+                each: holes_in(first, scan(partial(client.fetch, each), first, end))
+                for each, (first, end) in ranges.items()
+            }
 
 
 def with_transaction(row: Row, lookup: TransactionLookup) -> Found:

@@ -1,4 +1,4 @@
-"""What a drill reads it reads to the end, or it says where the reader got stuck."""
+"""What is read up to an end is read to the end, or it says where the reader got stuck."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from twopc.drill.broker import Cluster
 from twopc.errors import Unavailable
+from twopc.kafka import topic_reader
+from twopc.kafka.cluster import Cluster
 from twopc.kafka.positions import PartitionPosition, PartitionSplit
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
@@ -49,18 +50,17 @@ class Reader:
         pass
 
 
-def read(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Any]:
+def read_rows(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Any]:
     """What is read by a reader that hands over so often and then gets stuck."""
-    monkeypatch.setattr("twopc.drill.broker.TopicClient", lambda *_: None)
-    monkeypatch.setattr("twopc.drill.broker._STALL_SECONDS", 0.01)
     monkeypatch.setattr("twopc.kafka.topic_reader.KafkaReader", lambda _, __, ___, splits: Reader(splits, most))
-    return list(Cluster("there:1", {}).read({PLACE: 0, OTHER: 0}, ENDS))
+    ranges = {place: (Position(0), end) for place, end in ENDS.items()}
+    return [row for batch in topic_reader.read(Cluster("there:1"), ranges, stall_seconds=0.01) for row in batch.rows]
 
 
 def test_what_a_reader_hands_over_is_read_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read(monkeypatch, 3) == [0, 1, 2, 3, 4, 5]
+    assert read_rows(monkeypatch, 3) == [0, 1, 2, 3, 4, 5]
 
 
 def test_where_the_reader_gets_stuck_the_brokers_give_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Unavailable, match="nothing more came"):
-        read(monkeypatch, 1)
+        read_rows(monkeypatch, 1)

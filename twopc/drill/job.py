@@ -1,0 +1,124 @@
+"""The job that is drilled: its graph, and on which cluster each of its sources, sinks and transaction groups is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+from twopc.config import RunSettings
+from twopc.context import JobContext
+from twopc.errors import ConfigurationError
+from twopc.graph import JobDefinition
+from twopc.kafka.cluster import Cluster
+from twopc.kafka.ends import KafkaEnds, cluster_of
+from twopc.kafka.retry import call_with_retry
+from twopc.kafka.sink import DeliveryGuarantee
+from twopc.kafka.topic_reader import Ranges, ranges_of
+from twopc.kafka.wire import TopicInfo
+from twopc.protocol.facts import Committable
+from twopc.protocol.ids import AttemptId
+from twopc.verify.paths import Paths
+
+PATIENCE_SECONDS = 30.0
+
+_WEAKEST_LAST = (DeliveryGuarantee.EXACTLY_ONCE, DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.NONE)
+
+
+@dataclass(frozen=True)
+class DrillJob:
+    """Its sources and sinks are Kafka's, all of them; `inputs` and `outputs` are their clusters, by operator id.
+
+    Each cluster has topics of other names: which topic is meant is known by its name alone.
+    """
+
+    definition: JobDefinition
+    settings: RunSettings
+    ends: KafkaEnds
+    paths: Paths = field(repr=False)
+    inputs: Mapping[str, Cluster]
+    outputs: Mapping[str, Cluster]
+
+    @classmethod
+    def of(cls, definition: JobDefinition, settings: RunSettings, access: Mapping[str, Any]) -> DrillJob:
+        """Raise ConfigurationError for a job that can't be drilled."""
+        ends = KafkaEnds.only(definition, "drilled")
+        inputs = {key: cluster_of(each, settings, access) for key, each in ends.sources.items()}
+        outputs = {key: cluster_of(each, settings, access) for key, each in ends.sinks.items()}
+        servers: dict[str, set[str]] = {}
+        for key, sink in ends.sinks.items():
+            for topic in sink.topics:
+                servers.setdefault(topic, set()).add(outputs[key].servers)
+        if twice := [topic for topic, every in servers.items() if len(every) > 1]:
+            raise ConfigurationError(
+                f"job {definition.name!r} can't be drilled: it writes to topics named {twice[0]!r} of two clusters, "
+                "and what is found could not be told apart"
+            )
+        return cls(definition, settings, ends, Paths.of(definition), inputs, outputs)
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What of its output can't be worked out, and why."""
+        blind = self.paths.undetermined
+        return tuple(f"what {key!r} writes is not judged: {blind[key]}" for key in self.ends.sinks if key in blind)
+
+    def is_judged(self, sink: str) -> bool:
+        """Whether what it writes can be worked out."""
+        return sink not in self.paths.undetermined
+
+    def is_judged_topic(self, topic: str) -> bool:
+        """Whether that can be said of all sinks that may write to the topic."""
+        return all(self.is_judged(sink) for sink in self.writers(topic))
+
+    def writers(self, topic: str) -> list[str]:
+        """Return the sinks that may write to the topic: one that chooses it for each record may write to any."""
+        return [key for key, sink in self.ends.sinks.items() if topic in sink.topics or not sink.topics]
+
+    def input_topics(self) -> dict[str, TopicInfo]:
+        """Ask for the topics that are read; those that are not there are left out."""
+        topics: dict[str, TopicInfo] = {}
+        for key, cluster in self.inputs.items():
+            with cluster.client() as client:
+                topics |= call_with_retry(partial(client.topics, self.ends.sources[key].topics), PATIENCE_SECONDS)
+        return topics
+
+    def input_ranges(self) -> Ranges:
+        """Ask where the input begins and ends."""
+        ranges: Ranges = {}
+        for key, cluster in self.inputs.items():
+            with cluster.client() as client:
+                ranges = {**ranges, **ranges_of(client, client.topics(self.ends.sources[key].topics))}
+        return ranges
+
+    @cached_property
+    def groups(self) -> Mapping[str, tuple[str, ...]]:
+        """The sinks of each transaction group, by its id. Where there are several, the brokers are asked."""
+        if len(self.ends.sinks) == 1:
+            return {"": tuple(self.ends.sinks)}
+        context = JobContext(self.name, AttemptId(0), 1, self.settings)
+        return {group.id: group.sinks for group in self.definition.sink.groups(context)}
+
+    def sinks_of(self, item: Committable) -> tuple[str, ...]:
+        """Return the sinks that wrote a committable; where there is one group, it is of that one, as a run has it."""
+        if len(self.groups) == 1:
+            return next(iter(self.groups.values()))
+        if item.group not in self.groups:
+            raise ConfigurationError(
+                f"the checkpoint has output of {item.group!r}, and job {self.name!r} has no such sink: drill it with "
+                "the sinks that it had"
+            )
+        return self.groups[item.group]
+
+    def cluster_of(self, item: Committable) -> Cluster:
+        """Return where a committable was written."""
+        return self.outputs[self.sinks_of(item)[0]]
+
+    def guarantee(self, topic: str) -> DeliveryGuarantee:
+        """Return the weakest that a sink promises which may write to the topic."""
+        promised = [self.ends.sinks[key].delivery_guarantee for key in self.writers(topic)]
+        return max(promised, key=_WEAKEST_LAST.index)
