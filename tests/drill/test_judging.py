@@ -118,6 +118,22 @@ def test_what_is_open_behind_a_lost_one_of_its_subtask_would_not_be_committed() 
     }
 
 
+def test_what_another_group_has_open_behind_a_loss_would_be_committed_so_that_nothing_is_written_again() -> None:
+    """As recovery does: each group is settled by itself, and what one has committed can't be written again."""
+    lost = replace(committable(6), group="kafka/c/one")
+    other = replace(committable(7), name="elsewhere@7", group="kafka/c/other")
+    latest = checkpoint(7, [lost, other])
+    latest = replace(latest, snapshots=(replace(latest.snapshots[0], base=CheckpointId(5)),))
+    verdicts: dict[str, transaction_verdict.Verdict] = {lost.name: ABORTED, other.name: OPEN}
+    found = prospects(latest, verdicts, frozenset(), [checkpoint(5, [])], {})
+    assert {each.name: each.prospect for each in found} == {
+        lost.name: Prospect.LOST,
+        other.name: Prospect.WOULD_COMMIT,
+    }
+    [said] = [each.why for each in found if each.prospect is Prospect.LOST]
+    assert "what subtask 0 wrote for checkpoint 7 is committed" in said
+
+
 def test_a_loss_that_was_settled_before_is_no_finding() -> None:
     mine = committable(7)
     found = prospects(checkpoint(7, [mine]), {}, frozenset({mine.name}), [], {})
