@@ -19,7 +19,6 @@ from typing import Any
 
 from twopc.ends import JobSink, JobSource
 from twopc.errors import ConfigurationError
-from twopc.listing import listed
 from twopc.operators.steps import SETS_KEYS, StatefulMap, Step
 from twopc.protocol.ids import checked_name
 from twopc.serde import Serde
@@ -64,17 +63,6 @@ class JobOrigin:
 
     module: str
     path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """A job whose operators stand in one row: one source, steps, one sink."""
-
-    source_id: str
-    source: Source
-    steps: tuple[Step, ...]
-    sink_id: str
-    sink: Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,19 +150,6 @@ class JobDefinition:
         """Return the job with Kafka properties that its sources and sinks have where they set none of their own."""
         ends = {key: end.with_access(properties) for key, end in self.ends.items()}
         return replace(self.replaced(ends), origin=self.origin)
-
-    def pipeline(self, done: str) -> Pipeline:
-        """Return the job as one row of operators; raise ConfigurationError, as it can't be `done`, if it is none."""
-        outputs = Counter(before for each in self.operators for before in each.inputs)
-        straight = all(count == 1 for count in outputs.values())
-        if len(self.sources) > 1 or len(self.sinks) > 1 or not straight:
-            raise ConfigurationError(
-                f"job {self.name!r} can't be {done}: that takes a job of one source, operators in a row and one sink; "
-                f"this one has the sources {listed(self.sources)}, the sinks {listed(self.sinks)}"
-                f"{'' if straight else ', and branches'}"
-            )
-        [(source_id, source)], [(sink_id, sink)] = self.sources.items(), self.sinks.items()
-        return Pipeline(source_id, source, tuple(self.steps.values()), sink_id, sink)
 
     def describe(self) -> str:
         """Return the job as text: a line for each operator with its id, what it does, and where its records are from.

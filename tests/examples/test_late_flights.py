@@ -18,7 +18,7 @@ from twopc.testing.states import DictStore
 
 
 def outputs(chunks: Iterable[list[dict[str, Any]]]) -> Iterator[LateFlight]:
-    chain, encoding = Chain(job.definition().pipeline("tested").steps, DictStore()), Avro(LATE_FLIGHT_SCHEMA)
+    chain, encoding = Chain(list(job.definition().steps.values()), DictStore()), Avro(LATE_FLIGHT_SCHEMA)
     for chunk in chunks:
         rows = [InputRow(flight, key_=(flight["tailnum"] or NO_TAIL_NUMBER).encode()) for flight in chunk]
         produced = chain.process(batch_of(rows))

@@ -43,12 +43,17 @@ def test_a_state_over_branches_that_meet_again_is_on_no_path_and_neither_is_what
 
 def test_a_state_over_several_topics_is_on_no_path_and_the_topics_are_named() -> None:
     job = Job("job")
-    both = job.source(KafkaSource("a")).merge(job.source(KafkaSource("b")))
-    definition = both.stateful_map(count, name="count").sink(KafkaSink("out"), name="out").definition()
-    paths = Paths.of(definition)
+    both = job.source(KafkaSource("a"), name="one").merge(job.source(KafkaSource("b"), name="other"))
+    both.stateful_map(count, name="count").sink(KafkaSink("out"), name="out")
+    paths = Paths.of(job.definition())
     assert "'count' keeps state over the records of" in paths.undetermined["out"]
     assert "a, b" in paths.undetermined["out"] or "b, a" in paths.undetermined["out"]
     assert not paths.sinks
+
+
+def test_a_state_over_the_topics_of_one_source_is_on_no_path_either() -> None:
+    job = Job("job").source(KafkaSource(["a", "b"])).stateful_map(count, name="count").sink(KafkaSink("out"))
+    assert {*Paths.of(job.definition()).undetermined} == {"count", "sink-1"}
 
 
 def test_a_state_before_a_merge_is_on_its_path() -> None:

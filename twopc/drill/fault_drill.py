@@ -173,7 +173,7 @@ class _Drill:
 
     @property
     def _outputs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(topic for each in self._job.ends.sinks.values() for topic in each.topics))
+        return tuple(dict.fromkeys(topic for each in self._job.ends.sinks.values() for topic in each.outputs))
 
     def _fill(self) -> int:
         """Fill the scratch inputs, each with its share; return how many records they have together."""

@@ -48,7 +48,7 @@ class DrillJob:
         outputs = {key: cluster_of(each, settings, access) for key, each in ends.sinks.items()}
         servers: dict[str, set[str]] = {}
         for key, sink in ends.sinks.items():
-            for topic in sink.topics:
+            for topic in sink.outputs:
                 servers.setdefault(topic, set()).add(outputs[key].servers)
         if twice := [topic for topic, every in servers.items() if len(every) > 1]:
             raise ConfigurationError(
@@ -77,7 +77,7 @@ class DrillJob:
 
     def writers(self, topic: str) -> list[str]:
         """Return the sinks that may write to the topic: one that chooses it for each record may write to any."""
-        return [key for key, sink in self.ends.sinks.items() if topic in sink.topics or not sink.topics]
+        return [key for key, sink in self.ends.sinks.items() if topic in sink.outputs or not sink.outputs]
 
     def input_topics(self) -> dict[str, TopicInfo]:
         """Ask for the topics that are read; those that are not there are left out."""

@@ -45,8 +45,8 @@ class Reach:
         written: dict[TopicPartition, tuple[Position, Position]] = {}
         nothing_open = True
         for key, sink in job.ends.sinks.items():
-            part = _written(job.outputs[key], sink.topics or sorted(named.get(key, ())))
-            if missing := [topic for topic in sink.topics if not any(each.topic == topic for each in part)]:
+            part = _written(job.outputs[key], sink.outputs or sorted(named.get(key, ())))
+            if missing := [topic for topic in sink.outputs if not any(each.topic == topic for each in part)]:
                 raise ConfigurationError(f"output topic {missing[0]!r} isn't there: the job could not write either")
             log_ends = high_watermarks(job.outputs[key], part)
             nothing_open &= all(log_ends[each] <= end for each, (_, end) in part.items())

@@ -102,7 +102,7 @@ class Replay:
 
     def _writer(self, topic: str) -> str:
         """Return a sink of the topic's cluster: one that has this topic, else one that chooses."""
-        return min(self.job.writers(topic), key=lambda sink: topic not in self.job.ends.sinks[sink].topics)
+        return min(self.job.writers(topic), key=lambda sink: topic not in self.job.ends.sinks[sink].outputs)
 
     @contextmanager
     def _scratch(self, names: Names) -> Iterator[None]:
@@ -110,7 +110,7 @@ class Replay:
         outputs = self._outputs(names)
         try:
             for topic, sinks in outputs.items():
-                real = [name for sink in sinks for name in self.job.ends.sinks[sink].topics]
+                real = [name for sink in sinks for name in self.job.ends.sinks[sink].outputs]
                 create_scratch_topic(self.job.outputs[sinks[0]], topic, self.reach.partitions(real))
             yield
         finally:
