@@ -67,7 +67,7 @@ def checks(done: Finished) -> Mapping[str, Any]:
     return {each["name"]: each for each in json.loads(done.out)["checks"]}
 
 
-def test_a_checkpoint_of_a_graph_is_restored_replayed_through_a_kill_and_compared_topic_by_topic(real: Real) -> None:
+def test_a_graph_is_replayed_through_a_kill_and_a_record_too_many_is_found_in_its_topic(real: Real) -> None:
     done = real.drill()
     held = checks(done)
     assert {each["verdict"] for each in held.values()} == {"held"}, done.out
@@ -78,6 +78,12 @@ def test_a_checkpoint_of_a_graph_is_restored_replayed_through_a_kill_and_compare
     assert json.loads(done.out)["figures"]["records compared"] == 800
     assert scratch_on(real.servers) == []
 
+    produce(real.servers, f"{real.name}-fives", [Write(b"599-app", key=b"k%d" % (599 % 7))])
+    output = checks(real.drill("--no-interrupt"))["output"]
+    assert (output["verdict"], output["said"]) == ("broken", "of the output: 1 duplicated")
+    [finding] = output["findings"]
+    assert f"{real.name}-fives[" in finding
+
 
 def test_what_two_versions_of_a_graph_make_is_compared_topic_by_topic(real: Real, tmp_path: Path) -> None:
     other = tmp_path / "other_graph_job.py"
@@ -86,15 +92,6 @@ def test_what_two_versions_of_a_graph_make_is_compared_topic_by_topic(real: Real
     output = checks(real.drill("--against", str(other)))["output"]
     assert output["verdict"] == "broken"
     assert all(f"to {real.name}-fives" in finding for finding in output["findings"])
-
-
-def test_a_record_too_many_is_found_in_the_topic_where_it_is(real: Real) -> None:
-    """Last of those that share the real job: it spoils its output."""
-    produce(real.servers, f"{real.name}-fives", [Write(b"599-app", key=b"k%d" % (599 % 7))])
-    output = checks(real.drill("--no-interrupt"))["output"]
-    assert (output["verdict"], output["said"]) == ("broken", "of the output: 1 duplicated")
-    [finding] = output["findings"]
-    assert f"{real.name}-fives[" in finding
 
 
 def test_a_graph_lives_through_faults_and_every_topic_and_state_is_judged(broker: Broker, tmp_path: Path) -> None:
