@@ -142,11 +142,10 @@ def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
 
 def _keyed_items(run: Simulation, stored: Any) -> list[tuple[bytes, bytes]]:
     """What a snapshot has by key, wherever it is: with the metadata, or in a file."""
-    path = stored["path"]
-    if stored["items"] is not None:
-        whole = Changes.of_json(stored["items"], path, is_whole=True).families[Family.KEYED]
-        return [(key, value) for key, value in whole.items() if value is not None]
-    files = Manifest.decode(run.folder.get(manifest_of(path)), path).files
-    file = next(file for file in files if file.name == STATE_FILE)
-    body = orjson.loads(run.folder.get(file.stored))["body"]
-    return [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in body["keyed"]]
+    path, items = stored["path"], stored["items"]
+    if items is None:
+        files = Manifest.decode(run.folder.get(manifest_of(path)), path).files
+        file = next(file for file in files if file.name == STATE_FILE)
+        items = orjson.loads(run.folder.get(file.stored))["body"]
+    whole = Changes.of_json(items, path, is_whole=True).families[Family.KEYED]
+    return [(key, value) for key, value in whole.items() if value is not None]

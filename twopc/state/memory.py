@@ -43,8 +43,8 @@ class MemoryBackend(StateBackend):
             body = decode_fact(_KIND, path.read_bytes(), str(path))
         except OSError as error:
             raise CheckpointCorrupted(f"{path} can't be read, so no state can be restored from it: {error}") from error
-        for family in _FAMILIES:
-            backend._families[family] = {bytes.fromhex(key): bytes.fromhex(value) for key, value in body[family.value]}
+        for family, items in Changes.of_json(body, str(path), is_whole=True).families.items():
+            backend.put_many(family, list(items.items()))
         return backend
 
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -95,7 +95,7 @@ class FrozenMemory:
         self._items = items
 
     def write(self, folder: Path) -> None:
-        body = {family.value: [[key.hex(), value.hex()] for key, value in self._items[family]] for family in _FAMILIES}
+        body = Changes({family: dict(self._items[family]) for family in _FAMILIES}, is_whole=True).items
         try:
             folder.mkdir(mode=0o700)
             (folder / _FILE).write_bytes(encode_fact(_KIND, body))
