@@ -156,6 +156,17 @@ def test_output_of_a_sink_that_was_taken_out_is_settled_by_no_other() -> None:
     assert settled.outcome is Outcome.ALREADY_COMMITTED
 
 
+def test_the_only_sink_that_is_left_settles_nothing_of_one_that_was_taken_out() -> None:
+    left = Settling(ONE)
+    committer = JobCommitter("orders", {"kafka": left}, ExitStack())
+    due = [item("k1", "kafka"), item("f1", "files")]
+    with pytest.raises(ConfigurationError, match=r"output of 'files', .*\(f1\), .* no such sink any more"):
+        committer.settle(due, frozenset())
+    assert left.asked == []
+    committer.settle(due, frozenset({"f1"}))
+    assert left.asked == ["k1"]
+
+
 def test_the_only_transaction_group_settles_whatever_is_there() -> None:
     only = Settling(ONE)
     JobCommitter("orders", {"renamed": only}, ExitStack()).settle([item("t1", "before")], frozenset())

@@ -222,12 +222,16 @@ class JobSink:
 
 
 class JobCommitter(Committer):
-    """The committers of all transaction groups, by their ids. The only one settles whatever is there."""
+    """The committers of all transaction groups, by their ids.
+
+    The only one of a job settles whatever is there of one group, whatever that was called: a sink may be renamed.
+    """
 
     def __init__(self, job: str, committers: Mapping[str, Committer], closing: ExitStack) -> None:
         self._job = job
         self._committers = dict(committers)
         self._closing = closing
+        self._renamed: dict[str, str] = {}
 
     def traces(self) -> Traces:
         every = [committer.traces() for committer in self._committers.values()]
@@ -242,6 +246,9 @@ class JobCommitter(Committer):
             committer.claim()
 
     def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
+        former = {item.group for item in committables}
+        if len(former) == len(self._committers) == 1:
+            self._renamed = dict(zip(former, self._committers, strict=True))
         gone = [item for item in committables if self._group(item) not in self._committers]
         if unsettled := [item for item in gone if item.name not in confirmed]:
             raise ConfigurationError(
@@ -265,7 +272,7 @@ class JobCommitter(Committer):
         self._closing.close()
 
     def _group(self, item: Committable) -> str:
-        return next(iter(self._committers)) if len(self._committers) == 1 else item.group
+        return self._renamed.get(item.group, item.group)
 
     def _each(
         self, committables: Sequence[Committable], act: Callable[[Committer, list[Committable]], list[Settled]]
