@@ -157,6 +157,8 @@ def disposal(state: LedgerState, request: DisposeCheckpoint) -> CheckpointsDispo
 def confirmation(state: LedgerState, request: ConfirmCommittables, now: Instant) -> CommittablesConfirmed | None:
     """The confirmations that are news; None if all of them are stored already."""
     check_attempt(state, request.attempt)
+    if not request.names:
+        return None
     completed = state.find(request.checkpoint_id)
     if completed is None:
         raise ConfigurationError(f"checkpoint {request.checkpoint_id} can't be confirmed: it is not a completed one")

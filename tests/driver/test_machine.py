@@ -39,7 +39,14 @@ from twopc.driver.machine import (
     Wanted,
 )
 from twopc.driver.supervision import SAID_SECONDS
-from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable, UserCodeError
+from twopc.errors import (
+    CheckpointCorrupted,
+    ConfigurationError,
+    Fenced,
+    TwoPhaseCommitError,
+    Unavailable,
+    UserCodeError,
+)
 from twopc.graph import JobDefinition
 from twopc.operators.steps import StatefulMap
 from twopc.partition_groups import assign
@@ -48,9 +55,10 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.protocol.planned_starts import Witnessed
 from twopc.serde import Json
 from twopc.sink import Committer, Settled, Sink, SinkWriter
-from twopc.source import Source, SourcePlanner, SourceReader, Split
+from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
 
 NEWEST = CheckpointMetadata("flights", CheckpointId(7), AttemptId(2), 1, CheckpointKind.PERIODIC, 0, 0, ())
 FIRST = StartedAttempt(AttemptId(1), None, None, frozenset(), earlier_attempts=False)
@@ -83,6 +91,34 @@ class Coordinator:
 
     def end_attempt(self, *_: object) -> None:
         pass
+
+
+class MovedOn(Follower):
+    """A consumer group that has positions of an attempt that this coordinator's answer knows nothing of."""
+
+    name = "flights"
+
+    def cluster(self) -> str:
+        return "cluster"
+
+    def standing(self) -> FollowerStanding:
+        return FollowerStanding(Witnessed(9, 4))
+
+
+class FollowedSource(Source, SourcePlanner):
+    """One whose group has moved on."""
+
+    def open_planner(self, *_: object) -> SourcePlanner:
+        return self
+
+    def plan(self, *_: object) -> list[Split]:
+        raise NotImplementedError
+
+    def open_reader(self, *_: object) -> SourceReader:
+        raise NotImplementedError
+
+    def follower(self) -> Follower:
+        return MovedOn()
 
 
 class QuietSource(Source, SourcePlanner):
@@ -128,7 +164,7 @@ class Played:
         self,
         *,
         coordinator: Coordinator | None = None,
-        source: QuietSource | None = None,
+        source: Source | None = None,
         settings: RunSettings | None = None,
         steps: tuple[Any, ...] = (),
         restore_from: str = "latest",
@@ -326,3 +362,10 @@ def test_a_job_that_has_finished_stays_so_whatever_a_subtask_met_at_its_end() ->
 def test_more_subtasks_than_partitions_are_pointed_out(subtasks: int, said: str | None) -> None:
     splits = [Split(f"in[{number}]", number, 0, None) for number in range(2)]
     assert idle_subtasks(assign(splits, subtasks, ())) == said
+
+
+@pytest.mark.parametrize("newer_attempt", [True, False])
+def test_a_group_that_has_moved_on_is_another_folder_s_unless_another_attempt_has_the_job(newer_attempt: bool) -> None:
+    coordinator = Coordinator(newer_attempt=newer_attempt)
+    error = Played(coordinator=coordinator, source=FollowedSource()).error
+    assert isinstance(error, Fenced if newer_attempt else ConfigurationError)

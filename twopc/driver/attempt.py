@@ -41,7 +41,7 @@ from twopc.driver.restore_checks import (
     repeated_output,
 )
 from twopc.driver.supervision import SWEEP_RETRY_SECONDS, Supervision, Sweeps
-from twopc.errors import CheckpointCorrupted, Fenced, TwoPhaseCommitError, Unavailable
+from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.listing import listed
 from twopc.partition_groups import assign, concerning, owned
@@ -253,7 +253,12 @@ class Attempt:
         newest = started.latest
         latest = NOTHING_WITNESSED if newest is None else Witnessed(newest.checkpoint_id, newest.attempt)
         accepted = None if started.planned is None else started.planned.witnessed
-        refuse_moved_on(follower, standing.witnessed, latest, folder, accepted)
+        try:
+            refuse_moved_on(follower, standing.witnessed, latest, folder, accepted)
+        except ConfigurationError:
+            # Whoever was held up while another took the job over sees that one's positions: it is fenced, no more.
+            yield Confirm(context, NO_CHECKPOINT)
+            raise
         if started.restored is not None:
             refuse_unknown_middle(states, standing, started.restored, self.job.definition.source.input_of)
         elif started.planned is None:
