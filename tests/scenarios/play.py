@@ -11,7 +11,7 @@ from typing import Any
 from coordinator.events import StopJob
 from tests.scenarios.script import Script
 from tests.scenarios.transcript import TranscriptWorld
-from tests.simulation.faults import Faults, draw
+from tests.simulation.faults import UNLIMITED, Faults, draw
 from tests.simulation.job import FIRST_SINK, JOB, KAFKA_TOPICS
 from tests.simulation.run import Simulation
 from tests.simulation.seams import playing
@@ -67,6 +67,7 @@ def _faults(script: Script) -> Faults:
         sizes=script.records,
         other_sizes=(),
         sinks=(FIRST_SINK,),
+        restart_attempts=UNLIMITED,
         most_subtasks=_most(numbers.get("subtasks", 1)),
         interval_ms=numbers.get("interval", 500),
         max_concurrent=numbers.get("concurrent", 1),

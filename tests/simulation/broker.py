@@ -161,6 +161,10 @@ class SimBroker:
         self._told[_asker(self.world)] = self.recreated
         return self.topic_id
 
+    def has_committed(self, name: str) -> bool:
+        """Whether the last transaction of this id is to be committed, or is."""
+        return self.ids[name].state in (BrokerState.PREPARE_COMMIT, BrokerState.COMPLETE_COMMIT)
+
     def check_topic(self, name: str) -> None:
         """Whoever has been told that the topic is another one must not commit what was written to the one before."""
         if self._wrote_to.get(name, self.recreated) < self._told.get(_asker(self.world), 0):

@@ -30,6 +30,8 @@ class Chaos:
             ("ask", faults.asked_every_ms, self._run.people.act),
             ("bit rot", faults.bit_rot_every_ms, self._rot),
             ("input deleted", faults.input_deleted_every_ms, self._delete_input),
+            ("stop", faults.stopped_every_ms, self._stop_driver),
+            ("sink taken out", faults.sink_removed_every_ms, self._take_files_out),
         ):
             for at, strike in planned(kind, every_ms, faults.fault_phase_ms):
                 self._world.after(at, partial(self._strike, do, strike))
@@ -78,6 +80,14 @@ class Chaos:
             victim.skew_ms += self._world.of(JUMPS_MS, strike // 16)
             self._world.coverage["wall clock jumped"] += 1
             self._world.note(victim.name, "has its wall clock moved to", victim.skew_ms)
+
+    def _stop_driver(self, strike: int) -> None:
+        living = [driver for driver in self._run.drivers if driver.process.alive]
+        if living:
+            self._world.of(living, strike).stop(at_once=strike // 16 % 4 == 0)
+
+    def _take_files_out(self, strike: int) -> None:
+        self._run.take_files_out()
 
     def _rot(self, strike: int) -> None:
         self._run.folder.rot(strike)

@@ -42,6 +42,7 @@ class CheckpointFolder(LocalStore):
         self._creators = 0
         self.savepoints: set[CheckpointId] = set()
         self._outstanding: dict[CheckpointId, set[str]] = {}
+        self._confirmed: set[str] = set()
         self._bases: dict[CheckpointId, set[CheckpointId]] = {}
         self._doubtful = NO_CHECKPOINT
         self._stored_last = NO_CHECKPOINT
@@ -205,11 +206,12 @@ class CheckpointFolder(LocalStore):
                 self.world.note("disk", "COMPLETION RECORD", checkpoint_id)
                 names = {name for each in record.committables for name in each}
                 self.completed_names |= names
-                self._outstanding[checkpoint_id] = names
+                self._outstanding[checkpoint_id] = names - self._confirmed
                 self._doubtful, self._doubtful_at = checkpoint_id, self._disk.path(path)
                 if record.kind.is_savepoint:
                     self.savepoints.add(checkpoint_id)
             case CommittablesConfirmed(names=confirmed):
+                self._confirmed.update(confirmed)
                 for outstanding in self._outstanding.values():
                     outstanding.difference_update(confirmed)
             case LossSettled():

@@ -18,7 +18,20 @@ from twopc.config import RunSettings
 from twopc.driver.actions import Drain, EndAttempt, Settle, SettleLoss, StartAttempt, Submit
 from twopc.driver.attempt import RunningJob
 from twopc.driver.effects import Action, Log
-from twopc.driver.machine import ActionFailed, Answer, Driver, Event, Output, Over, Start, SubtaskEnded, Tick, Wanted
+from twopc.driver.machine import (
+    Aborted,
+    ActionFailed,
+    Answer,
+    Driver,
+    Event,
+    Output,
+    Over,
+    Start,
+    StopRequested,
+    SubtaskEnded,
+    Tick,
+    Wanted,
+)
 from twopc.ends import JobSink, JobSource
 from twopc.errors import (
     CheckpointCorrupted,
@@ -61,7 +74,7 @@ def _settings(faults: Faults, parallelism: int, restart_ms: int) -> RunSettings:
         until_end=True,
         host="process",
         restart_strategy="fixed-delay",
-        restart_attempts=1_000_000,
+        restart_attempts=faults.restart_attempts,
         restart_delay_ms=restart_ms,
         restart_delay_max_ms=restart_ms,
     )
@@ -144,6 +157,8 @@ class SimDriver:
         is_blamed: Callable[[str], bool],
         recoveries_died: Callable[[], int],
         restore_from: str,
+        removal_refused: Callable[[str], bool],
+        submitted: Callable[[JobDefinition], None],
     ) -> None:
         self.process = world.process(f"driver-{number}", "driver")
         self.done = False
@@ -156,6 +171,9 @@ class SimDriver:
         self._client = client
         self._is_blamed = is_blamed
         self._recoveries_died = recoveries_died
+        self._removal_refused = removal_refused
+        self._submitted = submitted
+        self._stopping = False
         self._lane = Lane(self.process, "main")
         self._watching = Lane(self.process, "events")
         self._edge: Any = SimHost(definition, definition.source, definition.sink, client, spawn, abandon)
@@ -195,6 +213,17 @@ class SimDriver:
         """Something has happened: to a subtask, or at the coordinator, which is being watched."""
         if self._look_at is not None:
             self._look_in(self._world.between(1, LOOK_MS))
+
+    def stop(self, *, at_once: bool) -> None:
+        """SIGTERM, or a second Ctrl-C: the process is to end with a last checkpoint, or `at_once`."""
+        waiting = self._driver._waiting
+        if waiting is not None and not self.done:
+            self._stopping = True
+            state = type(waiting.effect).__name__
+            self._world.coverage[f"stopped in {state}"] += 1
+            self._world.note(self.process.name, "is told to stop", "at once" if at_once else "", state)
+            event = Aborted(KeyboardInterrupt()) if at_once else StopRequested()
+            self._world.after(0, partial(self._step, event), self._lane)
 
     def _look_in(self, delay_ms: int) -> None:
         at = self._world.now_ms + delay_ms
@@ -293,13 +322,17 @@ class SimDriver:
             return ActionFailed(number, error)
         if isinstance(action, Submit):
             self.recovering = False
+            self._submitted(self._edge.definition)
             self._look_in(IDLE_MS)
         return answer
 
     def _finished(self) -> None:
+        """The job has finished; after a stop a person runs it again, to read the rest."""
+        self._world.note(self.process.name, "FINISHED", self._end)
+        if self._stopping:
+            return
         self.done = self._world.over = True
         self.finished_ms = self._world.now_ms
-        self._world.note(self.process.name, "FINISHED", self._end)
 
     def _drain(self, number: int, until_ms: int) -> None:
         """Answer when all subtasks have ended, or it has taken too long."""
@@ -312,20 +345,33 @@ class SimDriver:
         """The process ends; what made it end is known to be a fault's doing, or is a violation."""
         world, said = self._world, str(error)
         self.recovering = False
-        if error is None:
+        if self.done:
+            return
+        if error is None or isinstance(error, KeyboardInterrupt):
+            self._leave("it was stopped")
             return
         world.note(self.process.name, "ends:", type(error).__name__, error)
         if self._is_blamed(said):
             self.refused = said
             world.over = True
-        elif isinstance(error, TransactionLost):
+        elif isinstance(error, TransactionLost) and not error.restartable:
             self.lost = said
             world.over = True
+        elif self._removal_refused(said):
+            self._leave("its job lacks a sink")
         elif self._is_wrong(error):
             world.violated(f"the driver met {type(error).__name__}", error)
         else:
-            self.gave_up = not isinstance(error, Fenced)
-            world.kill(self.process, "it gave up" if self.gave_up else "another driver has the job")
+            world.coverage["restarts exhausted"] += self._driver._restarts.used >= world.faults.restart_attempts > 0
+            if isinstance(error, Fenced):
+                world.kill(self.process, "another driver has the job")
+            else:
+                self._leave("it gave up")
+
+    def _leave(self, why: str) -> None:
+        """The process ends by itself, and a person runs the job again."""
+        self.gave_up = True
+        self._world.kill(self.process, why)
 
     def _is_wrong(self, error: BaseException) -> bool:
         """Whether no driver should end so; what a subtask met is judged there."""

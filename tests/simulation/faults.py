@@ -31,6 +31,7 @@ AIMED_AT = (*(point for point in CrashPoint if point is not _OF_SEVERAL_GROUPS),
 RECORDS = range(1, 9)
 PARTITIONS = (1, 1, 1, 2, 3)
 OTHER_PARTITIONS = (0, 0, 0, 0, 0, 1, 2)
+UNLIMITED = 1_000_000
 SINKS = (
     *[("out",)] * 8,
     ("out", "topic"),
@@ -131,6 +132,9 @@ class Faults:
     other_sizes: tuple[int, ...]
     sinks: tuple[str, ...]
     files_decline: float
+    sink_removed_every_ms: int
+    stopped_every_ms: int
+    restart_attempts: int
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -209,7 +213,7 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         input_deleted_every_ms=every(200, 500) if timeouts and chance() < 0.3 else 0,
         batch_cut=rate(0.1, 0.5),
         commits_globally=not timeouts and chance() < 0.3,
-        **_graph(draws),
+        **(_graph(draws) | _stops(draws)),
     )
     brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
     return replace(faults, **brought_about) if brought_about else faults
@@ -221,4 +225,13 @@ def _graph(draws: _Draws) -> dict[str, Any]:
         "other_sizes": tuple(draws.pick(RECORDS) for _ in range(draws.pick(OTHER_PARTITIONS))),
         "sinks": draws.pick(SINKS),
         "files_decline": draws.rate(0.1, 0.4),
+        "sink_removed_every_ms": draws.every(150, 500, 1_500),
+    }
+
+
+def _stops(draws: _Draws) -> dict[str, Any]:
+    """Return how often a driver is asked to stop, and how soon it gives up."""
+    return {
+        "stopped_every_ms": draws.every(60, 300, 1_000) if draws.chance() < 0.4 else 0,
+        "restart_attempts": draws.pick((UNLIMITED, UNLIMITED, 0, 1, 3)),
     }

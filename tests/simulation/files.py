@@ -20,6 +20,8 @@ from twopc.record import Batch
 from twopc.sink import Outcome, PreCommit, Settled, SinkWriter
 from twopc.two_phase import TwoPhaseCommitSink
 
+POSITIONS = ("the first", "a later")
+
 
 @dataclass(slots=True, eq=False)
 class HiddenFile:
@@ -86,7 +88,7 @@ class SimFileSink(TwoPhaseCommitSink[HiddenFile]):
         if not txn.values:
             return None
         if self._world.strikes("file not synced", self._world.faults.files_decline):
-            self._world.coverage["a sink beside Kafka declined"] += 1
+            self._world.coverage[f"declined as {POSITIONS[self._world.faults.sinks.index(FILES) > 0]} group"] += 1
             raise CheckpointDeclined("simulated: the file could not be made durable in time")
         name = f"{txn.name}@{request.checkpoint_id}"
         return Committable(name, request.checkpoint_id, self._opened.subtask, {"hidden": txn.name})

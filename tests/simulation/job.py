@@ -112,5 +112,10 @@ def expected_output(sink: str, lane: int, records: int) -> Sequence[str]:
     return tuple(output) if sink == FIRST_SINK else tuple(filter(is_beside, output))
 
 
+def without(definition: JobDefinition, sink: str) -> JobDefinition:
+    """Return the job with one of its sinks taken out."""
+    return graph(definition.sources, {name: each for name, each in definition.sinks.items() if name != sink})
+
+
 def lane_of(value: str) -> int:
     return int(value.partition(":")[0])

@@ -12,7 +12,7 @@ from tests.simulation.disk import CheckpointFolder
 from tests.simulation.driver import SimDriver
 from tests.simulation.files import SimFiles, SimFileSink
 from tests.simulation.global_commits import GlobalTable
-from tests.simulation.job import FIRST_SINK, INPUTS, KAFKA_TOPICS, graph, sizes_of
+from tests.simulation.job import FILES, FIRST_SINK, INPUTS, KAFKA_TOPICS, graph, sizes_of, without
 from tests.simulation.people import People
 from tests.simulation.process import Process
 from tests.simulation.sink import SimSink
@@ -56,6 +56,8 @@ class Simulation:
         self.committed_names: set[str] = set()
         self.table = GlobalTable(world, self.committed_names) if world.faults.commits_globally else None
         self.definition = self._job()
+        self.removed_at: dict[str, int] | None = None
+        """Where the splits stood when the sink that writes files was taken out."""
         self.newest_attempt = AttemptId(0)
         self.triggered: list[CheckpointId] = []
         self.completed: list[CheckpointId] = []
@@ -167,6 +169,8 @@ class Simulation:
                 lambda message: self.folder.is_blamed(message) or self.broker.ended_input(message),
                 self._recoveries_died,
                 self.restore_from,
+                self._removal_refused,
+                self._submitted,
             )
         )
 
@@ -223,6 +227,29 @@ class Simulation:
             self.world.kill(self.coordinators[-1].process, "it was inside the driver")
         noticed_ms = 0 if driver.gave_up else 500
         self.world.after(self.world.pick(RESTART_MS) + noticed_ms, self._restart_driver)
+
+    def take_files_out(self) -> None:
+        """A person ends the run with kill -9, and starts the job without the sink that writes files."""
+        whole = self.definition
+        if FILES not in whole.sinks or len(whole.sinks) == 1 or self.driver.done:
+            return
+        self.world.coverage["a sink taken out"] += 1
+        self.definition = without(whole, FILES)
+        for driver in self.drivers:
+            self.world.kill(driver.process, "its job is changed")
+
+    def _removal_refused(self, said: str) -> bool:
+        """Whether a driver had to refuse the job without a sink; then the person puts that back."""
+        refused = FILES in self.world.faults.sinks and f"has output of {FILES!r}" in said
+        if refused and FILES not in self.definition.sinks:
+            self.world.coverage["a sink that was taken out put back"] += 1
+            self.definition = self._job()
+        return refused
+
+    def _submitted(self, definition: JobDefinition) -> None:
+        """A job without the files has begun to run: whatever completed checkpoints have of them is committed."""
+        if FILES in self.world.faults.sinks and FILES not in definition.sinks and self.removed_at is None:
+            self.removed_at = self.folder.lasting_positions()
 
     def _restart_driver(self) -> None:
         if not any(driver.process.alive or driver.done for driver in self.drivers):

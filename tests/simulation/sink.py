@@ -14,7 +14,7 @@ from tests.simulation.broker import SimBroker
 from tests.simulation.global_commits import GlobalTable, SimGlobalCommitter
 from tests.simulation.job import KAFKA_TOPICS, PREFIXES, lane_of
 from tests.simulation.kafka_clients import CLUSTER, SimControlClient, SimProducer, SimTrackedProducer, identity_of
-from tests.simulation.process import Lane
+from tests.simulation.process import Crashed, Lane
 from tests.simulation.world import World
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TwoPhaseCommitError, Unavailable
@@ -137,7 +137,13 @@ class SimWriter(TransactionalWriter):
     def commit(self, committable: Committable, proof: Complete) -> None:
         """Simulated brokers owe no markers."""
         assert committable.checkpoint_id <= proof.checkpoint_id, "a completion proves earlier checkpoints only"
-        self._live.commit(committable)
+        try:
+            self._live.commit(committable)
+        except Crashed:
+            coverage, sinks = self._broker.world.coverage, self._broker.world.faults.sinks
+            committed = self._broker.has_committed(committable.name.partition("@")[0])
+            coverage["crash between the commits of two groups"] += committed and len(sinks) > 1
+            raise
 
     def close(self) -> None:
         self._pool.close()

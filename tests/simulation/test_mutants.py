@@ -8,6 +8,7 @@ from tests.simulation.mutants import MUTANTS, Mutant
 from tests.simulation.mutants_in_flight import MUTANTS_IN_FLIGHT
 from tests.simulation.mutants_of_broker import MUTANTS_OF_BROKER
 from tests.simulation.mutants_of_global_commits import MUTANTS_OF_GLOBAL_COMMITS
+from tests.simulation.mutants_of_graphs import MUTANTS_OF_GRAPHS
 from tests.simulation.mutants_of_subtask import MUTANTS_OF_SUBTASK
 
 pytestmark = pytest.mark.simulation
@@ -15,7 +16,14 @@ pytestmark = pytest.mark.simulation
 MISFITS = ("AttributeError", "TypeError", "NameError", "has no attribute", "positional argument")
 
 
-ALL = (*MUTANTS, *MUTANTS_IN_FLIGHT, *MUTANTS_OF_BROKER, *MUTANTS_OF_SUBTASK, *MUTANTS_OF_GLOBAL_COMMITS)
+ALL = (
+    *MUTANTS,
+    *MUTANTS_IN_FLIGHT,
+    *MUTANTS_OF_BROKER,
+    *MUTANTS_OF_SUBTASK,
+    *MUTANTS_OF_GLOBAL_COMMITS,
+    *MUTANTS_OF_GRAPHS,
+)
 
 
 @pytest.mark.parametrize("mutant", ALL, ids=str)

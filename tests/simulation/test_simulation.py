@@ -27,6 +27,17 @@ SEEDS_WITH_TIMEOUTS = range(FIRST, FIRST + 2_000)
 NO_LOSS = Rules()
 LOSSES = Rules(timeouts=True)
 PROCESSES = ("coordinator", "driver", "subtask")
+STOPPED_IN = (
+    "Supervise",
+    "Pause",
+    "StartAttempt",
+    "FindStanding",
+    "Reach",
+    "AbortLingering",
+    "EndAttempt",
+)
+"""What a driver may be waiting for, for more than a moment, when it is told to stop."""
+
 AT_LARGE = (
     "killed everything",
     "power failed",
@@ -110,6 +121,26 @@ def test_the_seeds_have_savepoints_taken_and_jobs_drained() -> None:
     coverage = played(NO_LOSS).coverage
     wanted = ("asked to drain", "completed: savepoint", "completed: final-savepoint")
     assert [each for each in wanted if not coverage[each]] == []
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "declined as the first group",
+        "declined as a later group",
+        "crash between the commits of two groups",
+        "a sink taken out",
+        "a sink that was taken out put back",
+        "restarts exhausted",
+    ],
+)
+def test_the_seeds_come_to_what_only_several_sinks_and_people_bring_about(what: str) -> None:
+    assert played(NO_LOSS).coverage[what] > 0
+
+
+def test_the_seeds_stop_a_driver_whatever_it_waits_for() -> None:
+    coverage = played(NO_LOSS).coverage
+    assert [state for state in STOPPED_IN if not coverage[f"stopped in {state}"]] == []
 
 
 @pytest.mark.parametrize("what", ["forgot ids", "topic recreated", "input recreated", "input deleted"])
