@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import two_sources
-from file_sink import FileSink
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from line_files import LineFiles
 
-from tests.testing.memory.jobs import count, counting, upper
-from twopc import ConfigurationError, Job, JobDefinition, Json, KafkaSource, Unavailable
+from tests.testing.memory.jobs import counting, upper
+from twopc import ConfigurationError, JobDefinition
 from twopc.sink import Outcome, Settled
 from twopc.state import restore
 from twopc.state.backend import Family
@@ -125,69 +120,6 @@ def test_a_crash_may_follow_a_crash() -> None:
             run.crash(after=after)
         run.checkpoint()
         assert [record.value["seen"] for record in run.read("out")] == [1]
-
-
-def lines_to_files(folder: Path) -> Job:
-    job = Job("lines")
-    (folder / "in").mkdir()
-    job.source(LineFiles(folder / "in")).map(bytes.decode).sink(FileSink(folder / "out"))
-    return job
-
-
-def written(folder: Path) -> Counter[str]:
-    files = (folder / "out").glob("*.jsonl")
-    return Counter(json.loads(line) for file in files for line in file.read_text().splitlines())
-
-
-@pytest.mark.parametrize("after", AFTER)
-def test_sources_and_sinks_of_ones_own_run_as_they_are(tmp_path: Path, after: Moment) -> None:
-    with MemoryRun(lines_to_files(tmp_path), parallelism=2) as run:
-        (tmp_path / "in" / "a").write_text("one\ntwo\n")
-        run.checkpoint()
-        assert written(tmp_path) == Counter(["one", "two"])
-        with (tmp_path / "in" / "a").open("a") as stream:
-            stream.write("three\n")
-        run.crash(after=after)
-        run.checkpoint()
-        assert written(tmp_path) == Counter(["one", "two", "three"])
-
-
-def test_a_topic_goes_to_files(tmp_path: Path) -> None:
-    job = Job("topic-to-files")
-    (
-        job.source(KafkaSource("in", value=Json()))
-        .stateful_map(count, name="count")
-        .map(lambda counted: str(counted["seen"]))
-        .sink(FileSink(tmp_path / "out"))
-    )
-    with MemoryRun(job) as run:
-        for _ in range(3):
-            run.send("in", 1, b"a")
-            run.crash()
-        run.checkpoint()
-    assert written(tmp_path) == Counter(["1", "2", "3"])
-
-
-class Unreliable(FileSink):
-    """Refuses the first record that it is given, as a place that is away for a moment."""
-
-    refused: ClassVar[list[int]] = []
-
-    def write(self, txn: Any, batch: Any) -> int:
-        if not self.refused:
-            self.refused.append(1)
-            raise Unavailable("the place is away")
-        return super().write(txn, batch)
-
-
-def test_a_sink_that_is_away_for_a_moment_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Unreliable, "refused", [])
-    job = Job("unreliable")
-    job.source(KafkaSource("in", value=Json())).sink(Unreliable(tmp_path / "out"))
-    with MemoryRun(job) as run:
-        run.send("in", "a")
-        run.checkpoint()
-    assert written(tmp_path) == Counter("a")
 
 
 # What is broken is noticed.
