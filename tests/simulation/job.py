@@ -1,7 +1,9 @@
 """The job of a run: a graph that its seed draws, and what each of its sinks must hold in the end.
 
-    in    -> map -> count    \\                       /-> out      (every value)
-    other -> map -> count-2  -> merge -> map  ------->-> others   (what `is_beside`)
+    in    -> map -> count    \\                                   /-> out      (every value)
+    other -> map -> count-2  -> merge -> map -> (meeting)  ------->-> others   (what `is_beside`)
+
+Where both sources have as many partitions, their records meet in one state by key.
 
 Invariants: a record says which *lane* it came from, one for each partition of each source; a sink keeps the records of
 a lane in their order, whatever comes between them.
@@ -34,6 +36,7 @@ FILES = "files"
 
 INPUTS = {"in": "input", "other": "other-input"}
 STATES = {"in": "count", "other": "count-2"}
+MEETING = "meeting"
 KEYS = 3
 
 
@@ -57,14 +60,21 @@ def topics_of(faults: Faults) -> list[str]:
     return [KAFKA_TOPICS[sink] for sink in faults.sinks if sink in KAFKA_TOPICS]
 
 
-def graph(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> JobDefinition:
-    """Return the job that reads these sources and writes to these sinks."""
+def meets(faults: Faults) -> bool:
+    """Whether the records of two sources meet in one state by key."""
+    return len(faults.sizes) == len(faults.other_sizes)
+
+
+def graph(sources: Mapping[str, Source], sinks: Mapping[str, Sink], *, meeting: bool) -> JobDefinition:
+    """Return the job that reads these sources and writes to these sinks; `meeting`, their records meet in one state."""
     builder = GraphBuilder(JOB)
     counted = []
     for name, source in sources.items():
         mapped = builder.add(Map(same), (builder.add(source, (), name),))
         counted.append(builder.add(StatefulMap(count, STATES[name], Json()), (mapped,)))
     last = counted[0] if len(counted) == 1 else builder.add(Map(same), (builder.add(Merge(), tuple(counted)),))
+    if meeting:
+        last = builder.add(StatefulMap(meet, MEETING, Json()), (last,))
     for name, sink in sinks.items():
         builder.add(sink, (last if name == FIRST_SINK else builder.add(Filter(is_beside), (last,)),), name)
     return builder.definition()
@@ -101,6 +111,27 @@ def count(state: int | None, value: str) -> tuple[int, str]:
     return seen, f"{value}:{seen}"
 
 
+def meet(state: dict[str, int] | None, value: str) -> tuple[dict[str, int], str]:
+    """Count the key's records of each lane in the one state that all lanes of a number share; mark what differs."""
+    lane, _, seen = value.split(":")
+    counts = state or {}
+    counts[lane] = counts.get(lane, 0) + 1
+    return counts, value if int(seen) == counts[lane] else f"{value}:{counts[lane]}"
+
+
+def expected_states(faults: Faults) -> dict[tuple[str, int, bytes], Any]:
+    """Return the state of each operator, partition number and key when the input is read to its end."""
+    states: dict[tuple[str, int, bytes], Any] = {}
+    topics = {INPUTS[source]: state for source, state in STATES.items()}
+    for lane, (partition, size) in enumerate(lanes_of(faults).items()):
+        for key in range(min(KEYS, size)):
+            number, count = partition.partition, len(range(key, size, KEYS))
+            states[topics[partition.topic], number, b"k%d" % key] = count
+            if meets(faults):
+                states.setdefault((MEETING, number, b"k%d" % key), {})[f"{lane}"] = count
+    return states
+
+
 @cache
 def expected_output(sink: str, lane: int, records: int) -> Sequence[str]:
     """Return what a sink must hold of a lane with so many records."""
@@ -114,7 +145,8 @@ def expected_output(sink: str, lane: int, records: int) -> Sequence[str]:
 
 def without(definition: JobDefinition, sink: str) -> JobDefinition:
     """Return the job with one of its sinks taken out."""
-    return graph(definition.sources, {name: each for name, each in definition.sinks.items() if name != sink})
+    left = {name: each for name, each in definition.sinks.items() if name != sink}
+    return graph(definition.sources, left, meeting=MEETING in definition.steps)
 
 
 def lane_of(value: str) -> int:

@@ -12,7 +12,7 @@ from tests.simulation.disk import CheckpointFolder
 from tests.simulation.driver import SimDriver
 from tests.simulation.files import SimFiles, SimFileSink
 from tests.simulation.global_commits import GlobalTable
-from tests.simulation.job import FILES, FIRST_SINK, INPUTS, KAFKA_TOPICS, graph, sizes_of, without
+from tests.simulation.job import FILES, FIRST_SINK, INPUTS, KAFKA_TOPICS, graph, meets, sizes_of, without
 from tests.simulation.people import People
 from tests.simulation.process import Process
 from tests.simulation.sink import SimSink
@@ -108,7 +108,7 @@ class Simulation:
             else SimFileSink(self.files)
             for name in faults.sinks
         }
-        return graph(sources, sinks)
+        return graph(sources, sinks, meeting=meets(faults))
 
     @property
     def driver(self) -> SimDriver:

@@ -10,7 +10,7 @@ import orjson
 
 from tests.simulation.disk import positions_of
 from tests.simulation.driver import HEALED
-from tests.simulation.job import FILES, INPUTS, KAFKA_TOPICS, KEYS, PREFIXES, STATES, expected_output
+from tests.simulation.job import FILES, KAFKA_TOPICS, PREFIXES, expected_output, expected_states
 from tests.simulation.run import Simulation
 from tests.simulation.snapshots import STATE_FILE
 from tests.simulation.world import EPOCH_MS
@@ -119,7 +119,7 @@ def _judge_last_checkpoint(run: Simulation) -> None:
     sizes = {str(partition): size for partition, size in run.broker.lanes.items()}
     if positions != sizes:
         run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
-    counts: dict[tuple[str, int, bytes], int] = {}
+    states: dict[tuple[str, int, bytes], Any] = {}
     for snapshot in snapshots:
         stored = snapshot["state"]
         try:
@@ -129,15 +129,10 @@ def _judge_last_checkpoint(run: Simulation) -> None:
             return
         for key, value in keyed:
             state, group, user_key = parse_keyed_key(key)
-            counts[(str(state), group, user_key)] = int(value)
-    states = {INPUTS[source]: state for source, state in STATES.items()}
-    expected = {
-        (states[partition.topic], partition.partition, b"k%d" % key): len(range(key, size, KEYS))
-        for partition, size in run.broker.lanes.items()
-        for key in range(KEYS)
-    }
-    if counts != {key: value for key, value in expected.items() if value}:
-        run.world.violated("the last checkpoint's state is wrong", f"{counts}, the input makes {expected}")
+            states[(str(state), group, user_key)] = orjson.loads(value)
+    expected = expected_states(run.world.faults)
+    if states != expected:
+        run.world.violated("the last checkpoint's state is wrong", f"{states}, the input makes {expected}")
 
 
 def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
