@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import grpc
 
@@ -22,8 +23,8 @@ from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, checked_name
 from twopc.protocol.job_description import JobDescription
 from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.rpc import admin_pb2 as pb
-from twopc.rpc.admin_codec import encode_description, encode_subtask
 from twopc.rpc.admin_pb2_grpc import AdminServicer
+from twopc.rpc.fields import encode
 from twopc.rpc.redaction import redact
 
 LONGEST_WAIT_SECONDS = 86_400.0
@@ -49,7 +50,7 @@ class AdminService(AdminServicer):
 
     def DescribeJob(self, request: pb.DescribeJobRequest, context: grpc.ServicerContext) -> pb.JobDescription:  # noqa: N802
         try:
-            return encode_description(self._client.ask(lambda jobs: _described(jobs, request.job), context))
+            return _encode_redacted(self._client.ask(lambda jobs: _described(jobs, request.job), context))
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
 
@@ -58,7 +59,9 @@ class AdminService(AdminServicer):
             job = self._client.ask(lambda jobs: _described(jobs, request.job), context)
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
-        return pb.SubtasksResponse(attempt=job.attempt, subtasks=[encode_subtask(each) for each in job.subtasks])
+        return pb.SubtasksResponse(
+            attempt=job.attempt, subtasks=[encode(each, pb.SubtaskDescription) for each in job.subtasks]
+        )
 
     def TriggerCheckpoint(  # noqa: N802
         self, request: pb.TriggerCheckpointRequest, context: grpc.ServicerContext
@@ -218,3 +221,8 @@ def _answered(event: JobEvent) -> pb.TriggerCheckpointResponse:
         duration_ms=event.duration_ms,
         request_id=event.request_id,
     )
+
+
+def _encode_redacted(job: JobDescription) -> pb.JobDescription:
+    failures = tuple(replace(each, message=redact(each.message)) for each in job.failures)
+    return encode(replace(job, problem=redact(job.problem), failures=failures), pb.JobDescription)

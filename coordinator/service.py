@@ -26,6 +26,7 @@ from coordinator.events import (
 from coordinator.loop import Loop, LoopClient, abort_with
 from coordinator.sessions import Channel, Sessions, subscription
 from twopc.errors import ConfigurationError, ProtocolViolation, TwoPhaseCommitError
+from twopc.protocol.attempts import CheckpointSettings, Traces
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToSubtask
@@ -33,11 +34,10 @@ from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.codec import Attach, decode_from_subtask, encode_to_subtask
 from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
-from twopc.rpc.job_codec import (
-    decode_settings,
-    decode_traces,
+from twopc.rpc.fields import (
+    decode,
     decode_value,
-    encode_event,
+    encode,
     encode_value,
 )
 from twopc.rpc.redaction import redact
@@ -142,9 +142,9 @@ class JobService(JobControlServicer):
                 )
             wanted = StartAttempt(
                 parallelism=request.parallelism,
-                settings=decode_settings(request.settings),
+                settings=decode(CheckpointSettings, request.settings),
                 restore_from=request.restore_from,
-                traces=decode_traces(request.traces),
+                traces=decode(Traces, request.traces),
                 restart=request.restart,
                 restart_of=AttemptId(request.restart_of),
                 host=redact(request.host),
@@ -224,7 +224,7 @@ class JobService(JobControlServicer):
         try:
             self._client.ask(subscription(request.job, channel, self._sessions), context)
             for events in channel.batches():
-                yield pb.JobEvents(events=map(encode_event, events))
+                yield pb.JobEvents(events=[encode(event, pb.JobEvent) for event in events])
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
         finally:

@@ -12,8 +12,9 @@ from twopc.errors import ProtocolViolation
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToCoordinator, ToSubtask
-from twopc.rpc import codec, job_codec
+from twopc.rpc import codec
 from twopc.rpc import control_pb2 as pb
+from twopc.rpc.fields import decode, decode_value, encode, encode_value
 
 
 @given(strategies.from_subtask)
@@ -30,18 +31,18 @@ def test_what_the_coordinator_says_survives_the_wire(message: ToSubtask) -> None
 
 @given(strategies.events)
 def test_events_survive_the_wire(event: JobEvent) -> None:
-    wire = job_codec.encode_event(event).SerializeToString()
-    assert job_codec.decode_event(pb.JobEvent.FromString(wire)) == event
+    wire = encode(event, pb.JobEvent).SerializeToString()
+    assert decode(JobEvent, pb.JobEvent.FromString(wire)) == event
 
 
 @given(strategies.metadata)
 def test_metadata_survives_the_wire(metadata: CheckpointMetadata) -> None:
-    assert job_codec.decode_value(CheckpointMetadata, job_codec.encode_value(metadata)) == metadata
+    assert decode_value(CheckpointMetadata, encode_value(metadata)) == metadata
 
 
 def test_no_metadata_is_no_bytes() -> None:
-    assert job_codec.encode_value(None) == b""
-    assert job_codec.decode_value(CheckpointMetadata, b"") is None
+    assert encode_value(None) == b""
+    assert decode_value(CheckpointMetadata, b"") is None
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b'{"subtask": 0}', json.dumps({"state": []}).encode()])

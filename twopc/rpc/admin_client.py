@@ -13,9 +13,9 @@ from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_description import JobDescription, SubtaskDescription
 from twopc.rpc import admin_pb2 as pb
-from twopc.rpc.admin_codec import decode_description, decode_subtask
 from twopc.rpc.admin_pb2_grpc import AdminStub
 from twopc.rpc.channel import credentials, open_channel
+from twopc.rpc.fields import decode
 from twopc.rpc.status import error_of
 from twopc.rpc.tls import TlsFiles
 
@@ -93,12 +93,12 @@ class AdminClient:
 
     def describe(self, job: str) -> JobDescription:
         """Where a job stands; raise ConfigurationError if there is none of this name."""
-        return decode_description(self._call(self._stub.DescribeJob, pb.DescribeJobRequest(job=job)))
+        return decode(JobDescription, self._call(self._stub.DescribeJob, pb.DescribeJobRequest(job=job)))
 
     def subtasks(self, job: str) -> tuple[SubtaskDescription, ...]:
         """The subtasks of the job's current attempt."""
         answer = self._call(self._stub.Subtasks, pb.SubtasksRequest(job=job))
-        return tuple(decode_subtask(each) for each in answer.subtasks)
+        return tuple(decode(SubtaskDescription, each) for each in answer.subtasks)
 
     def checkpoint(
         self, job: str, kind: CheckpointKind, *, label: str = "", request_id: str = "", timeout: float

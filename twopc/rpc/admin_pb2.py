@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from twopc.rpc import control_pb2 as twopc_dot_rpc_dot_control__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15twopc/rpc/admin.proto\x12\ttwopc.rpc\x1a\x17twopc/rpc/control.proto\"\x11\n\x0fListJobsRequest\"7\n\x10ListJobsResponse\x12#\n\x04jobs\x18\x01 \x03(\x0b\x32\x15.twopc.rpc.JobSummary\"\xac\x01\n\nJobSummary\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\r\n\x05phase\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x04\x12\x13\n\x0bparallelism\x18\x05 \x01(\r\x12\x10\n\x08\x61ttached\x18\x06 \x01(\r\x12\x1c\n\x14newest_checkpoint_id\x18\x07 \x01(\x04\x12\x1b\n\x13newest_completed_ms\x18\x08 \x01(\x04\"!\n\x12\x44\x65scribeJobRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\"\xf4\x03\n\x0eJobDescription\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\r\n\x05phase\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x04\x12\x13\n\x0bparallelism\x18\x05 \x01(\r\x12/\n\x08settings\x18\x06 \x01(\x0b\x32\x1d.twopc.rpc.CheckpointSettings\x12\x1e\n\x16restored_checkpoint_id\x18\x07 \x01(\x04\x12\x12\n\nstarted_ms\x18\x08 \x01(\x04\x12\x16\n\x0estop_requested\x18\t \x01(\x08\x12/\n\x08subtasks\x18\n \x03(\x0b\x32\x1d.twopc.rpc.SubtaskDescription\x12\x30\n\tin_flight\x18\x0b \x03(\x0b\x32\x1d.twopc.rpc.CheckpointInFlight\x12(\n\x06queued\x18\x0c \x03(\x0b\x32\x18.twopc.rpc.QueuedRequest\x12\'\n\x04kept\x18\r \x03(\x0b\x32\x19.twopc.rpc.KeptCheckpoint\x12-\n\x08\x66\x61ilures\x18\x0e \x03(\x0b\x32\x1b.twopc.rpc.FailedCheckpoint\x12\x17\n\x0f\x63ompleted_count\x18\x0f \x01(\x04\x12\x14\n\x0c\x66\x61iled_count\x18\x10 \x01(\x04\"\xaa\x01\n\x12SubtaskDescription\x12\x0f\n\x07subtask\x18\x01 \x01(\r\x12\x10\n\x08\x61ttached\x18\x02 \x01(\x08\x12\x0e\n\x06\x61t_end\x18\x03 \x01(\x08\x12\x0b\n\x03pid\x18\x04 \x01(\r\x12\x0c\n\x04host\x18\x05 \x01(\t\x12%\n\x08progress\x18\x06 \x01(\x0b\x32\x13.twopc.rpc.Progress\x12\x1f\n\x17\x63ommitted_checkpoint_id\x18\x07 \x01(\x04\"\x88\x01\n\x12\x43heckpointInFlight\x12\x15\n\rcheckpoint_id\x18\x01 \x01(\x04\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x14\n\x0ctriggered_ms\x18\x05 \x01(\x04\x12\x14\n\x0c\x61\x63knowledged\x18\x06 \x03(\r\"R\n\rQueuedRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x10\n\x08\x61sked_ms\x18\x04 \x01(\x04\"\xc8\x01\n\x0eKeptCheckpoint\x12\x15\n\rcheckpoint_id\x18\x01 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x04\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12\x14\n\x0ctriggered_ms\x18\x05 \x01(\x04\x12\x14\n\x0c\x63ompleted_ms\x18\x06 \x01(\x04\x12\x12\n\nsize_bytes\x18\x07 \x01(\x04\x12\x13\n\x0boutstanding\x18\x08 \x03(\t\x12\x1c\n\x14globally_outstanding\x18\t \x03(\t\"\x9d\x01\n\x10\x46\x61iledCheckpoint\x12\x15\n\rcheckpoint_id\x18\x01 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x04\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x0f\n\x07message\x18\x07 \x01(\t\x12\x0f\n\x07time_ms\x18\x08 \x01(\x04\"\x1e\n\x0fSubtasksRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\"T\n\x10SubtasksResponse\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\x04\x12/\n\x08subtasks\x18\x02 \x03(\x0b\x32\x1d.twopc.rpc.SubtaskDescription\"X\n\x18TriggerCheckpointRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"\x8f\x01\n\x19TriggerCheckpointResponse\x12\x11\n\tcompleted\x18\x01 \x01(\x08\x12\x15\n\rcheckpoint_id\x18\x02 \x01(\x04\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\x01\x12\x12\n\nrequest_id\x18\x06 \x01(\t\"N\n\x0eStopJobRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x11\n\tsavepoint\x18\x02 \x01(\x08\x12\r\n\x05label\x18\x03 \x01(\t\x12\r\n\x05\x64rain\x18\x04 \x01(\x08\"K\n\x0fStopJobResponse\x12\x10\n\x08\x66inished\x18\x01 \x01(\x08\x12\x15\n\rcheckpoint_id\x18\x02 \x01(\x04\x12\x0f\n\x07message\x18\x03 \x01(\t\">\n\x18\x44isposeCheckpointRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x15\n\rcheckpoint_id\x18\x02 \x01(\x04\"\x1b\n\x19\x44isposeCheckpointResponse2\xdc\x03\n\x05\x41\x64min\x12\x43\n\x08ListJobs\x12\x1a.twopc.rpc.ListJobsRequest\x1a\x1b.twopc.rpc.ListJobsResponse\x12G\n\x0b\x44\x65scribeJob\x12\x1d.twopc.rpc.DescribeJobRequest\x1a\x19.twopc.rpc.JobDescription\x12\x43\n\x08Subtasks\x12\x1a.twopc.rpc.SubtasksRequest\x1a\x1b.twopc.rpc.SubtasksResponse\x12^\n\x11TriggerCheckpoint\x12#.twopc.rpc.TriggerCheckpointRequest\x1a$.twopc.rpc.TriggerCheckpointResponse\x12@\n\x07StopJob\x12\x19.twopc.rpc.StopJobRequest\x1a\x1a.twopc.rpc.StopJobResponse\x12^\n\x11\x44isposeCheckpoint\x12#.twopc.rpc.DisposeCheckpointRequest\x1a$.twopc.rpc.DisposeCheckpointResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15twopc/rpc/admin.proto\x12\ttwopc.rpc\x1a\x17twopc/rpc/control.proto\"\x11\n\x0fListJobsRequest\"7\n\x10ListJobsResponse\x12#\n\x04jobs\x18\x01 \x03(\x0b\x32\x15.twopc.rpc.JobSummary\"\xac\x01\n\nJobSummary\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\r\n\x05phase\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x04\x12\x13\n\x0bparallelism\x18\x05 \x01(\r\x12\x10\n\x08\x61ttached\x18\x06 \x01(\r\x12\x1c\n\x14newest_checkpoint_id\x18\x07 \x01(\x04\x12\x1b\n\x13newest_completed_ms\x18\x08 \x01(\x04\"!\n\x12\x44\x65scribeJobRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\"\xda\x03\n\x0eJobDescription\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\r\n\x05phase\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x04\x12\x13\n\x0bparallelism\x18\x05 \x01(\r\x12/\n\x08settings\x18\x06 \x01(\x0b\x32\x1d.twopc.rpc.CheckpointSettings\x12\x10\n\x08restored\x18\x07 \x01(\x04\x12\x12\n\nstarted_ms\x18\x08 \x01(\x04\x12\x16\n\x0estop_requested\x18\t \x01(\x08\x12/\n\x08subtasks\x18\n \x03(\x0b\x32\x1d.twopc.rpc.SubtaskDescription\x12\x30\n\tin_flight\x18\x0b \x03(\x0b\x32\x1d.twopc.rpc.CheckpointInFlight\x12(\n\x06queued\x18\x0c \x03(\x0b\x32\x18.twopc.rpc.QueuedRequest\x12\'\n\x04kept\x18\r \x03(\x0b\x32\x19.twopc.rpc.KeptCheckpoint\x12-\n\x08\x66\x61ilures\x18\x0e \x03(\x0b\x32\x1b.twopc.rpc.FailedCheckpoint\x12\x11\n\tcompleted\x18\x0f \x01(\x04\x12\x0e\n\x06\x66\x61iled\x18\x10 \x01(\x04\"\x9c\x01\n\x12SubtaskDescription\x12\x0f\n\x07subtask\x18\x01 \x01(\r\x12\x10\n\x08\x61ttached\x18\x02 \x01(\x08\x12\x0e\n\x06\x61t_end\x18\x03 \x01(\x08\x12\x0b\n\x03pid\x18\x04 \x01(\r\x12\x0c\n\x04host\x18\x05 \x01(\t\x12%\n\x08progress\x18\x06 \x01(\x0b\x32\x13.twopc.rpc.Progress\x12\x11\n\tcommitted\x18\x07 \x01(\x04\"\x88\x01\n\x12\x43heckpointInFlight\x12\x15\n\rcheckpoint_id\x18\x01 \x01(\x04\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x14\n\x0ctriggered_ms\x18\x05 \x01(\x04\x12\x14\n\x0c\x61\x63knowledged\x18\x06 \x03(\r\"R\n\rQueuedRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x10\n\x08\x61sked_ms\x18\x04 \x01(\x04\"\xc8\x01\n\x0eKeptCheckpoint\x12\x15\n\rcheckpoint_id\x18\x01 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x04\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12\x14\n\x0ctriggered_ms\x18\x05 \x01(\x04\x12\x14\n\x0c\x63ompleted_ms\x18\x06 \x01(\x04\x12\x12\n\nsize_bytes\x18\x07 \x01(\x04\x12\x13\n\x0boutstanding\x18\x08 \x03(\t\x12\x1c\n\x14globally_outstanding\x18\t \x03(\t\"\x9d\x01\n\x10\x46\x61iledCheckpoint\x12\x15\n\rcheckpoint_id\x18\x01 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x04\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x0f\n\x07message\x18\x07 \x01(\t\x12\x0f\n\x07time_ms\x18\x08 \x01(\x04\"\x1e\n\x0fSubtasksRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\"T\n\x10SubtasksResponse\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\x04\x12/\n\x08subtasks\x18\x02 \x03(\x0b\x32\x1d.twopc.rpc.SubtaskDescription\"X\n\x18TriggerCheckpointRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"\x8f\x01\n\x19TriggerCheckpointResponse\x12\x11\n\tcompleted\x18\x01 \x01(\x08\x12\x15\n\rcheckpoint_id\x18\x02 \x01(\x04\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\x01\x12\x12\n\nrequest_id\x18\x06 \x01(\t\"N\n\x0eStopJobRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x11\n\tsavepoint\x18\x02 \x01(\x08\x12\r\n\x05label\x18\x03 \x01(\t\x12\r\n\x05\x64rain\x18\x04 \x01(\x08\"K\n\x0fStopJobResponse\x12\x10\n\x08\x66inished\x18\x01 \x01(\x08\x12\x15\n\rcheckpoint_id\x18\x02 \x01(\x04\x12\x0f\n\x07message\x18\x03 \x01(\t\">\n\x18\x44isposeCheckpointRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x15\n\rcheckpoint_id\x18\x02 \x01(\x04\"\x1b\n\x19\x44isposeCheckpointResponse2\xdc\x03\n\x05\x41\x64min\x12\x43\n\x08ListJobs\x12\x1a.twopc.rpc.ListJobsRequest\x1a\x1b.twopc.rpc.ListJobsResponse\x12G\n\x0b\x44\x65scribeJob\x12\x1d.twopc.rpc.DescribeJobRequest\x1a\x19.twopc.rpc.JobDescription\x12\x43\n\x08Subtasks\x12\x1a.twopc.rpc.SubtasksRequest\x1a\x1b.twopc.rpc.SubtasksResponse\x12^\n\x11TriggerCheckpoint\x12#.twopc.rpc.TriggerCheckpointRequest\x1a$.twopc.rpc.TriggerCheckpointResponse\x12@\n\x07StopJob\x12\x19.twopc.rpc.StopJobRequest\x1a\x1a.twopc.rpc.StopJobResponse\x12^\n\x11\x44isposeCheckpoint\x12#.twopc.rpc.DisposeCheckpointRequest\x1a$.twopc.rpc.DisposeCheckpointResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,33 +41,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DESCRIBEJOBREQUEST']._serialized_start=312
   _globals['_DESCRIBEJOBREQUEST']._serialized_end=345
   _globals['_JOBDESCRIPTION']._serialized_start=348
-  _globals['_JOBDESCRIPTION']._serialized_end=848
-  _globals['_SUBTASKDESCRIPTION']._serialized_start=851
-  _globals['_SUBTASKDESCRIPTION']._serialized_end=1021
-  _globals['_CHECKPOINTINFLIGHT']._serialized_start=1024
-  _globals['_CHECKPOINTINFLIGHT']._serialized_end=1160
-  _globals['_QUEUEDREQUEST']._serialized_start=1162
-  _globals['_QUEUEDREQUEST']._serialized_end=1244
-  _globals['_KEPTCHECKPOINT']._serialized_start=1247
-  _globals['_KEPTCHECKPOINT']._serialized_end=1447
-  _globals['_FAILEDCHECKPOINT']._serialized_start=1450
-  _globals['_FAILEDCHECKPOINT']._serialized_end=1607
-  _globals['_SUBTASKSREQUEST']._serialized_start=1609
-  _globals['_SUBTASKSREQUEST']._serialized_end=1639
-  _globals['_SUBTASKSRESPONSE']._serialized_start=1641
-  _globals['_SUBTASKSRESPONSE']._serialized_end=1725
-  _globals['_TRIGGERCHECKPOINTREQUEST']._serialized_start=1727
-  _globals['_TRIGGERCHECKPOINTREQUEST']._serialized_end=1815
-  _globals['_TRIGGERCHECKPOINTRESPONSE']._serialized_start=1818
-  _globals['_TRIGGERCHECKPOINTRESPONSE']._serialized_end=1961
-  _globals['_STOPJOBREQUEST']._serialized_start=1963
-  _globals['_STOPJOBREQUEST']._serialized_end=2041
-  _globals['_STOPJOBRESPONSE']._serialized_start=2043
-  _globals['_STOPJOBRESPONSE']._serialized_end=2118
-  _globals['_DISPOSECHECKPOINTREQUEST']._serialized_start=2120
-  _globals['_DISPOSECHECKPOINTREQUEST']._serialized_end=2182
-  _globals['_DISPOSECHECKPOINTRESPONSE']._serialized_start=2184
-  _globals['_DISPOSECHECKPOINTRESPONSE']._serialized_end=2211
-  _globals['_ADMIN']._serialized_start=2214
-  _globals['_ADMIN']._serialized_end=2690
+  _globals['_JOBDESCRIPTION']._serialized_end=822
+  _globals['_SUBTASKDESCRIPTION']._serialized_start=825
+  _globals['_SUBTASKDESCRIPTION']._serialized_end=981
+  _globals['_CHECKPOINTINFLIGHT']._serialized_start=984
+  _globals['_CHECKPOINTINFLIGHT']._serialized_end=1120
+  _globals['_QUEUEDREQUEST']._serialized_start=1122
+  _globals['_QUEUEDREQUEST']._serialized_end=1204
+  _globals['_KEPTCHECKPOINT']._serialized_start=1207
+  _globals['_KEPTCHECKPOINT']._serialized_end=1407
+  _globals['_FAILEDCHECKPOINT']._serialized_start=1410
+  _globals['_FAILEDCHECKPOINT']._serialized_end=1567
+  _globals['_SUBTASKSREQUEST']._serialized_start=1569
+  _globals['_SUBTASKSREQUEST']._serialized_end=1599
+  _globals['_SUBTASKSRESPONSE']._serialized_start=1601
+  _globals['_SUBTASKSRESPONSE']._serialized_end=1685
+  _globals['_TRIGGERCHECKPOINTREQUEST']._serialized_start=1687
+  _globals['_TRIGGERCHECKPOINTREQUEST']._serialized_end=1775
+  _globals['_TRIGGERCHECKPOINTRESPONSE']._serialized_start=1778
+  _globals['_TRIGGERCHECKPOINTRESPONSE']._serialized_end=1921
+  _globals['_STOPJOBREQUEST']._serialized_start=1923
+  _globals['_STOPJOBREQUEST']._serialized_end=2001
+  _globals['_STOPJOBRESPONSE']._serialized_start=2003
+  _globals['_STOPJOBRESPONSE']._serialized_end=2078
+  _globals['_DISPOSECHECKPOINTREQUEST']._serialized_start=2080
+  _globals['_DISPOSECHECKPOINTREQUEST']._serialized_end=2142
+  _globals['_DISPOSECHECKPOINTRESPONSE']._serialized_start=2144
+  _globals['_DISPOSECHECKPOINTRESPONSE']._serialized_end=2171
+  _globals['_ADMIN']._serialized_start=2174
+  _globals['_ADMIN']._serialized_end=2650
 # @@protoc_insertion_point(module_scope)

@@ -44,14 +44,14 @@ class DescribeJobRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ...) -> None: ...
 
 class JobDescription(_message.Message):
-    __slots__ = ("job", "phase", "problem", "attempt", "parallelism", "settings", "restored_checkpoint_id", "started_ms", "stop_requested", "subtasks", "in_flight", "queued", "kept", "failures", "completed_count", "failed_count")
+    __slots__ = ("job", "phase", "problem", "attempt", "parallelism", "settings", "restored", "started_ms", "stop_requested", "subtasks", "in_flight", "queued", "kept", "failures", "completed", "failed")
     JOB_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     PARALLELISM_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
-    RESTORED_CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_FIELD_NUMBER: _ClassVar[int]
     STARTED_MS_FIELD_NUMBER: _ClassVar[int]
     STOP_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     SUBTASKS_FIELD_NUMBER: _ClassVar[int]
@@ -59,15 +59,15 @@ class JobDescription(_message.Message):
     QUEUED_FIELD_NUMBER: _ClassVar[int]
     KEPT_FIELD_NUMBER: _ClassVar[int]
     FAILURES_FIELD_NUMBER: _ClassVar[int]
-    COMPLETED_COUNT_FIELD_NUMBER: _ClassVar[int]
-    FAILED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
     job: str
     phase: str
     problem: str
     attempt: int
     parallelism: int
     settings: _control_pb2.CheckpointSettings
-    restored_checkpoint_id: int
+    restored: int
     started_ms: int
     stop_requested: bool
     subtasks: _containers.RepeatedCompositeFieldContainer[SubtaskDescription]
@@ -75,27 +75,27 @@ class JobDescription(_message.Message):
     queued: _containers.RepeatedCompositeFieldContainer[QueuedRequest]
     kept: _containers.RepeatedCompositeFieldContainer[KeptCheckpoint]
     failures: _containers.RepeatedCompositeFieldContainer[FailedCheckpoint]
-    completed_count: int
-    failed_count: int
-    def __init__(self, job: _Optional[str] = ..., phase: _Optional[str] = ..., problem: _Optional[str] = ..., attempt: _Optional[int] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[_control_pb2.CheckpointSettings, _Mapping]] = ..., restored_checkpoint_id: _Optional[int] = ..., started_ms: _Optional[int] = ..., stop_requested: _Optional[bool] = ..., subtasks: _Optional[_Iterable[_Union[SubtaskDescription, _Mapping]]] = ..., in_flight: _Optional[_Iterable[_Union[CheckpointInFlight, _Mapping]]] = ..., queued: _Optional[_Iterable[_Union[QueuedRequest, _Mapping]]] = ..., kept: _Optional[_Iterable[_Union[KeptCheckpoint, _Mapping]]] = ..., failures: _Optional[_Iterable[_Union[FailedCheckpoint, _Mapping]]] = ..., completed_count: _Optional[int] = ..., failed_count: _Optional[int] = ...) -> None: ...
+    completed: int
+    failed: int
+    def __init__(self, job: _Optional[str] = ..., phase: _Optional[str] = ..., problem: _Optional[str] = ..., attempt: _Optional[int] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[_control_pb2.CheckpointSettings, _Mapping]] = ..., restored: _Optional[int] = ..., started_ms: _Optional[int] = ..., stop_requested: _Optional[bool] = ..., subtasks: _Optional[_Iterable[_Union[SubtaskDescription, _Mapping]]] = ..., in_flight: _Optional[_Iterable[_Union[CheckpointInFlight, _Mapping]]] = ..., queued: _Optional[_Iterable[_Union[QueuedRequest, _Mapping]]] = ..., kept: _Optional[_Iterable[_Union[KeptCheckpoint, _Mapping]]] = ..., failures: _Optional[_Iterable[_Union[FailedCheckpoint, _Mapping]]] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ...) -> None: ...
 
 class SubtaskDescription(_message.Message):
-    __slots__ = ("subtask", "attached", "at_end", "pid", "host", "progress", "committed_checkpoint_id")
+    __slots__ = ("subtask", "attached", "at_end", "pid", "host", "progress", "committed")
     SUBTASK_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     AT_END_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
-    COMMITTED_CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
     subtask: int
     attached: bool
     at_end: bool
     pid: int
     host: str
     progress: _control_pb2.Progress
-    committed_checkpoint_id: int
-    def __init__(self, subtask: _Optional[int] = ..., attached: _Optional[bool] = ..., at_end: _Optional[bool] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., progress: _Optional[_Union[_control_pb2.Progress, _Mapping]] = ..., committed_checkpoint_id: _Optional[int] = ...) -> None: ...
+    committed: int
+    def __init__(self, subtask: _Optional[int] = ..., attached: _Optional[bool] = ..., at_end: _Optional[bool] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., progress: _Optional[_Union[_control_pb2.Progress, _Mapping]] = ..., committed: _Optional[int] = ...) -> None: ...
 
 class CheckpointInFlight(_message.Message):
     __slots__ = ("checkpoint_id", "kind", "label", "request_id", "triggered_ms", "acknowledged")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import assert_never
+from typing import get_args
 
 from twopc.errors import ProtocolViolation
 from twopc.protocol.canonical import canonical
@@ -15,24 +15,12 @@ from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import (
-    Abort,
     Ack,
-    Committed,
-    Complete,
-    Decline,
-    Drain,
-    EndOfInput,
-    Failed,
-    FencedOff,
-    Finish,
-    Progress,
     ToCoordinator,
     ToSubtask,
-    Trigger,
-    Welcome,
 )
 from twopc.rpc import control_pb2 as pb
-from twopc.rpc.job_codec import decode_progress, encode_progress
+from twopc.rpc.fields import decode, encode, field_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,119 +36,48 @@ class Attach:
     end_of_input: bool = False
 
 
+FROM_SUBTASK = {field_of(kind): kind for kind in (Attach, *get_args(ToCoordinator))}
+TO_SUBTASK = {field_of(kind): kind for kind in get_args(ToSubtask)}
+"""The messages by the name of their field on the wire."""
+
+
 def encode_from_subtask(message: ToCoordinator | Attach) -> pb.FromSubtask:
-    match message:
-        case Attach():
-            return pb.FromSubtask(
-                attach=pb.Attach(
-                    job=message.job,
-                    attempt=message.attempt,
-                    subtask=message.subtask,
-                    pid=message.pid,
-                    host=message.host,
-                    last_checkpoint_id=message.last_checkpoint_id,
-                    end_of_input=message.end_of_input,
-                )
+    if isinstance(message, Ack):
+        return pb.FromSubtask(
+            ack=pb.Ack(
+                checkpoint_id=message.checkpoint_id,
+                snapshot_json=canonical(to_json(message.snapshot)),
+                pause_ms=message.pause_ms,
+                store_ms=message.store_ms,
+                pre_commit_ms=message.pre_commit_ms,
+                write_ms=message.write_ms,
             )
-        case Ack():
-            return pb.FromSubtask(
-                ack=pb.Ack(
-                    checkpoint_id=message.checkpoint_id,
-                    snapshot_json=canonical(to_json(message.snapshot)),
-                    pause_ms=message.pause_ms,
-                    store_ms=message.store_ms,
-                    pre_commit_ms=message.pre_commit_ms,
-                    write_ms=message.write_ms,
-                )
-            )
-        case Decline():
-            return pb.FromSubtask(decline=pb.Decline(checkpoint_id=message.checkpoint_id, reason=message.reason))
-        case Committed():
-            return pb.FromSubtask(committed=pb.Committed(checkpoint_id=message.checkpoint_id))
-        case EndOfInput():
-            return pb.FromSubtask(end_of_input=pb.EndOfInput())
-        case Failed():
-            return pb.FromSubtask(
-                failed=pb.Failed(
-                    error_type=message.error_type, message=message.message, restartable=message.restartable
-                )
-            )
-        case Progress():
-            return pb.FromSubtask(progress=encode_progress(message))
-        case _:
-            assert_never(message)
+        )
+    return pb.FromSubtask(**{field_of(type(message)): encode(message, getattr(pb, type(message).__name__))})
 
 
 def decode_from_subtask(wire: pb.FromSubtask) -> ToCoordinator | Attach:
-    match wire.WhichOneof("body"):
-        case "attach":
-            attach = wire.attach
-            return Attach(
-                job=attach.job,
-                attempt=AttemptId(attach.attempt),
-                subtask=SubtaskIndex(attach.subtask),
-                pid=attach.pid,
-                host=attach.host,
-                last_checkpoint_id=CheckpointId(attach.last_checkpoint_id),
-                end_of_input=attach.end_of_input,
-            )
-        case "ack":
-            ack = wire.ack
-            snapshot = _decode_snapshot(ack.snapshot_json)
-            durations = (ack.pause_ms, ack.store_ms, ack.pre_commit_ms, ack.write_ms)
-            return Ack(CheckpointId(ack.checkpoint_id), snapshot, *durations)
-        case "decline":
-            return Decline(CheckpointId(wire.decline.checkpoint_id), wire.decline.reason)
-        case "committed":
-            return Committed(CheckpointId(wire.committed.checkpoint_id))
-        case "end_of_input":
-            return EndOfInput()
-        case "failed":
-            return Failed(wire.failed.error_type, wire.failed.message, wire.failed.restartable)
-        case "progress":
-            return decode_progress(wire.progress)
-        case other:
-            raise ProtocolViolation(f"a subtask sent a message without a known body ({other})")
+    name = wire.WhichOneof("body")
+    if name == "ack":
+        ack = wire.ack
+        durations = (ack.pause_ms, ack.store_ms, ack.pre_commit_ms, ack.write_ms)
+        return Ack(CheckpointId(ack.checkpoint_id), _decode_snapshot(ack.snapshot_json), *durations)
+    if name not in FROM_SUBTASK:
+        raise ProtocolViolation(f"a subtask sent a message without a known body ({name})")
+    message: ToCoordinator | Attach = decode(FROM_SUBTASK[name], getattr(wire, name))
+    return message
 
 
 def encode_to_subtask(message: ToSubtask) -> pb.ToSubtask:
-    match message:
-        case Trigger():
-            return pb.ToSubtask(trigger=pb.Trigger(checkpoint_id=message.checkpoint_id, final=message.final))
-        case Complete():
-            return pb.ToSubtask(complete=pb.Complete(checkpoint_id=message.checkpoint_id))
-        case Abort():
-            return pb.ToSubtask(abort=pb.Abort(checkpoint_id=message.checkpoint_id, reason=message.reason))
-        case Drain():
-            return pb.ToSubtask(drain=pb.Drain())
-        case Finish():
-            return pb.ToSubtask(finish=pb.Finish())
-        case FencedOff():
-            return pb.ToSubtask(fenced_off=pb.FencedOff(reason=message.reason))
-        case Welcome():
-            return pb.ToSubtask(welcome=pb.Welcome())
-        case _:
-            assert_never(message)
+    return pb.ToSubtask(**{field_of(type(message)): encode(message, getattr(pb, type(message).__name__))})
 
 
 def decode_to_subtask(wire: pb.ToSubtask) -> ToSubtask:
-    match wire.WhichOneof("body"):
-        case "trigger":
-            return Trigger(CheckpointId(wire.trigger.checkpoint_id), wire.trigger.final)
-        case "complete":
-            return Complete(CheckpointId(wire.complete.checkpoint_id))
-        case "abort":
-            return Abort(CheckpointId(wire.abort.checkpoint_id), wire.abort.reason)
-        case "drain":
-            return Drain()
-        case "finish":
-            return Finish()
-        case "fenced_off":
-            return FencedOff(wire.fenced_off.reason)
-        case "welcome":
-            return Welcome()
-        case other:
-            raise ProtocolViolation(f"the coordinator sent a message without a known body ({other})")
+    name = wire.WhichOneof("body")
+    if name not in TO_SUBTASK:
+        raise ProtocolViolation(f"the coordinator sent a message without a known body ({name})")
+    message: ToSubtask = decode(TO_SUBTASK[name], getattr(wire, name))
+    return message
 
 
 def _decode_snapshot(data: bytes) -> SubtaskSnapshot:

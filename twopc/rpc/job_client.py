@@ -21,11 +21,10 @@ from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.control_pb2_grpc import JobControlStub
-from twopc.rpc.job_codec import (
-    decode_event,
+from twopc.rpc.fields import (
+    decode,
     decode_value,
-    encode_settings,
-    encode_traces,
+    encode,
     encode_value,
 )
 from twopc.rpc.redaction import redact
@@ -87,9 +86,9 @@ class JobClient:
             pb.StartAttemptRequest(
                 job=job,
                 parallelism=settings.parallelism,
-                settings=encode_settings(settings.checkpoint_settings()),
+                settings=encode(settings.checkpoint_settings(), pb.CheckpointSettings),
                 restore_from=restore_from,
-                traces=encode_traces(traces),
+                traces=encode(traces, pb.Traces),
                 restart=restart,
                 restart_of=restart_of,
                 host=socket.gethostname(),
@@ -162,7 +161,7 @@ class JobClient:
                 call.cancel()
         try:
             for wire in call:
-                yield from map(decode_event, wire.events)
+                yield from (decode(JobEvent, event) for event in wire.events)
         except grpc.RpcError as error:
             if not self._stopped:
                 raise error_of(error, self._address) from None
