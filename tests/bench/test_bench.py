@@ -44,6 +44,21 @@ def test_throughput_is_measured_and_nothing_is_left_behind(broker: Broker, tmp_p
     assert topics(broker) == before
 
 
+def test_of_several_sources_and_sinks_each_has_its_share_and_its_rate(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRILLED_JOB", "benchmarked")
+    job = str(Path(__file__).parents[1] / "drill" / "graph_job.py")
+    before = topics(broker)
+    result = bench(broker, job, "--records", "5001")
+    assert result["sources"] == {"web": 2_501, "app": 2_500}
+    assert result["written"] == result["visible"] == sum(each["visible"] for each in result["sinks"].values())
+    assert (result["sinks"]["all"]["visible"], result["sinks"]["met"]["visible"]) == (5_001, 5_001)
+    assert topics(broker) == before
+    paced = bench(broker, job, "--records", "2000", "--rate", "1000", "--checkpoint-interval", "200ms")
+    assert paced["visible"] == paced["written"] >= 4_000
+
+
 def test_latency_is_measured_at_a_rate_also_for_a_job_that_drops_records(broker: Broker) -> None:
     job = str(EXAMPLES / "keep_even.py")
     result = bench(broker, job, "--records", "2000", "--rate", "1000", "--checkpoint-interval", "200ms")

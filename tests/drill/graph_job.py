@@ -1,4 +1,7 @@
-"""A job of two sources and two sinks: what the web sends is counted by key, and some of all goes to a topic more."""
+"""A job of two sources and three sinks: what the web sends is counted by key, and some of all goes to a topic more.
+
+What the last sink writes depends on the order in which records of both sources meet: nothing can tell what is right.
+"""
 
 import os
 
@@ -18,3 +21,4 @@ web = job.source(KafkaSource(f"{NAME}-web"), name="web").stateful_map(count, nam
 both = web.merge(job.source(KafkaSource(f"{NAME}-app"), name="app"), name="both")
 both.sink(KafkaSink(f"{NAME}-all"), name="all")
 both.filter(lambda value: value.startswith(b"5")).sink(KafkaSink(f"{NAME}-fives"), name="fives")
+both.stateful_map(count, name="together").sink(KafkaSink(f"{NAME}-met"), name="met")

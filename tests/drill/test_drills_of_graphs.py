@@ -1,4 +1,4 @@
-"""Restore, fault and version drill of a job of two sources and two sinks, with state on one of its paths."""
+"""Restore, fault and version drill of a job of two sources and three sinks, of which one can't be judged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Real:
 
     def __init__(self, broker: Broker, folder: Path) -> None:
         self.servers, self.folder, self.name = broker.bootstrap_servers, folder, f"graph-{uuid.uuid4().hex[:6]}"
-        for suffix in ("web", "app", "all", "fives"):
+        for suffix in ("web", "app", "all", "fives", "met"):
             create_topic(self.servers, f"{self.name}-{suffix}", 2)
         self.common = (
             *(JOB_FILE, "-b", self.servers, "--host", "process", "-p", "2"),
@@ -67,22 +67,21 @@ def checks(done: Finished) -> Mapping[str, Any]:
     return {each["name"]: each for each in json.loads(done.out)["checks"]}
 
 
-def test_a_graph_is_replayed_through_a_kill_and_a_record_too_many_is_found_in_its_topic(real: Real) -> None:
+def test_a_graph_is_replayed_through_a_kill_and_a_record_too_many_is_not_taken_for_right(real: Real) -> None:
     done = real.drill()
     held = checks(done)
     assert {each["verdict"] for each in held.values()} == {"held"}, done.out
-    assert held["replay"]["said"].startswith(
-        "600 records replayed, 800 written, each exactly once, though every process"
-    )
+    assert held["replay"]["said"].startswith("600 records replayed, 800 written, each exactly once")
+    assert "what 'met' writes is not judged: 'together' keeps state over the records of" in held["replay"]["said"]
     assert f"of {real.name}-all, {real.name}-fives are what the replay makes" in held["output"]["said"]
     assert json.loads(done.out)["figures"]["records compared"] == 800
     assert scratch_on(real.servers) == []
 
     produce(real.servers, f"{real.name}-fives", [Write(b"599-app", key=b"k%d" % (599 % 7))])
     output = checks(real.drill("--no-interrupt"))["output"]
-    assert (output["verdict"], output["said"]) == ("broken", "of the output: 1 duplicated")
-    [finding] = output["findings"]
-    assert f"{real.name}-fives[" in finding
+    # Where nothing tells which side of the checkpoint it stands on, it may be from before, and it says so.
+    told = {"broken": "of the output: 1 duplicated", "not judged": "but 1 that stand before them look the same"}
+    assert told[output["verdict"]] in output["said"]
 
 
 def test_what_two_versions_of_a_graph_make_is_compared_topic_by_topic(real: Real, tmp_path: Path) -> None:
@@ -105,4 +104,5 @@ def test_a_graph_lives_through_faults_and_every_topic_and_state_is_judged(broker
     assert {check.name: check.verdict for check in result.checks} == dict.fromkeys(names, Verdict.HELD), result
     [output] = [check for check in result.checks if check.name == "output"]
     assert int(output.said.split()[0].replace(",", "")) >= 2_000
+    assert "not judged: what 'met' writes" in output.said
     assert (scratch_on(broker.bootstrap_servers), list(tmp_path.iterdir())) == ([], [])
