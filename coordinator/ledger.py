@@ -33,7 +33,7 @@ from twopc.protocol.layout import (
 )
 from twopc.protocol.ledger_checks import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
 from twopc.protocol.ledger_facts import Entry, Fact
-from twopc.protocol.ledger_place import NOTHING_BEFORE, Place, digest_of_entry
+from twopc.protocol.ledger_place import NOTHING_BEFORE, LedgerPlace, digest_of_entry
 from twopc.protocol.ledger_state import LedgerState, encode_entry, replay
 from twopc.protocol.manifest import Manifest
 from twopc.storage.store import CheckpointStore
@@ -202,7 +202,7 @@ class Ledger:
 
     def _append(self, entry: Entry | LedgerState) -> None:
         number = self._next
-        data = encode_entry(entry, Place(self._job, number, self._previous, self._creator))
+        data = encode_entry(entry, LedgerPlace(self._job, number, self._previous, self._creator))
         try:
             self._establish()
             self._take_back_doubtful(number)

@@ -18,7 +18,7 @@ from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition,
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, entry_name, manifest_of, subtask_folder
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved, CommittablesConfirmed, LossSettled
-from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
+from twopc.protocol.ledger_place import NOTHING_BEFORE, LedgerPlace
 from twopc.protocol.ledger_state import encode_entry
 from twopc.protocol.manifest import Manifest
 from twopc.protocol.times import SubtaskTimes
@@ -116,7 +116,7 @@ class StoredJob:
             path.unlink()
         summary = replace(state, completed=(*state.completed[:-1], newest))
         (self.folder / LEDGER / entry_name(1)).write_bytes(
-            encode_entry(summary, Place(self.job, 1, NOTHING_BEFORE, "me"))
+            encode_entry(summary, LedgerPlace(self.job, 1, NOTHING_BEFORE, "me"))
         )
 
     def _snapshot(self, subtask: int, number: CheckpointId) -> SubtaskSnapshot:

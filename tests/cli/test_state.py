@@ -16,7 +16,7 @@ from twopc import cli
 from twopc.cli.state import app
 from twopc.cli.state_report import change_line
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommitError
-from twopc.inspect import Change, StateEntry
+from twopc.inspect import KeyChange, StateEntry
 from twopc.protocol.ids import SubtaskIndex
 from twopc.serde import Json
 from twopc.state.layout import StateName
@@ -131,7 +131,7 @@ def test_what_a_terminal_would_act_upon_is_shown_escaped(root: Path) -> None:
 
 def test_what_a_terminal_would_act_upon_is_escaped_in_values_too() -> None:
     entry = StateEntry(StateName.parse("count"), SubtaskIndex(0), 0, b"k", '"\x9b31m"'.encode(), Json())
-    assert change_line(Change(None, entry)) == r'+ count 0 k "\x9b31m"'
+    assert change_line(KeyChange(None, entry)) == r'+ count 0 k "\x9b31m"'
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from twopc import DeliveryGuarantee, Job, KafkaSink, KafkaSource
-from twopc.kafka.output import Output
+from twopc.kafka.output import TopicOutput
 from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import WriterConfig
@@ -25,7 +25,7 @@ class UnreliableWriter(TransactionalWriter):
         return len(batch)
 
 
-def unreliable(config: WriterConfig, output: Output, client: SubtaskClient) -> UnreliableWriter:
+def unreliable(config: WriterConfig, output: TopicOutput, client: SubtaskClient) -> UnreliableWriter:
     return UnreliableWriter(config, output, client, client.identity, timeout_ms=60_000)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
 from twopc.errors import ConfigurationError
-from twopc.inspect import Change, ChangeKind, Difference, StateEntry, diff, open_checkpoint
+from twopc.inspect import ChangeKind, Difference, KeyChange, StateEntry, diff, open_checkpoint
 from twopc.inspect.state import Address
 from twopc.protocol.ids import SubtaskIndex
 from twopc.state.layout import StateName
@@ -16,7 +16,7 @@ from twopc.state.layout import StateName
 ADDED, REMOVED, CHANGED = ChangeKind
 
 
-def shown(change: Change) -> tuple[ChangeKind, bytes, bytes | None, bytes | None]:
+def shown(change: KeyChange) -> tuple[ChangeKind, bytes, bytes | None, bytes | None]:
     old, new = (None if entry is None else entry.raw for entry in (change.old, change.new))
     return change.kind, change.entry.stored_key, old, new
 

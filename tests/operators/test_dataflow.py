@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.operators.kit import Node
-from twopc.operators import Dataflow, Filter, FlatMap, Map, Output, StatefulMap
+from twopc.operators import Dataflow, Filter, FlatMap, Map, SinkOutput, StatefulMap
 from twopc.record import Batch
 from twopc.serde import Json
 from twopc.testing.rows import InputRow, batch_of, batch_of_values
 from twopc.testing.states import DictStore
 
 
-def values(outputs: list[Output]) -> list[tuple[str, list[Any]]]:
+def values(outputs: list[SinkOutput]) -> list[tuple[str, list[Any]]]:
     return [(output.sink, list(output.batch.values)) for output in outputs]
 
 

@@ -23,7 +23,7 @@ from twopc.protocol.envelope import encode_fact
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.ledger_facts import ENTRY_TYPES
-from twopc.protocol.ledger_place import Place
+from twopc.protocol.ledger_place import LedgerPlace
 from twopc.protocol.ledger_state import LedgerState, decode_entry, encode_entry
 from twopc.protocol.manifest import Manifest
 from twopc.protocol.planned_starts import StartsPlanned
@@ -47,7 +47,7 @@ specs = st.builds(
     groups=st.lists(st.from_type(TransactionGroup), max_size=2).map(tuple),
 )
 values = st.one_of(entries, specs, metadata, snapshots, committables, positions, settings)
-PLACE = Place("orders", 1, "", "me")
+PLACE = LedgerPlace("orders", 1, "", "me")
 
 
 @given(value=values)

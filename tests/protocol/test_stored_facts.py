@@ -22,11 +22,11 @@ from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.ledger_checks import check_metadata
 from twopc.protocol.ledger_facts import ENTRY_TYPES, METADATA_KIND, CheckpointCompleted
-from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
+from twopc.protocol.ledger_place import NOTHING_BEFORE, LedgerPlace
 from twopc.protocol.ledger_state import SUMMARY_KIND, decode_entry, encode_entry
 from twopc.protocol.manifest import Manifest
 
-PLACE = Place("orders", 1, NOTHING_BEFORE, "me")
+PLACE = LedgerPlace("orders", 1, NOTHING_BEFORE, "me")
 ENTRY = encode_entry(AttemptEnded(AttemptId(1), True, "done"), PLACE)
 NAMES = st.sampled_from(
     ["place", "fact", "job", "number", "previous", "attempt", "checkpoint_id", "committables", "completed", "record",

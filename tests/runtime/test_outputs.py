@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from twopc.errors import CheckpointDeclined
-from twopc.operators import Output
+from twopc.operators import SinkOutput
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Complete
@@ -75,7 +75,7 @@ REQUEST = PreCommit(CheckpointId(1), (), None)
 
 def test_every_sink_writes_into_the_transaction_of_its_group(make: Make, log: list[str]) -> None:
     outputs, done = make(False), list[Committable]()
-    assert outputs.write([Output(sink, batch_of_values(1, 2)) for sink in ("a", "b", "c")]) == 6
+    assert outputs.write([SinkOutput(sink, batch_of_values(1, 2)) for sink in ("a", "b", "c")]) == 6
     assert outputs.open_transaction == "one, other"
     outputs.pre_commit(REQUEST, done.append)
     assert [(item.name, item.group) for item in done] == [("one@1:4", "1"), ("other@1:2", "2")]
@@ -90,7 +90,7 @@ def test_what_one_group_pre_committed_is_known_though_another_declines(make: Mak
         outputs.pre_commit(REQUEST, done.append)
     assert [item.group for item in done] == ["1"]
     outputs.begin()
-    assert outputs.write([Output("a", batch_of_values(1))]) == 1
+    assert outputs.write([SinkOutput("a", batch_of_values(1))]) == 1
 
 
 def test_every_open_transaction_is_aborted(make: Make, log: list[str]) -> None:

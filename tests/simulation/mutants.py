@@ -41,7 +41,7 @@ from twopc.kafka.transactional import TransactionalWriter
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.healing import Fate, plan
 from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.ledger_place import Place
+from twopc.protocol.ledger_place import LedgerPlace
 from twopc.protocol.messages import Abort, Ack, Complete, Trigger
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
 from twopc.protocol.times import Instant
@@ -244,7 +244,7 @@ def _body_unchecked(data: bytes, source: str) -> Any:
 def _damage_unnoticed() -> Iterator[None]:
     with (
         patch.object(twopc.protocol.ledger_state, "open_fact", _body_unchecked),
-        patch.object(Place, "check", lambda *ignored: None),
+        patch.object(LedgerPlace, "check", lambda *ignored: None),
     ):
         yield
 

@@ -40,7 +40,7 @@ from tests.simulation.sink import SimSlotPool
 from tests.simulation.world import World
 from twopc.faults.points import CrashPoint
 from twopc.protocol.ledger_facts import Entry
-from twopc.protocol.ledger_place import Place
+from twopc.protocol.ledger_place import LedgerPlace
 from twopc.protocol.ledger_state import LedgerState, decode_entry, encode_entry
 
 CRASHING: tuple[Any, ...] = (
@@ -76,7 +76,7 @@ class _Present:
     def __init__(self) -> None:
         self.world: World | None = None
         self.is_in_force = False
-        self._entries: dict[bytes, tuple[Place, Entry | LedgerState]] = {}
+        self._entries: dict[bytes, tuple[LedgerPlace, Entry | LedgerState]] = {}
         self._remembers = False
 
     def enter(self, world: World | None) -> None:
@@ -98,13 +98,13 @@ class _Present:
     def uniform(self, low: float, high: float) -> float:
         return self._now.rng.uniform(low, high)
 
-    def encode_entry(self, entry: Entry | LedgerState, place: Place) -> bytes:
+    def encode_entry(self, entry: Entry | LedgerState, place: LedgerPlace) -> bytes:
         data = encode_entry(entry, place)
         if self._remembers:
             self._entries[data] = (place, entry)
         return data
 
-    def decode_entry(self, data: bytes, source: str) -> tuple[Place, Entry | LedgerState]:
+    def decode_entry(self, data: bytes, source: str) -> tuple[LedgerPlace, Entry | LedgerState]:
         """As production does, once for each entry of a run; in most runs only what are not the bytes of an entry."""
         found = self._entries.get(data)
         if found is None:

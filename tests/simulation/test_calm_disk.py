@@ -19,7 +19,7 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.layout import LEDGER, entry_name, manifest_path, metadata_path
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved
-from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
+from twopc.protocol.ledger_place import NOTHING_BEFORE, LedgerPlace
 from twopc.protocol.ledger_state import encode_entry
 from twopc.protocol.manifest import Manifest
 
@@ -48,7 +48,7 @@ def entry(number: int) -> str:
 def stored(number: int) -> bytes:
     """What an entry of the ledger holds."""
     fact = CheckpointReserved(CheckpointId(number), AttemptId(1), CheckpointKind.PERIODIC)
-    return encode_entry(fact, Place("job", number, NOTHING_BEFORE, "me"))
+    return encode_entry(fact, LedgerPlace("job", number, NOTHING_BEFORE, "me"))
 
 
 def written(*, calm: bool) -> tuple[dict[str, bytes], dict[str, int]]:
@@ -97,7 +97,7 @@ def test_a_name_that_is_taken_is_refused(name: str, calm: bool) -> None:
 def test_a_completion_record_that_is_taken_back_at_once_makes_no_checkpoint_needed(calm: bool) -> None:
     made = world()
     fact = CheckpointCompleted(NUMBER, AttemptId(1), CheckpointKind.SAVEPOINT, "", ())
-    data = encode_entry(fact, Place("job", 1, NOTHING_BEFORE, "me"))
+    data = encode_entry(fact, LedgerPlace("job", 1, NOTHING_BEFORE, "me"))
     with playing(made):
         folder = CheckpointFolder(made)
         folder.establish()
@@ -115,7 +115,7 @@ def test_a_completion_record_that_was_summed_up_is_not_forgotten() -> None:
     with playing(made):
         folder = CheckpointFolder(made)
         folder.establish()
-        folder.create_once(entry(1), encode_entry(fact, Place("job", 1, NOTHING_BEFORE, "me")))
+        folder.create_once(entry(1), encode_entry(fact, LedgerPlace("job", 1, NOTHING_BEFORE, "me")))
         folder.create_once(entry(2), stored(2))
         folder.delete([entry(1)])
         assert folder.missing() == (NUMBER,)

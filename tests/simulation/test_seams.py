@@ -22,10 +22,10 @@ from twopc.faults import points as crashpoints
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.ledger_facts import CheckpointReserved
-from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
+from twopc.protocol.ledger_place import NOTHING_BEFORE, LedgerPlace
 
 FACT = CheckpointReserved(CheckpointId(1), AttemptId(1), CheckpointKind.PERIODIC)
-PLACE = Place("job", 1, NOTHING_BEFORE, "me")
+PLACE = LedgerPlace("job", 1, NOTHING_BEFORE, "me")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.layout import entry_path, manifest_of, metadata_path
-from twopc.protocol.ledger_place import NOTHING_BEFORE, Place
+from twopc.protocol.ledger_place import NOTHING_BEFORE, LedgerPlace
 from twopc.protocol.ledger_state import LedgerState, encode_entry
 from twopc.protocol.manifest import StoredFile
 from twopc.storage.store import CheckpointStore, Content, has_ledger
@@ -37,10 +37,12 @@ ContentOf = Callable[[CheckpointStore, str], Content]
 
 
 def independent(store: CheckpointStore, name: str) -> Content:
+    """Return the bytes of a file, so that a copy outlives the original."""
     return store.stream(name)
 
 
 def shared(store: CheckpointStore, name: str) -> Content:
+    """Return a file's content by reference, where the store can share it."""
     return store.content(name)
 
 
@@ -64,7 +66,7 @@ def copy_to_job(located: Located, job: CheckpointStore, content: ContentOf = ind
         contents = _Contents.of(original, entries)
         if set(job.names()) - contents.names:
             raise _taken(job)
-        ledger = encode_entry(_summary(located, entries), Place(located.job, 1, NOTHING_BEFORE, job.creator()))
+        ledger = encode_entry(_summary(located, entries), LedgerPlace(located.job, 1, NOTHING_BEFORE, job.creator()))
         try:
             job.establish()
             _put_files(original, list(contents.files.values()), job, content)

@@ -96,4 +96,5 @@ def refused_ledger(source: str, error: CheckpointCorrupted) -> Finding:
 
 
 def stranger(source: str) -> Finding:
+    """Tell of a file whose name nothing that is stored here has."""
     return Finding(source, Problem.FOREIGN, "nothing that is stored here has this name")

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from twopc.cli.tables import size_text, table
 from twopc.errors import UserCodeError
-from twopc.inspect import Change, ChangeKind, Checkpoint, Difference, StateEntry
+from twopc.inspect import ChangeKind, Checkpoint, Difference, KeyChange, StateEntry
 from twopc.inspect.rows import Row, plain, row_of, value_of
 from twopc.protocol.facts import shown_position
 from twopc.state.layout import StateName
@@ -54,14 +54,14 @@ def entry_table(entries: Iterable[StateEntry]) -> Table:
     return table(None, ("state", "partition", "key", "value"), rows)
 
 
-def change_line(change: Change) -> str:
+def change_line(change: KeyChange) -> str:
     """Return one change, as `+ count 0 "LGA" 3`."""
     entry = change.entry
     values = " -> ".join(_value(each) for each in (change.old, change.new) if each is not None)
     return " ".join((_SIGNS[change.kind], _shown(str(entry.state)), _place(entry), _key(entry), values))
 
 
-def change_row(change: Change) -> Row:
+def change_row(change: KeyChange) -> Row:
     """Return one change for JSON; the subtask is the one that has the key now, or had it last."""
     address = {name: value for name, value in row_of(change.entry).items() if name not in _OF_VALUE}
     both = {"old": change.old, "new": change.new}

@@ -13,17 +13,17 @@ with open_checkpoint(7) as old, open_checkpoint(8) as new:
 
 from twopc.checkpoints.times import CheckpointTimes
 from twopc.inspect.checkpoint import Checkpoint, Transaction, open_checkpoint
-from twopc.inspect.difference import Change, ChangeKind, Difference, diff
+from twopc.inspect.difference import ChangeKind, Difference, KeyChange, diff
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.state import State, StateSize
 from twopc.protocol.times import SubtaskTimes
 
 __all__ = [
-    "Change",
     "ChangeKind",
     "Checkpoint",
     "CheckpointTimes",
     "Difference",
+    "KeyChange",
     "State",
     "StateEntry",
     "StateSize",

@@ -23,7 +23,7 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KeyChange:
     """One key that is not the same in both; `old` or `new` is None where there is none."""
 
     old: StateEntry | None
@@ -43,7 +43,7 @@ class Change:
         return found
 
 
-class Difference(Iterator[Change]):
+class Difference(Iterator[KeyChange]):
     """The changes, as they are found; `counts` and `same` count the keys that have been looked at so far."""
 
     def __init__(self, old: Iterator[_Addressed], new: Iterator[_Addressed]) -> None:
@@ -51,26 +51,26 @@ class Difference(Iterator[Change]):
         self.counts = dict.fromkeys(ChangeKind, 0)
         self._changes = self._compare(old, new)
 
-    def __next__(self) -> Change:
+    def __next__(self) -> KeyChange:
         change = next(self._changes)
         self.counts[change.kind] += 1
         return change
 
-    def _compare(self, old: Iterator[_Addressed], new: Iterator[_Addressed]) -> Iterator[Change]:
+    def _compare(self, old: Iterator[_Addressed], new: Iterator[_Addressed]) -> Iterator[KeyChange]:
         left, right = next(old, None), next(new, None)
         while left is not None or right is not None:
             if right is None or (left is not None and left[0] < right[0]):
                 assert left is not None
-                yield Change(left[1], None)
+                yield KeyChange(left[1], None)
                 left = next(old, None)
             elif left is None or right[0] < left[0]:
-                yield Change(None, right[1])
+                yield KeyChange(None, right[1])
                 right = next(new, None)
             else:
                 if left[1].raw == right[1].raw:
                     self.same += 1
                 else:
-                    yield Change(left[1], right[1])
+                    yield KeyChange(left[1], right[1])
                 left, right = next(old, None), next(new, None)
 
 

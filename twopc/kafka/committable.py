@@ -111,4 +111,5 @@ _WITNESS = re.compile(r"checkpoint=(\d+)(?: topic=(\S+))?(?: attempt=(\d+))?")
 
 
 def witness_metadata(checkpoint_id: CheckpointId, topic_id: str, attempt: AttemptId) -> str:
+    """Return the metadata of an offset committed inside a transaction: its checkpoint, topic and attempt."""
     return str(WitnessMetadata(checkpoint_id, topic_id, attempt))

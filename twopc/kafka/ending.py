@@ -16,13 +16,13 @@ from twopc.kafka.transaction_verdict import BrokerState
 _ENDING = frozenset({BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT})
 
 
-class Brokers(Protocol):
+class TransactionLister(Protocol):
     """What is asked of `twopc.kafka.wire.ControlClient`."""
 
     def list_transactions(self) -> dict[str, BrokerState]: ...
 
 
-def await_markers(client: Brokers, budget_seconds: float) -> None:
+def await_markers(client: TransactionLister, budget_seconds: float) -> None:
     """Return when every transaction that is being ended now has its markers; those that follow are not waited for."""
     awaited = _ending(client, budget_seconds)
     for _ in backoff(budget_seconds):
@@ -33,6 +33,6 @@ def await_markers(client: Brokers, budget_seconds: float) -> None:
         raise Unavailable(f"the brokers have been ending {', '.join(sorted(awaited))} for {budget_seconds:.0f} s")
 
 
-def _ending(client: Brokers, budget_seconds: float) -> set[str]:
+def _ending(client: TransactionLister, budget_seconds: float) -> set[str]:
     listed = call_with_retry(client.list_transactions, budget_seconds)
     return {name for name, state in listed.items() if state in _ENDING}

@@ -17,6 +17,7 @@ _OTHER_MEMBERS = {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION}
 
 
 def error_of(exception: KafkaException) -> KafkaError:
+    """Return librdkafka's error, which confluent-kafka's exception only carries."""
     error: KafkaError = exception.args[0]
     return error
 

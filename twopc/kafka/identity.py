@@ -33,7 +33,7 @@ DOUBT_SECONDS = 5.0
 """How often a topic from which nothing comes, or to which nothing can be written, is asked about."""
 
 
-class Brokers(Protocol):
+class MetadataClient(Protocol):
     """What is asked; `SubtaskClient` is one. `node` is whom to ask, None for any broker."""
 
     def topics(self, names: Iterable[str], node: int | None = None) -> dict[str, TopicInfo]: ...
@@ -50,7 +50,7 @@ class _Noted:
 class Identity:
     """The topics that a subtask uses on one cluster. Used by the data loop."""
 
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: MetadataClient) -> None:
         self._brokers = brokers
         self._noted: list[_Noted] = []
         self._leaders: set[int] = set()

@@ -28,7 +28,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 MARKERS_BUDGET_SECONDS = 30.0
 
 
-class Brokers(Protocol):
+class MarkerClient(Protocol):
     """What is asked of `twopc.kafka.leaders.LeaderClient`."""
 
     def describe_transaction(self, transactional_id: str) -> OpenTransaction | None: ...
@@ -40,13 +40,13 @@ class Brokers(Protocol):
     def write_commit_markers(self, open_in: Mapping[TopicPartition, int], producer: tuple[int, int]) -> None: ...
 
 
-def close_committed(client: Brokers, committables: Iterable[Committable], budget_seconds: float) -> None:
+def close_committed(client: MarkerClient, committables: Iterable[Committable], budget_seconds: float) -> None:
     """Write what is missing for these, which are committed; raise ConfigurationError if that isn't allowed."""
     for committable in committables:
         _close(client, PreparedTransaction.from_committable(committable), budget_seconds)
 
 
-def _close(client: Brokers, prepared: PreparedTransaction, budget_seconds: float) -> None:
+def _close(client: MarkerClient, prepared: PreparedTransaction, budget_seconds: float) -> None:
     doubt: Unavailable | None = None
     for _ in backoff(budget_seconds):
         try:
@@ -63,7 +63,7 @@ def _close(client: Brokers, prepared: PreparedTransaction, budget_seconds: float
         )
 
 
-def _turn(client: Brokers, prepared: PreparedTransaction) -> bool:
+def _turn(client: MarkerClient, prepared: PreparedTransaction) -> bool:
     """Look once, and write what is missing; return whether there is nothing left to look for."""
     found = client.describe_transaction(prepared.transactional_id)
     if found is None or not _is_itself(prepared, found.described):
@@ -98,7 +98,9 @@ def _partitions(prepared: PreparedTransaction, known: Mapping[str, TopicInfo]) -
     ]
 
 
-def _open_in(client: Brokers, prepared: PreparedTransaction, producer: tuple[int, int]) -> dict[TopicPartition, int]:
+def _open_in(
+    client: MarkerClient, prepared: PreparedTransaction, producer: tuple[int, int]
+) -> dict[TopicPartition, int]:
     """Return where it is still open; nothing where brokers don't let this user look."""
     found: dict[TopicPartition, int] = {}
     for partition in _partitions(prepared, client.topics(prepared.topic_ids)):
@@ -110,7 +112,7 @@ def _open_in(client: Brokers, prepared: PreparedTransaction, producer: tuple[int
 
 
 def _write(
-    client: Brokers, prepared: PreparedTransaction, open_in: dict[TopicPartition, int], producer: tuple[int, int]
+    client: MarkerClient, prepared: PreparedTransaction, open_in: dict[TopicPartition, int], producer: tuple[int, int]
 ) -> None:
     where = ", ".join(str(partition) for partition in open_in)
     try:

@@ -31,10 +31,12 @@ class SlotName:
 
 
 def transactional_id(prefix: str, name: SlotName) -> str:
+    """Return the id under which this slot's producer writes."""
     return f"{prefix}-{name.attempt}-{name.subtask}-{name.slot}"
 
 
 def claim_id(prefix: str, attempt: AttemptId) -> str:
+    """Return the id whose first initialisation claims the attempt's number."""
     return f"{prefix}-{attempt}-claim"
 
 

@@ -30,7 +30,7 @@ _NO_TIMESTAMP = -1
 TopicOf = str | Callable[[Record], str]
 
 
-class Deliveries(Protocol):
+class DeliveryLog(Protocol):
     """Who keeps in mind what was written."""
 
     def written(self, written: Written) -> None: ...
@@ -44,7 +44,7 @@ class RecordProducer(Protocol):
     @property
     def client(self) -> Any: ...
     @property
-    def deliveries(self) -> Deliveries: ...
+    def deliveries(self) -> DeliveryLog: ...
 
     def know(self, topic: str) -> None: ...
     def poll(self, seconds: float) -> None: ...
@@ -74,7 +74,7 @@ class OutputTopics:
         self._identity.note_output(topic, found[topic].topic_id)
 
 
-class Output:
+class TopicOutput:
     """What one sink writes where: its topic and serdes."""
 
     def __init__(self, topic: TopicOf, key: Serde, value: Serde, topics: OutputTopics) -> None:

@@ -10,7 +10,7 @@ import logging
 from twopc.errors import CheckpointDeclined, ProtocolViolation, TwoPhaseCommitError
 from twopc.kafka.identity import Identity
 from twopc.kafka.leaders import LeaderClient
-from twopc.kafka.output import Output
+from twopc.kafka.output import TopicOutput
 from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable
@@ -26,7 +26,7 @@ CLOSE_SECONDS = 10.0
 class PlainWriter(SinkWriter):
     """Waits for nothing."""
 
-    def __init__(self, config: WriterConfig, output: Output, client: LeaderClient, identity: Identity) -> None:
+    def __init__(self, config: WriterConfig, output: TopicOutput, client: LeaderClient, identity: Identity) -> None:
         self._output = output
         self._client = client
         self._identity = identity

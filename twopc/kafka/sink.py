@@ -14,7 +14,7 @@ from twopc.kafka.client_config import checked_producer_properties
 from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.outage import leave_to_driver, watched
-from twopc.kafka.output import Output, OutputTopics, TopicOf
+from twopc.kafka.output import OutputTopics, TopicOf, TopicOutput
 from twopc.kafka.plain import DeliveredWriter, PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, transaction_timeout_ms, warn_of_internal_topics
 from twopc.kafka.source import BYTES
@@ -25,7 +25,7 @@ from twopc.protocol.ids import SubtaskIndex, checked_name
 from twopc.serde import Serde, checked_serde
 from twopc.sink import Committer, SharedTransaction, Sink, SinkWriter
 
-WriterOf = Callable[[WriterConfig, Output, SubtaskClient], SinkWriter]
+WriterOf = Callable[[WriterConfig, TopicOutput, SubtaskClient], SinkWriter]
 
 
 class DeliveryGuarantee(Enum):
@@ -36,16 +36,16 @@ class DeliveryGuarantee(Enum):
     NONE = "none"
 
 
-def _transactional_writer(config: WriterConfig, output: Output, client: SubtaskClient) -> TransactionalWriter:
+def _transactional_writer(config: WriterConfig, output: TopicOutput, client: SubtaskClient) -> TransactionalWriter:
     timeout_ms = transaction_timeout_ms(config.settings, client)
     return TransactionalWriter(config, output, client, client.identity, timeout_ms)
 
 
-def _plain_writer(config: WriterConfig, output: Output, client: SubtaskClient) -> PlainWriter:
+def _plain_writer(config: WriterConfig, output: TopicOutput, client: SubtaskClient) -> PlainWriter:
     return PlainWriter(config, output, client, client.identity)
 
 
-def _delivered_writer(config: WriterConfig, output: Output, client: SubtaskClient) -> DeliveredWriter:
+def _delivered_writer(config: WriterConfig, output: TopicOutput, client: SubtaskClient) -> DeliveredWriter:
     return DeliveredWriter(config, output, client, client.identity)
 
 
@@ -133,9 +133,9 @@ class KafkaSink(Sink):
     def open_committer(self, context: JobContext) -> Committer:
         return self.committers[self.delivery_guarantee](self._config(context, DRIVER), self.outputs)
 
-    def output(self, topics: OutputTopics) -> Output:
+    def output(self, topics: OutputTopics) -> TopicOutput:
         """What this sink writes where, on a subtask: several sinks that share a producer share what it knows."""
-        return Output(self.topic, self.key, self.value, topics)
+        return TopicOutput(self.topic, self.key, self.value, topics)
 
     def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
         return self.sharing[self.delivery_guarantee](self._config(context, DRIVER))

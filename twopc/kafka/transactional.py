@@ -24,7 +24,7 @@ from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.live_commit import LiveCommit
 from twopc.kafka.markers import MARKERS_BUDGET_SECONDS, close_committed
 from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
-from twopc.kafka.output import Output, OutputTopics
+from twopc.kafka.output import OutputTopics, TopicOutput
 from twopc.kafka.positions import partition_positions
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.slots import Slot, SlotPool
@@ -45,10 +45,10 @@ SLOW_COMMIT_SECONDS = 0.5
 
 
 @runtime_checkable
-class Outputs(Protocol):
+class JoiningSink(Protocol):
     """What a sink has that may join; `twopc.kafka.sink.KafkaSink` is one."""
 
-    def output(self, topics: OutputTopics) -> Output: ...
+    def output(self, topics: OutputTopics) -> TopicOutput: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +66,7 @@ class TransactionalWriter(SinkWriter):
     """The exactly-once writer. `timeout_ms` is its transactions', already checked against the broker's longest."""
 
     def __init__(
-        self, config: WriterConfig, output: Output, client: LeaderClient, identity: Identity, timeout_ms: int
+        self, config: WriterConfig, output: TopicOutput, client: LeaderClient, identity: Identity, timeout_ms: int
     ) -> None:
         self._config = config
         self._timeout_ms = timeout_ms
@@ -99,12 +99,12 @@ class TransactionalWriter(SinkWriter):
         return self._write(self._output, batch)
 
     def join(self, sink: Sink) -> Callable[[Batch], int]:
-        assert isinstance(sink, Outputs), "only Kafka sinks have a Kafka transaction in common"
+        assert isinstance(sink, JoiningSink), "only Kafka sinks have a Kafka transaction in common"
         output = sink.output(self._output.topics)
         output.learn_static()
         return partial(self._write, output)
 
-    def _write(self, output: Output, batch: Batch) -> int:
+    def _write(self, output: TopicOutput, batch: Batch) -> int:
         txn = self._opened
         written = output.write(txn.slot.producer, batch)
         txn.records += written

@@ -1,7 +1,7 @@
 """What happens to records between sources and sinks: steps as descriptions, and the dataflow that runs them."""
 
 from twopc.operators.chain import Chain
-from twopc.operators.dataflow import Dataflow, Output
+from twopc.operators.dataflow import Dataflow, SinkOutput
 from twopc.operators.steps import (
     Filter,
     FilterRecords,
@@ -26,7 +26,7 @@ __all__ = [
     "Map",
     "MapBatches",
     "MapRecords",
-    "Output",
+    "SinkOutput",
     "StatefulMap",
     "Step",
 ]

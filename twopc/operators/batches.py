@@ -25,6 +25,7 @@ COLUMNS = ("key", "value", "timestamp", "row")
 
 
 def map_batches(step: MapBatches, batch: Batch, _over: Over) -> Result:
+    """Give the whole batch to the function as Arrow; raise UserCodeError where it fails, or returns another shape."""
     try:
         produced = step.function(_as_arrow(step, batch))
         return len(batch), _as_batch(batch, _checked(produced, len(batch)))

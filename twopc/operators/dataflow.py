@@ -53,7 +53,7 @@ class Node(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class SinkOutput:
     """What comes out of the graph at one sink."""
 
     sink: str
@@ -84,7 +84,7 @@ class Dataflow:
         self._loop = ColumnLoop()
         self._source = ""
         self._waiting: list[tuple[tuple[_Stop, ...], Batch]] = []
-        self._outputs: list[Output] = []
+        self._outputs: list[SinkOutput] = []
         self._at: tuple[Step, Batch] | None = None
 
     @property
@@ -104,7 +104,7 @@ class Dataflow:
         self._source = source
         self._waiting.append((self._starts[source], batch))
 
-    def advance(self) -> tuple[int, list[Output]]:
+    def advance(self) -> tuple[int, list[SinkOutput]]:
         """Bring what waits first to the sinks, as far as nobody cuts it; return how many rows, and what came out."""
         stops, batch = self._waiting.pop()
         waited = len(self._waiting)
@@ -113,7 +113,7 @@ class Dataflow:
         self._follow(stops, batch, self._cuttable[self._source])
         return count - sum(len(rest) for _, rest in self._waiting[waited:]), self._outputs
 
-    def process(self, source: str, batch: Batch) -> list[Output]:
+    def process(self, source: str, batch: Batch) -> list[SinkOutput]:
         """Return what the graph makes of the whole batch of this source, in its order."""
         self._outputs = []
         self._follow(self._starts[source], batch, frozenset())
@@ -142,7 +142,7 @@ class Dataflow:
         while len(stops) == 1 and len(batch):
             stop = stops[0]
             if stop.step is None or stop.operate is None:
-                self._outputs.append(Output(stop.id, batch))
+                self._outputs.append(SinkOutput(stop.id, batch))
                 return
             over = self._loop.until_cut if stop in cuttable else self._loop.whole
             taken, output = self._apply(stop.step, stop.operate, batch, over)

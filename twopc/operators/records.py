@@ -11,15 +11,19 @@ from twopc.record import Batch, Record, Row
 
 
 def map_records(function: Callable[[Record], Record], batch: Batch, over: Over) -> Result:
+    """Replace each record by what the function returns, up to where `over` stops."""
     records = map_column(lambda record: _checked(function(record)), _as_records(batch), over)
     return len(records), _as_batch(list(batch.rows[: len(records)]), records)
 
 
 def filter_records(predicate: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
+    """Keep the records for which the predicate is true, up to where `over` stops."""
     return keep(batch, predicate, _as_records(batch), over)
 
 
 def flat_map_records(function: Callable[[Record], Iterable[Record]], batch: Batch, over: Over) -> Result:
+    """Replace each record by all that the function returns, up to where `over` stops."""
+
     def produce(record: Record) -> list[Record]:
         return [_checked(produced) for produced in collected(function(record))]
 

@@ -15,15 +15,18 @@ Result = tuple[int, Batch]
 
 
 def map_values(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
+    """Replace each value by what the function returns, up to where `over` stops."""
     values = map_column(function, batch.values, over)
     return len(values), batch.first(len(values)).with_values(values)
 
 
 def filter_values(predicate: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
+    """Keep the records for whose value the predicate is true, up to where `over` stops."""
     return keep(batch, predicate, batch.values, over)
 
 
 def flat_map_values(function: Callable[[Any], Iterable[Any]], batch: Batch, over: Over) -> Result:
+    """Make a record with the same key of each value that the function returns, up to where `over` stops."""
     groups = map_column(lambda value: collected(function(value)), batch.values, over)
     repeated = batch.take([index for index, group in enumerate(groups) for _ in group])
     return len(groups), repeated.with_values([value for group in groups for value in group])

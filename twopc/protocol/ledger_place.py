@@ -15,7 +15,7 @@ NOTHING_BEFORE = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LedgerPlace:
     """`previous` is the SHA-256 of the entry before, as it is stored; NOTHING_BEFORE in a job's first.
 
     `creator` tells who stored it, so that no two ever try to store the same bytes as an entry.

@@ -30,7 +30,7 @@ from twopc.protocol.ledger_facts import (
     Entry,
     LossSettled,
 )
-from twopc.protocol.ledger_place import Place
+from twopc.protocol.ledger_place import LedgerPlace
 from twopc.protocol.planned_starts import StartsPlanned
 
 SUMMARY_KIND = "summary"
@@ -187,13 +187,13 @@ def _require(holds: bool, what: str) -> None:
         raise ProtocolViolation(f"the ledger contradicts itself: {what}")
 
 
-def encode_entry(entry: Entry | LedgerState, place: Place) -> bytes:
+def encode_entry(entry: Entry | LedgerState, place: LedgerPlace) -> bytes:
     """The stored form of an entry; a whole state is stored as a summary of all entries before it."""
     kind = SUMMARY_KIND if isinstance(entry, LedgerState) else entry.KIND
     return encode_fact(kind, {"place": to_json(place), "fact": to_json(entry)})
 
 
-def decode_entry(data: bytes, source: str) -> tuple[Place, Entry | LedgerState]:
+def decode_entry(data: bytes, source: str) -> tuple[LedgerPlace, Entry | LedgerState]:
     """Read an entry back; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
     kind, body = open_fact(data, source)
     reader = _READERS.get(kind)
@@ -201,7 +201,7 @@ def decode_entry(data: bytes, source: str) -> tuple[Place, Entry | LedgerState]:
         raise ForeignFile(f"{source} is a {kind!r}, not a ledger entry of this program")
     if body.keys() != {"place", "fact"}:
         raise CheckpointCorrupted(f"{source} lacks what a {kind!r} holds, or it was damaged")
-    return decode_body(Place, body["place"], "place", source), decode_body(reader, body["fact"], kind, source)
+    return decode_body(LedgerPlace, body["place"], "place", source), decode_body(reader, body["fact"], kind, source)
 
 
 def replay(entries: Mapping[int, bytes], job: str, source: str) -> LedgerState:

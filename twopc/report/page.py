@@ -63,10 +63,12 @@ def page(title: str, parts: Sequence[str], footer: str) -> str:
 
 
 def heading(text: str) -> str:
+    """Return a heading inside the page, escaped."""
     return f"<h2>{escape(text)}</h2>"
 
 
 def paragraph(text: str) -> str:
+    """Return a paragraph, escaped."""
     return f"<p>{escape(text)}</p>"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from twopc.errors import TwoPhaseCommitError
-from twopc.operators import Output
+from twopc.operators import SinkOutput
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
@@ -41,7 +41,7 @@ class Outputs:
             if writer.open_transaction is None:
                 writer.begin()
 
-    def write(self, outputs: Iterable[Output]) -> int:
+    def write(self, outputs: Iterable[SinkOutput]) -> int:
         """Write what came out of the graph; return how many records were written."""
         return sum(self._write[output.sink](output.batch) for output in outputs)
 

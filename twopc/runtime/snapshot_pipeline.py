@@ -30,7 +30,7 @@ SnapshotOf = Callable[[StateHandle], SubtaskSnapshot]
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class LoopPause:
     """How long the data loop stood still for a checkpoint, of that until its pre-commit returned, and until when."""
 
     ms: float
@@ -70,7 +70,7 @@ class SnapshotPipeline:
     ) -> None:
         """Begin to bring it into storage; the loop has stood still since `paused_at`, and goes on now."""
         now = self._clock.monotonic()
-        pause = Pause((now - paused_at) * 1000, (pre_committed_at - paused_at) * 1000, now)
+        pause = LoopPause((now - paused_at) * 1000, (pre_committed_at - paused_at) * 1000, now)
         match taken:
             case StateHandle():
                 self._acknowledge(checkpoint_id, snapshot_of(taken), pause, write_ms=0.0, store_ms=0.0)
@@ -84,7 +84,7 @@ class SnapshotPipeline:
         log.warning("checkpoint %d declined by subtask %d: %s", checkpoint_id, self._index, error)
         self._link.send(Decline(checkpoint_id, str(error)))
 
-    def _write(self, taken: LocalSnapshot, snapshot_of: SnapshotOf, pause: Pause) -> None:
+    def _write(self, taken: LocalSnapshot, snapshot_of: SnapshotOf, pause: LoopPause) -> None:
         try:
             self._store.write(taken)
         except CheckpointDeclined as error:
@@ -93,7 +93,7 @@ class SnapshotPipeline:
         write_ms = (self._clock.monotonic() - pause.ended_at) * 1000
         self._store_executor.submit(self._guarded, lambda: self._put(taken, snapshot_of, pause, write_ms))
 
-    def _put(self, taken: LocalSnapshot, snapshot_of: SnapshotOf, pause: Pause, write_ms: float) -> None:
+    def _put(self, taken: LocalSnapshot, snapshot_of: SnapshotOf, pause: LoopPause, write_ms: float) -> None:
         checkpoint_id = taken.checkpoint_id
         try:
             handle = self._store.put(taken)
@@ -105,7 +105,7 @@ class SnapshotPipeline:
         self._acknowledge(checkpoint_id, snapshot_of(handle), pause, write_ms, store_ms)
 
     def _acknowledge(
-        self, checkpoint_id: CheckpointId, snapshot: SubtaskSnapshot, pause: Pause, write_ms: float, store_ms: float
+        self, checkpoint_id: CheckpointId, snapshot: SubtaskSnapshot, pause: LoopPause, write_ms: float, store_ms: float
     ) -> None:
         reached(CrashPoint.AFTER_STORE, checkpoint=checkpoint_id, subtask=self._index)
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TransactionLost
-from twopc.kafka.output import Output, OutputTopics
+from twopc.kafka.output import OutputTopics, TopicOutput
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.protocol.facts import Committable
 from twopc.protocol.messages import Complete
@@ -138,7 +138,7 @@ class Encoded:
     def __init__(self, sink: MemorySink, topics: MemoryTopics) -> None:
         self._sink = sink
         self._memory = topics
-        self._output: Output = sink.output(CreatedTopics(topics))
+        self._output: TopicOutput = sink.output(CreatedTopics(topics))
         self._output.learn_static()
         self._txn: Transaction | None = None
         self.topics: set[str] = set()
