@@ -24,8 +24,7 @@ RAREST = (
     CrashPoint.DRIVER_IN_SETTLE,
     CrashPoint.DRIVER_AFTER_CONFIRM,
 )
-_OF_SEVERAL_GROUPS = CrashPoint.BETWEEN_COMMITS
-AIMED_AT = (*(point for point in CrashPoint if point is not _OF_SEVERAL_GROUPS), *RARE, *RAREST)
+AIMED_AT = (*CrashPoint, *RARE, *RAREST)
 """More often at the places that a run seldom comes to with the others in every state."""
 
 RECORDS = range(1, 9)
@@ -55,6 +54,7 @@ _BROUGHT_ABOUT: dict[CrashPoint, dict[str, Any]] = {
             CrashPoint.AFTER_GLOBAL_CONFIRM,
         )
     },
+    CrashPoint.BETWEEN_COMMITS: {"sinks": ("out", "files")},
     CrashPoint.DRIVER_IN_SETTLE: {"second_driver_every_ms": 300, "most_subtasks": 3},
 }
 """What it takes to come to a place that no line of ours brings about, or with the others in every state."""
