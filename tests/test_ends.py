@@ -221,17 +221,11 @@ def test_a_group_says_whether_it_has_a_global_committer() -> None:
     assert {group.id: group.is_global for group in groups} == {"table": True, "kafka": False}
 
 
-@pytest.mark.parametrize("sinks", [{"a": Global(), "b": Plain()}, {"kafka": Plain()}], ids=["taken out", "changed"])
+@pytest.mark.parametrize("sinks", [{"a": Global(), "b": Plain()}, {"left": Global()}, {"gone": Plain()}])
 def test_output_that_nobody_can_commit_globally_any_more_is_refused_by_name(sinks: dict[str, Sink]) -> None:
     with pytest.raises(GlobalCommitFailed, match=r"checkpoint 3 by sink 'gone' failed.* no such sink") as raised:
         JobSink(sinks).commit_globally(CONTEXT, outstanding(item("g1", "gone")))
     assert not raised.value.restartable
-
-
-def test_the_only_global_committer_commits_whatever_is_there() -> None:
-    only = Global()
-    JobSink({"renamed": only}).commit_globally(CONTEXT, outstanding(item("t1", "before")))
-    assert only.committed == [(3, ["t1"])]
 
 
 @pytest.mark.parametrize(

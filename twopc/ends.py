@@ -178,10 +178,10 @@ class JobSink:
 
     def commit_globally(self, context: JobContext, due: GlobalCommit) -> None:
         """Let the global committer of each group commit what is its own; raise GlobalCommitFailed, Fenced."""
-        groups = self.groups(context)
-        by_id = {group.id: group for group in groups}
+        groups = {group.id: group for group in self.groups(context)}
         for name, committables in due.by_group.items():
-            group = groups[0] if len(groups) == 1 else by_id.get(name)
+            # Under no other name, though it be the only sink: another's output in its table would stay there.
+            group = groups.get(name)
             try:
                 committer = None if group is None else group.open_global_committer(self._sinks, context)
                 if committer is None:
