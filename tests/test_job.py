@@ -292,3 +292,14 @@ def test_what_an_operator_does_can_be_replaced_in_its_place() -> None:
     definition = stream().map(len).sink(Nowhere()).definition()
     other = definition.replaced({"map-1": Map(str)}, name="other")
     assert (other.name, other.steps, list(other.sinks)) == ("other", {"map-1": Map(str)}, ["sink-1"])
+
+
+def test_a_job_is_drawn_with_an_arrow_for_each_stream_and_quotes_that_mean_nothing() -> None:
+    job = Job("drawn")
+    web, app = job.source(Nothing()), job.source(Nothing())
+    web.merge(app, name="both").print('a "b" <c> #d').sink(Nowhere(), name="all")
+    drawn = job.definition().mermaid().splitlines()
+    assert drawn[0] == "flowchart TD"
+    assert drawn[1].startswith('  n0(["source-1<br>')
+    assert drawn[4] == "  n3[\"print-1<br>print('a #quot;b#quot; #lt;c#gt; #35;d')\"]"
+    assert drawn[6:] == ["  n0 --> n2", "  n1 --> n2", "  n2 --> n3", "  n3 --> n4"]

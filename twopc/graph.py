@@ -165,6 +165,17 @@ class JobDefinition:
             before = each.id
         return "\n".join(lines)
 
+    def mermaid(self) -> str:
+        """Return the job as a flowchart in Mermaid's language, which pages and issues show as a picture."""
+        numbers = {each.id: number for number, each in enumerate(self.operators)}
+        lines = ["flowchart TD"]
+        for each in self.operators:
+            opening, closing = ("([", "])") if each.id in self.ends else ("[", "]")
+            text = _mermaid_text(each.id) + "<br>" + _mermaid_text(str(each))
+            lines.append(f'  n{numbers[each.id]}{opening}"{text}"{closing}')
+        lines += [f"  n{numbers[before]} --> n{numbers[each.id]}" for each in self.operators for before in each.inputs]
+        return "\n".join(lines)
+
     def to_json(self) -> dict[str, Any]:
         """Return the same as data."""
         operators = [{"id": each.id, "inputs": list(each.inputs), "what": str(each)} for each in self.operators]
@@ -258,3 +269,8 @@ def _kind(what: What) -> str:
             return "sink"
         case _:
             return what.operator
+
+
+def _mermaid_text(text: str) -> str:
+    """Return a text as it may stand in quotes: what has a meaning there is written as an entity."""
+    return text.replace("#", "#35;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")

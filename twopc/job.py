@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.graph import GraphBuilder, JobDefinition, Merge, What
+from twopc.operators.records import print_record
 from twopc.operators.steps import (
     Filter,
     FilterRecords,
@@ -17,6 +19,9 @@ from twopc.operators.steps import (
     Map,
     MapBatches,
     MapRecords,
+    Peek,
+    PeekRecords,
+    Print,
     StatefulMap,
 )
 from twopc.record import Record
@@ -123,6 +128,21 @@ class Stream:
     def flat_map_records(self, function: Callable[[Record], Iterable[Record]], *, name: str | None = None) -> Stream:
         """Replace each record by those of `function(record)`: none, one or many."""
         return self._then(FlatMapRecords(function), name)
+
+    def peek(self, function: Callable[[Any], Any], *, name: str | None = None) -> Stream:
+        """Call `function(value)` for each record, to look at it or to count it; the record goes on as it is.
+
+        It is called again for what is processed again: after a crash, and by `twopc verify`.
+        """
+        return self._then(Peek(function), name)
+
+    def peek_records(self, function: Callable[[Record], Any], *, name: str | None = None) -> Stream:
+        """Call `function(record)` for each record, as `peek` does with its value."""
+        return self._then(PeekRecords(function), name)
+
+    def print(self, label: str = "", *, name: str | None = None) -> Stream:
+        """Write each record to the standard output of its subtask, as a line: label, place, key and value."""
+        return self._then(Print(partial(print_record, label), label), name)
 
     def map_batches(
         self,

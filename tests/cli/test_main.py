@@ -225,9 +225,18 @@ def test_a_job_is_explained_without_being_run(tmp_path: Path) -> None:
     shown = CliRunner().invoke(cli.app, ["run", str(job_file), "--explain"])
     assert shown.exit_code == 0
     assert [line.split()[0] for line in shown.stdout.splitlines()] == ["job", "words", "map-1", "sink-1"]
+    drawn = CliRunner().invoke(cli.app, ["run", str(job_file), "--explain", "-o", "mermaid"]).stdout.splitlines()
+    assert drawn[0] == "flowchart TD"
+    assert drawn[-2:] == ["  n0 --> n1", "  n1 --> n2"]
     data = json.loads(CliRunner().invoke(cli.app, ["run", str(job_file), "--explain", "-o", "json"]).stdout)
     assert [(each["id"], each["inputs"]) for each in data["operators"]] == [
         ("words", []),
         ("map-1", ["words"]),
         ("sink-1", ["map-1"]),
     ]
+
+
+def test_a_drawing_is_of_a_job_that_is_not_run(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(cli.app, ["run", str(tmp_path / "job.py"), "-o", "mermaid"])
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "add --explain" in str(refused.exception)

@@ -16,6 +16,8 @@ from twopc.operators import (
     FlatMapRecords,
     Map,
     MapRecords,
+    Peek,
+    PeekRecords,
     StatefulMap,
     Step,
 )
@@ -79,6 +81,8 @@ STEPS: list[tuple[Step, Callable[[list[Record], dict[Any, Any]], list[Record]]]]
     (MapRecords(rekey), by_record(lambda record: [rekey(record)])),
     (FilterRecords(lambda record: record.offset % 2), by_record(lambda record: [record] if record.offset % 2 else [])),
     (FlatMapRecords(twice_if_odd), by_record(twice_if_odd)),
+    (Peek(lambda value: value + 1), by_record(lambda record: [record])),
+    (PeekRecords(rekey), by_record(lambda record: [record])),
     (COUNT, naive_count),
 ]
 ROWS = st.builds(
@@ -145,6 +149,8 @@ def fail_on_three(value: int) -> int:
         (MapRecords(lambda r: r.replace(value=fail_on_three(r.value))), "map_records(lambda at"),
         (FilterRecords(lambda record: [fail_on_three(record.value)]), "filter_records(lambda at"),
         (FlatMapRecords(lambda record: [record] * fail_on_three(record.value)), "flat_map_records(lambda at"),
+        (Peek(fail_on_three), "peek(fail_on_three)"),
+        (PeekRecords(lambda record: fail_on_three(record.value)), "peek_records(lambda at"),
         (StatefulMap(lambda s, v: (s, fail_on_three(v)), "n", Json()), "stateful_map(lambda at"),
     ],
     ids=lambda parameter: parameter if isinstance(parameter, str) else "",
@@ -162,7 +168,7 @@ def test_an_exception_in_a_user_function_names_record_operator_line_and_cause(st
 
 
 @pytest.mark.parametrize("raised", [SystemExit(0), KeyboardInterrupt(), GeneratorExit(), StopIteration()])
-@pytest.mark.parametrize("step", [Map, Filter, FlatMap, MapRecords, FilterRecords, FlatMapRecords])
+@pytest.mark.parametrize("step", [Map, Filter, FlatMap, MapRecords, FilterRecords, FlatMapRecords, Peek])
 def test_what_ends_a_process_elsewhere_is_an_error_of_the_record_here(
     step: Callable[[Any], Step], raised: BaseException
 ) -> None:

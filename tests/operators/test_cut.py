@@ -20,6 +20,8 @@ from twopc.operators import (
     FlatMapRecords,
     Map,
     MapRecords,
+    Peek,
+    PeekRecords,
     StatefulMap,
     Step,
 )
@@ -38,6 +40,8 @@ KINDS: dict[str, Callable[[Callable[[Any], Any]], Step]] = {
     "filter": lambda at: Filter(lambda value: at(value) % 3),
     "map_records": lambda at: MapRecords(lambda record: record.replace(value=at(record.value) + 2)),
     "filter_records": lambda at: FilterRecords(lambda record: at(record.value) % 5),
+    "peek": lambda at: Peek(at),
+    "peek_records": lambda at: PeekRecords(lambda record: at(record.value)),
     "flat_map": lambda at: FlatMap(lambda value: [at(value), value + 1]),
     "flat_map_records": lambda at: FlatMapRecords(lambda record: doubled(at, record)),
     "stateful_map": lambda at: StatefulMap(lambda state, value: total(state, at(value)), "total", Json()),

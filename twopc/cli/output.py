@@ -19,6 +19,14 @@ class Output(StrEnum):
     JSON = "json"
 
 
+class JobOutput(StrEnum):
+    """The forms that `-o` can choose where a job may be shown."""
+
+    TEXT = "text"
+    JSON = "json"
+    MERMAID = "mermaid"
+
+
 class LogLevel(StrEnum):
     """What `--log-level` can choose."""
 
@@ -29,6 +37,9 @@ class LogLevel(StrEnum):
 
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How the answer is written.")]
+JobOutputOption = Annotated[
+    JobOutput, typer.Option("--output", "-o", help="How the answer is written; mermaid with --explain.")
+]
 LogLevelOption = Annotated[
     LogLevel | None,
     typer.Option(envvar="TWOPC_LOG_LEVEL", help="The least that is said on standard error.", show_default="info"),

@@ -13,11 +13,13 @@ import typer
 from twopc.cli.completion import HOSTS, INLINE, MASTERS, one_of, restore_names
 from twopc.cli.coordinator_options import CoordinatorCa, CoordinatorCert, CoordinatorKey, TokenFile, read_token
 from twopc.cli.kafka_options import KafkaConfig
-from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
+from twopc.cli.output import JobOutput, JobOutputOption, LogFormatOption, LogLevel, LogLevelOption, Output
 from twopc.cli.view import EventSink, PlainLines, live_view
 from twopc.config import RESTART_STRATEGIES, RunSettings
 from twopc.driver.run import RunReport
 from twopc.driver.run import run as run_job
+from twopc.errors import ConfigurationError
+from twopc.graph import JobDefinition
 from twopc.loader.job_loader import load_job
 from twopc.logs import configure_logging, prints_on_stderr
 
@@ -190,7 +192,7 @@ def run(
         bool, typer.Option("--explain", help="Show the job's operators and how they are connected, and run nothing.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
-    output: OutputOption = Output.TEXT,
+    output: JobOutputOption = JobOutput.TEXT,
 ) -> None:
     """Run a job exactly once, from Kafka to Kafka.
 
@@ -204,6 +206,8 @@ def run(
 
     Every option can also come from the environment: TWOPC_BOOTSTRAP_SERVERS, TWOPC_CHECKPOINT_DIR, ...
     """
+    if output is JobOutput.MERMAID and not explain:
+        raise ConfigurationError("-o mermaid draws a job that is not run: add --explain")
     log_level = log_level or (LogLevel.ERROR if quiet else LogLevel.INFO)
     log_format = log_format or Output.TEXT
     configure_logging(log_level, log_format)
@@ -241,7 +245,7 @@ def run(
     with prints_on_stderr(log_format):
         definition = load_job(job_file)
     if explain:
-        typer.echo(json.dumps(definition.to_json()) if output is Output.JSON else definition.describe())
+        typer.echo(_explained(definition, output))
         return
     with prints_on_stderr(log_format), _shown(definition.name, settings, quiet) as sink:
         report = run_job(definition, settings, on_event=None if sink is None else sink.note, job_file=job_file)
@@ -257,8 +261,18 @@ def _shown(job: str, settings: RunSettings, quiet: bool) -> AbstractContextManag
     return nullcontext(PlainLines(job))
 
 
-def _print_report(report: RunReport, output: Output) -> None:
-    if output is Output.JSON:
+def _explained(definition: JobDefinition, output: JobOutput) -> str:
+    match output:
+        case JobOutput.JSON:
+            return json.dumps(definition.to_json())
+        case JobOutput.MERMAID:
+            return definition.mermaid()
+        case _:
+            return definition.describe()
+
+
+def _print_report(report: RunReport, output: JobOutput) -> None:
+    if output is JobOutput.JSON:
         typer.echo(json.dumps(asdict(report)))
         return
     how = "finished"

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol
 
 from twopc.column import ColumnError, ColumnLoop, Over, locate, span, user_code_error
 from twopc.operators.keyed import KeyedOperator
-from twopc.operators.records import filter_records, flat_map_records, map_records
+from twopc.operators.records import filter_records, flat_map_records, map_records, peek_records
 from twopc.operators.steps import (
     Filter,
     FilterRecords,
@@ -29,15 +29,31 @@ from twopc.operators.steps import (
     Map,
     MapBatches,
     MapRecords,
+    Peek,
+    PeekRecords,
+    Print,
     StatefulMap,
     Step,
 )
-from twopc.operators.values import Result, filter_values, flat_map_values, map_values
+from twopc.operators.values import Result, filter_values, flat_map_values, map_values, peek_values
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
 from twopc.record import Batch, Row
 from twopc.state.layout import StateName
 
-_ONE_TO_ONE = (Map, Filter, MapRecords, FilterRecords)
+_OPERATIONS: dict[type[Step], Callable[..., Result]] = {
+    Map: map_values,
+    Filter: filter_values,
+    FlatMap: flat_map_values,
+    MapRecords: map_records,
+    FilterRecords: filter_records,
+    FlatMapRecords: flat_map_records,
+    Peek: peek_values,
+    PeekRecords: peek_records,
+    Print: peek_records,
+}
+"""What each step that is one function does with a batch."""
+
+_ONE_TO_ONE = (Map, Filter, MapRecords, FilterRecords, Peek, PeekRecords)
 """After these a row still stands for a whole input record of which nothing else is known yet."""
 
 
@@ -182,18 +198,6 @@ class Dataflow:
 
     def _operation(self, operator_id: str, step: Step) -> Callable[[Batch, Over], Result]:
         match step:
-            case Map(function):
-                return partial(map_values, function)
-            case Filter(function):
-                return partial(filter_values, function)
-            case FlatMap(function):
-                return partial(flat_map_values, function)
-            case MapRecords(function):
-                return partial(map_records, function)
-            case FilterRecords(function):
-                return partial(filter_records, function)
-            case FlatMapRecords(function):
-                return partial(flat_map_records, function)
             case StatefulMap():
                 return self._keyed[operator_id].process
             case MapBatches():
@@ -202,7 +206,7 @@ class Dataflow:
 
                 return partial(map_batches, step)
             case _:
-                assert_never(step)
+                return partial(_OPERATIONS[type(step)], step.function)
 
 
 def _trunk(stops: tuple[_Stop, ...]) -> frozenset[_Stop]:

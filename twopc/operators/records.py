@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,6 +20,18 @@ def map_records(function: Callable[[Record], Record], batch: Batch, over: Over) 
 def filter_records(predicate: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
     """Keep the records for which the predicate is true, up to where `over` stops."""
     return keep(batch, predicate, _as_records(batch), over)
+
+
+def peek_records(function: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
+    count = len(map_column(function, _as_records(batch), over))
+    return count, batch.first(count)
+
+
+def print_record(label: str, record: Record) -> None:
+    """Write a record to standard output, one line, at once."""
+    place = f"{record.topic}[{record.partition}]@{record.offset}"
+    sys.stdout.write(f"{label}{': ' if label else ''}{place} {record.key!r}: {record.value!r}\n")
+    sys.stdout.flush()
 
 
 def flat_map_records(function: Callable[[Record], Iterable[Record]], batch: Batch, over: Over) -> Result:

@@ -66,6 +66,26 @@ class FlatMapRecords(_Described):
 
 
 @dataclass(frozen=True, slots=True)
+class Peek(_Described):
+    """value -> whatever: the record goes on as it is"""
+
+
+@dataclass(frozen=True, slots=True)
+class PeekRecords(_Described):
+    """record -> whatever: it goes on as it is"""
+
+
+@dataclass(frozen=True, slots=True)
+class Print(PeekRecords):
+    """The function writes the record, under the label, to standard output."""
+
+    label: str = ""
+
+    def __str__(self) -> str:
+        return f"print({self.label!r})" if self.label else "print()"
+
+
+@dataclass(frozen=True, slots=True)
 class StatefulMap(_Described):
     """(state of the key or None, value) -> (new state or None to forget the key, value)"""
 
@@ -92,7 +112,9 @@ class MapBatches(_Described):
 SETS_KEYS = (MapRecords, FlatMapRecords, MapBatches)
 """Steps after which a record may have another key than that by which its partition was chosen."""
 
-Step = Map | Filter | FlatMap | MapRecords | FilterRecords | FlatMapRecords | StatefulMap | MapBatches
+Step = (
+    Map | Filter | FlatMap | MapRecords | FilterRecords | FlatMapRecords | Peek | PeekRecords | StatefulMap | MapBatches
+)
 
 
 def function_name(function: Function) -> str:

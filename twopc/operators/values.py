@@ -25,6 +25,11 @@ def filter_values(predicate: Callable[[Any], Any], batch: Batch, over: Over) -> 
     return keep(batch, predicate, batch.values, over)
 
 
+def peek_values(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
+    count = len(map_column(function, batch.values, over))
+    return count, batch.first(count)
+
+
 def flat_map_values(function: Callable[[Any], Iterable[Any]], batch: Batch, over: Over) -> Result:
     """Make a record with the same key of each value that the function returns, up to where `over` stops."""
     groups = map_column(lambda value: collected(function(value)), batch.values, over)
