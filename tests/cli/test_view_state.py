@@ -3,12 +3,12 @@
 from typing import Any
 
 from twopc.cli.view_state import CHECKPOINTS_SHOWN, RunView
-from twopc.protocol.job_events import JobEvent
+from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import Progress
 
 
 def event(kind: str, **more: Any) -> JobEvent:
-    return JobEvent(**{"job": "j", "attempt": 1, "kind": kind, "time_ms": 1_000, "subtask": -1, **more})
+    return JobEvent(**{"job": "j", "attempt": 1, "kind": JobEventKind(kind), "time_ms": 1_000, "subtask": -1, **more})
 
 
 def view(*events: JobEvent) -> RunView:

@@ -4,7 +4,7 @@ from typing import Any
 
 from twopc.drill.timeline import RecoveryClock, Timeline
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent
+from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import Progress
 
 BEGAN = 1_000.0
@@ -12,7 +12,7 @@ BEGAN = 1_000.0
 
 def event(kind: str, at: float, subtask: int = -1, **fields: Any) -> JobEvent:
     return JobEvent(
-        kind=kind,
+        kind=JobEventKind(kind),
         job="orders",
         attempt=AttemptId(2),
         time_ms=int((BEGAN + at) * 1000),

@@ -51,11 +51,17 @@ def watching(events: Iterable[JobEvent], attempt: int, latest: int = 0) -> RunPr
 
 
 def event(kind: str, attempt: int, checkpoint: int = 0) -> JobEvent:
-    return JobEvent(kind=kind, job="job", attempt=AttemptId(attempt), time_ms=0, checkpoint_id=CheckpointId(checkpoint))
+    return JobEvent(
+        kind=JobEventKind(kind),
+        job="job",
+        attempt=AttemptId(attempt),
+        time_ms=0,
+        checkpoint_id=CheckpointId(checkpoint),
+    )
 
 
 @pytest.mark.parametrize("kind", [JobEventKind.ATTEMPT_STARTED, JobEventKind.COMPLETED])
-def test_a_greater_attempt_of_another_run_fences_this_one_for_good(kind: str) -> None:
+def test_a_greater_attempt_of_another_run_fences_this_one_for_good(kind: JobEventKind) -> None:
     failure = watching([event(kind, 4)], attempt=3).current.failure
     assert failure is not None
     error = error_of(failure)

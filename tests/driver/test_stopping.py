@@ -19,7 +19,7 @@ LATE = PATIENCE_SECONDS + 1
 
 def event(kind: str, subtask: int = WHOLE_JOB, checkpoint: CheckpointKind | None = None, said: str = "") -> JobEvent:
     return JobEvent(
-        kind=kind,
+        kind=JobEventKind(kind),
         job="flights",
         attempt=AttemptId(1),
         time_ms=0,

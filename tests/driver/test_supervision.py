@@ -115,7 +115,7 @@ def test_what_subtasks_wait_for_is_asked_until_one_has_attached_and_told_when_it
     for second in range(10):
         assert due(watched, second) == [FindShortage]
         told += watched.answered(FindShortage(), "slots", second)
-    assert told == [Tell(CONTEXT.attempt, "waiting", "slots")]
+    assert told == [Tell(CONTEXT.attempt, JobEventKind.WAITING, "slots")]
     assert due(supervision(JobEventKind.ATTACHED), 1.0) == []
 
 

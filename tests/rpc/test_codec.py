@@ -57,3 +57,8 @@ def test_a_message_without_a_body_is_a_violation() -> None:
         codec.decode_from_subtask(pb.FromSubtask())
     with pytest.raises(ProtocolViolation):
         codec.decode_to_subtask(pb.ToSubtask())
+
+
+def test_an_event_of_a_kind_that_is_not_known_is_refused_by_name() -> None:
+    with pytest.raises(ProtocolViolation, match="kind is 'thunder', not one of status, "):
+        decode(JobEvent, pb.JobEvent(job="orders", kind="thunder"))

@@ -75,10 +75,10 @@ class PlainLines:
         self._view.note(event)
         if event.kind in NOTED:
             self._write(NOTED[event.kind].format(event=event), event)
-        elif event.kind == "aborted":
+        elif event.kind is JobEventKind.ABORTED:
             what = f"checkpoint {event.checkpoint_id}" if event.checkpoint_id else f"requested {event.checkpoint_kind}"
             self._write(f"{what} aborted: {event.message}", event)
-        elif event.kind == "completed" and time.monotonic() - self._last_line >= LINE_SECONDS:
+        elif event.kind is JobEventKind.COMPLETED and time.monotonic() - self._last_line >= LINE_SECONDS:
             self._last_line = time.monotonic()
             view = self._view
             lag = "unknown" if view.lag is None else f"{view.lag:,}"

@@ -6,23 +6,34 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from twopc.cli.histogram import Histogram
-from twopc.protocol.job_events import JobEvent
+from twopc.protocol.job_events import JobEvent, JobEventKind
 
 CHECKPOINTS_SHOWN = 8
 NOTES_SHOWN = 8
 RATE_WINDOW_MS = 3_000
 
 NOTED = {
-    "starting": "{event.message}",
-    "waiting": "{event.message}",
-    "attempt-started": "attempt {event.attempt} started",
-    "restored": "checkpoint {event.checkpoint_id} restored: reading on from {event.message}",
-    "resumed": "transaction {event.message} resumed: committed",
-    "lingering-aborted": "lingering transaction {event.message} aborted",
-    "failed": "failed: {event.message}",
-    "fenced": "fenced: {event.message}",
-    "finished": "finished",
+    JobEventKind.STARTING: "{event.message}",
+    JobEventKind.WAITING: "{event.message}",
+    JobEventKind.ATTEMPT_STARTED: "attempt {event.attempt} started",
+    JobEventKind.RESTORED: "checkpoint {event.checkpoint_id} restored: reading on from {event.message}",
+    JobEventKind.RESUMED: "transaction {event.message} resumed: committed",
+    JobEventKind.LINGERING_ABORTED: "lingering transaction {event.message} aborted",
+    JobEventKind.FAILED: "failed: {event.message}",
+    JobEventKind.FENCED: "fenced: {event.message}",
+    JobEventKind.FINISHED: "finished",
 }
+
+_OF_CHECKPOINTS = frozenset(
+    {
+        JobEventKind.TRIGGERED,
+        JobEventKind.ACKNOWLEDGED,
+        JobEventKind.COMPLETED,
+        JobEventKind.COMMITTED,
+        JobEventKind.CONFIRMED,
+        JobEventKind.ABORTED,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -88,15 +99,15 @@ class RunView:
 
     def note(self, event: JobEvent) -> None:
         """Fold one event in."""
-        if event.kind == "attempt-started":
+        if event.kind is JobEventKind.ATTEMPT_STARTED:
             self.attempt = event.attempt
             self.subtasks.clear()
             self._samples.clear()
         if event.kind in NOTED:
             self.notes.append((event.time_ms, NOTED[event.kind].format(event=event)))
-        if event.kind == "attached":
+        if event.kind is JobEventKind.ATTACHED:
             self.subtasks.setdefault(event.subtask, SubtaskLine()).pid = event.pid
-        if event.kind == "progress":
+        if event.kind is JobEventKind.PROGRESS:
             self._note_progress(event)
         elif event.checkpoint_id:
             self._note_checkpoint(event)
@@ -115,27 +126,27 @@ class RunView:
             self._samples.popleft()
 
     def _note_checkpoint(self, event: JobEvent) -> None:
-        if event.kind not in ("triggered", "acknowledged", "completed", "committed", "confirmed", "aborted"):
+        if event.kind not in _OF_CHECKPOINTS:
             return
         line = self.checkpoints.setdefault(event.checkpoint_id, CheckpointLine(event.checkpoint_id))
         match event.kind:
-            case "triggered":
+            case JobEventKind.TRIGGERED:
                 line.final = event.final
-            case "acknowledged":
+            case JobEventKind.ACKNOWLEDGED:
                 line.acknowledged.add(event.subtask)
                 line.phase = f"acknowledged {len(line.acknowledged)}/{len(self.subtasks)}"
                 line.pause_ms = max(line.pause_ms, event.pause_ms)
                 self.pauses.add(event.pause_ms)
-            case "completed":
+            case JobEventKind.COMPLETED:
                 line.phase = "completed"
                 line.duration_ms = event.duration_ms
                 self.completed += 1
-            case "committed":
+            case JobEventKind.COMMITTED:
                 line.committed.add(event.subtask)
                 line.phase = f"committed {len(line.committed)}/{len(self.subtasks)}"
-            case "confirmed":
+            case JobEventKind.CONFIRMED:
                 line.phase = "committed"
-            case "aborted":
+            case JobEventKind.ABORTED:
                 line.phase = f"aborted: {event.message}"
         for old in sorted(self.checkpoints)[:-CHECKPOINTS_SHOWN]:
             del self.checkpoints[old]

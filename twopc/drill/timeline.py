@@ -21,9 +21,9 @@ _TOLD = {
     JobEventKind.FAILED: ("restarts", "failed: {event.message}"),
     JobEventKind.FENCED: ("restarts", "fenced: {event.message}"),
     JobEventKind.FINISHED: ("restarts", "finished"),
-    "restored": ("restarts", "checkpoint {event.checkpoint_id} restored"),
-    "resumed": ("transactions", "{event.message} resumed: committed"),
-    "lingering-aborted": ("transactions", "{event.message} lingered: aborted"),
+    JobEventKind.RESTORED: ("restarts", "checkpoint {event.checkpoint_id} restored"),
+    JobEventKind.RESUMED: ("transactions", "{event.message} resumed: committed"),
+    JobEventKind.LINGERING_ABORTED: ("transactions", "{event.message} lingered: aborted"),
 }
 
 

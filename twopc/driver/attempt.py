@@ -163,7 +163,7 @@ class Attempt:
         try:
             specs = yield from unless_stopped(self._prepare(context, started))
             if (notice := (yield from do(FindHostNotice()))) is not None:
-                yield Tell(context.attempt, "starting", notice)
+                yield Tell(context.attempt, JobEventKind.STARTING, notice)
             yield Submit(specs)
             self._submitted = True
         except (TwoPhaseCommitError, StoppedEarly) as error:
@@ -234,7 +234,7 @@ class Attempt:
         """Tell from where what is read is read on, or that states begin empty there."""
         if restored is not None:
             starts = listed(str(split.begin) for split in splits)
-            yield Tell(attempt, "restored", starts, restored.checkpoint_id)
+            yield Tell(attempt, JobEventKind.RESTORED, starts, restored.checkpoint_id)
         elif self.settings.restore_from == LATEST:
             states, skips = self._states(), self.job.definition.source.skips
             empty = emptied_states(states, splits, skips, self.settings.checkpoint_dir)
@@ -361,8 +361,8 @@ def _tell_recovery(attempt: AttemptId, recovered: Recovered) -> Script[None]:
         committable = item.committable
         yield Log(logging.DEBUG, f"transaction {committable.name}: {item.outcome.value} ({item.evidence})")
         if item.outcome is Outcome.COMMITTED:
-            yield Tell(attempt, "resumed", committable.name, committable.checkpoint_id, committable.subtask)
+            yield Tell(attempt, JobEventKind.RESUMED, committable.name, committable.checkpoint_id, committable.subtask)
     for name in recovered.lingering:
-        yield Tell(attempt, "lingering-aborted", name)
+        yield Tell(attempt, JobEventKind.LINGERING_ABORTED, name)
     if recovered.lingering:
         yield Log(logging.DEBUG, f"lingering transactions aborted: {listed(recovered.lingering)}")

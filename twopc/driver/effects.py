@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from twopc.driver.edge import Edge
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import WHOLE_JOB
+from twopc.protocol.job_events import WHOLE_JOB, JobEventKind
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Tell:
     """An event of the driver's own, in the stream of the coordinator's."""
 
     attempt: AttemptId
-    kind: str
+    kind: JobEventKind
     message: str
     checkpoint_id: CheckpointId = NO_CHECKPOINT
     subtask: SubtaskIndex = WHOLE_JOB

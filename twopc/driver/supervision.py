@@ -18,6 +18,7 @@ from twopc.driver.host import StoppedEarly
 from twopc.driver.progress import AttemptProgress, error_of
 from twopc.driver.stopping import NOTHING_LOST, hopeless
 from twopc.errors import Fenced, GlobalCommitFailed, TwoPhaseCommitError, Unavailable
+from twopc.protocol.job_events import JobEventKind
 
 SAID_SECONDS, UNSAID_SECONDS = 10.0, 0.5
 """How long the job's end may be on its way, through the coordinator, if it was told, and if nobody knows."""
@@ -222,4 +223,4 @@ class Supervision:
             case RequestStop() if self._stop is not None:
                 self._stop.accepted = True
             case FindShortage() if not isinstance(answer, Exception) and self._shortage.worth_saying(answer, now):
-                yield Tell(self.context.attempt, "waiting", answer)
+                yield Tell(self.context.attempt, JobEventKind.WAITING, answer)

@@ -12,8 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, fields
-from typing import Any
+from dataclasses import asdict
 
 from twopc.config import RunSettings
 from twopc.driver.processes import ProcessHost, ProcessStage
@@ -22,9 +21,8 @@ from twopc.errors import ProtocolViolation, TwoPhaseCommitError, UserCodeError
 from twopc.faults.process import is_stopped
 from twopc.graph import JobDefinition
 from twopc.loader.job_loader import load_job
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.job_events import JobEvent
-from twopc.protocol.messages import Progress
 from twopc.runtime.spec import SubtaskSpec
 from twopc.worker.parent_watchdog import end_with_parent
 
@@ -33,30 +31,11 @@ NO_FAULT_DOES_THIS = 70
 
 
 def encode(event: JobEvent) -> str:
-    return json.dumps(asdict(event)) + "\n"
+    return json.dumps(to_json(event)) + "\n"
 
 
 def decode(line: str) -> JobEvent:
-    """Return the event of a line, as far as a timeline and a view need it."""
-    body: dict[str, Any] = json.loads(line)
-    told = body["progress"]
-    progress = None
-    if told is not None:
-        told["pending_transactions"] = tuple(told["pending_transactions"])
-        progress = Progress(**{each.name: told[each.name] for each in fields(Progress)})
-    return JobEvent(
-        kind=str(body["kind"]),
-        job=str(body["job"]),
-        message=str(body["message"]),
-        attempt=AttemptId(body["attempt"]),
-        time_ms=int(body["time_ms"]),
-        checkpoint_id=CheckpointId(body["checkpoint_id"]),
-        subtask=SubtaskIndex(body["subtask"]),
-        duration_ms=float(body["duration_ms"]),
-        pause_ms=float(body["pause_ms"]),
-        pid=int(body["pid"]),
-        progress=progress,
-    )
+    return from_json(JobEvent, json.loads(line))
 
 
 class _LeavesZombies(ProcessStage):

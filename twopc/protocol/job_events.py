@@ -14,7 +14,7 @@ WHOLE_JOB = SubtaskIndex(-1)
 
 
 class JobEventKind(StrEnum):
-    """What the coordinator's events tell; the value is the name on the wire. A driver adds kinds of its own."""
+    """What events tell, a closed set; the value is the name on the wire, in files and in logs."""
 
     STATUS = "status"
     ATTEMPT_STARTED = "attempt-started"
@@ -33,6 +33,12 @@ class JobEventKind(StrEnum):
     FENCED = "fenced"
     FINISHED = "finished"
     PROGRESS = "progress"
+    STARTING = "starting"
+    """This and those below are told by the driver, in the stream of the coordinator's."""
+    WAITING = "waiting"
+    RESTORED = "restored"
+    RESUMED = "resumed"
+    LINGERING_ABORTED = "lingering-aborted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +51,7 @@ class JobEvent:
     to the last two. A request that was not met is "aborted" with its `request_id` and no checkpoint.
     """
 
-    kind: str
+    kind: JobEventKind
     job: str
     attempt: AttemptId
     time_ms: int
