@@ -16,11 +16,11 @@ from twopc.config import RunSettings
 from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.load import Load
 from twopc.drill.restore import RestorePlan
-from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.drill.verdict import Check, CheckVerdict, DrillResult
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
 
-HELD = Check("readable", Verdict.HELD, "it is complete")
-BROKEN = Check("output", Verdict.BROKEN, "of the output: 1 lost", ("lost: out[0]@7",))
+HELD = Check("readable", CheckVerdict.HELD, "it is complete")
+BROKEN = Check("output", CheckVerdict.BROKEN, "of the output: 1 lost", ("lost: out[0]@7",))
 
 Outcome = Callable[[Exception | Check], None]
 

@@ -10,11 +10,10 @@ import pytest
 from tests.verify.forging import SOURCES, TARGETS, history_of, made
 from twopc import Job, KafkaSink, KafkaSource
 from twopc.config import RunSettings
-from twopc.drill.comparing import Judged as JudgedOutput
-from twopc.drill.comparing import check_of, judged, since_checkpoint
+from twopc.drill.comparing import TopicVerdict, check_of, since_checkpoint
 from twopc.drill.fault_judging import judge_output, judge_state
 from twopc.drill.job import DrillJob
-from twopc.drill.verdict import Check, Verdict
+from twopc.drill.verdict import Check, CheckVerdict
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import Position
@@ -23,6 +22,7 @@ from twopc.protocol.facts import CheckpointMetadata, StateHandle, SubtaskSnapsho
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.state.layout import StateName, state_prefix
 from twopc.verify import Expected, Found, Outcome, Place
+from twopc.verify.judge import verdict_on
 
 RECORDS, IN_A_TRANSACTION, CHECKPOINT = 12, 3, 3
 MADE = [made(0, offset, b"a", b"%d" % offset) for offset in range(RECORDS)]
@@ -34,7 +34,7 @@ Judged = Callable[[Sequence[Found]], Check]
 
 def whole(found: Sequence[Found]) -> Check:
     """As a fault drill judges its output, and a restore drill that of its replay."""
-    return check_of("output", [JudgedOutput(judged("out", MADE, found))], "held")
+    return check_of("output", [TopicVerdict(verdict_on("out", MADE, found))], "held")
 
 
 def since(found: Sequence[Found]) -> Check:
@@ -42,7 +42,9 @@ def since(found: Sequence[Found]) -> Check:
     due: list[Expected] = MADE[CHECKPOINT:]
     ends = {SOURCES[0]: Position(RECORDS)}
     return check_of(
-        "output", [JudgedOutput(judged("out", due, since_checkpoint(due, found, ends).found, ends))], "held"
+        "output",
+        [TopicVerdict(verdict_on("out", due, since_checkpoint(due, found, ends).found, complete=ends))],
+        "held",
     )
 
 
@@ -95,24 +97,24 @@ def _later(found: Sequence[Found], number: int) -> list[Found]:
     ],
 )
 def test_what_is_wrong_is_named_and_nothing_else(judge: Judged, spoil: Spoil, named: str) -> None:
-    assert judge(RIGHT).verdict is Verdict.HELD
+    assert judge(RIGHT).verdict is CheckVerdict.HELD
     check = judge(spoil(RIGHT))
-    assert (check.verdict, check.said) == (Verdict.BROKEN, f"of the output: {named}")
+    assert (check.verdict, check.said) == (CheckVerdict.BROKEN, f"of the output: {named}")
 
 
 @pytest.mark.parametrize(
     ("spoil", "guarantee", "verdict"),
     [
-        (write_a_transaction_again, DeliveryGuarantee.EXACTLY_ONCE, Verdict.BROKEN),
-        (write_a_transaction_again, DeliveryGuarantee.AT_LEAST_ONCE, Verdict.HELD),
-        (lose_a_transaction, DeliveryGuarantee.AT_LEAST_ONCE, Verdict.BROKEN),
-        (lose_a_transaction, DeliveryGuarantee.NONE, Verdict.NOT_JUDGED),
+        (write_a_transaction_again, DeliveryGuarantee.EXACTLY_ONCE, CheckVerdict.BROKEN),
+        (write_a_transaction_again, DeliveryGuarantee.AT_LEAST_ONCE, CheckVerdict.HELD),
+        (lose_a_transaction, DeliveryGuarantee.AT_LEAST_ONCE, CheckVerdict.BROKEN),
+        (lose_a_transaction, DeliveryGuarantee.NONE, CheckVerdict.NOT_JUDGED),
     ],
 )
-def test_a_sink_is_held_to_what_it_promises(spoil: Spoil, guarantee: DeliveryGuarantee, verdict: Verdict) -> None:
+def test_a_sink_is_held_to_what_it_promises(spoil: Spoil, guarantee: DeliveryGuarantee, verdict: CheckVerdict) -> None:
     job = Job("job").source(KafkaSource("in")).sink(KafkaSink("out", delivery_guarantee=guarantee)).definition()
     drilled = DrillJob.of(job, RunSettings(bootstrap_servers="s:1"), {})
-    check = judge_output({"out": judged("out", MADE, spoil(RIGHT))}, drilled)
+    check = judge_output({"out": verdict_on("out", MADE, spoil(RIGHT))}, drilled)
     assert check.verdict is verdict
     assert "3 duplicated" in check.said or "3 lost" in check.said
 
@@ -156,7 +158,7 @@ def test_state_that_disagrees_with_the_output_is_named(position: int, state: dic
     ends = {SOURCES[0]: Position(RECORDS)}
     prefix = state_prefix(StateName("count", "count"), 0)
     right, found = {prefix + b"a": b"12"}, {prefix + key: value for key, value in state.items()}
-    assert judge_state(last_checkpoint(12), ends, right, right).verdict is Verdict.HELD
+    assert judge_state(last_checkpoint(12), ends, right, right).verdict is CheckVerdict.HELD
     check = judge_state(last_checkpoint(position), ends, right, found)
-    assert check.verdict is Verdict.BROKEN
+    assert check.verdict is CheckVerdict.BROKEN
     assert [finding.startswith(named) for finding in check.findings] == [True]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from twopc.drill.comparing import Judged, check_of, judged, since_checkpoint
-from twopc.drill.verdict import Check, Verdict
+from twopc.drill.comparing import TopicVerdict, check_of, since_checkpoint
+from twopc.drill.verdict import Check, CheckVerdict
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.verify.findings import Kind
 from twopc.verify.history import Expected, Found, Place
+from twopc.verify.judge import verdict_on
 
 IN = (TopicPartition("in", 0), TopicPartition("in", 1))
 OUT = TopicPartition("out", 0)
@@ -28,16 +29,18 @@ def found(*values: str, key: str | None = "a") -> list[Found]:
 def check(expecting: list[Expected], seen: list[Found], required: int = 100) -> Check:
     ends = dict.fromkeys(IN, Position(required))
     return check_of(
-        "output", [Judged(judged("out", expecting, since_checkpoint(expecting, seen, ends).found, ends))], "held"
+        "output",
+        [TopicVerdict(verdict_on("out", expecting, since_checkpoint(expecting, seen, ends).found, complete=ends))],
+        "held",
     )
 
 
 def test_what_stood_there_before_the_checkpoint_is_no_finding() -> None:
-    assert check(expected("4", "5"), found("1", "2", "3", "4", "5")).verdict is Verdict.HELD
+    assert check(expected("4", "5"), found("1", "2", "3", "4", "5")).verdict is CheckVerdict.HELD
 
 
 def test_output_of_input_that_the_job_need_not_have_read_yet_may_be_missing() -> None:
-    assert check(expected("4", "5", "6"), found("1", "4"), required=1).verdict is Verdict.HELD
+    assert check(expected("4", "5", "6"), found("1", "4"), required=1).verdict is CheckVerdict.HELD
 
 
 def test_output_of_input_that_the_job_has_committed_may_not() -> None:
@@ -55,18 +58,18 @@ def test_output_of_input_that_the_job_has_committed_may_not() -> None:
 )
 def test_what_is_wrong_since_the_checkpoint_is_named(seen: tuple[str, ...], what: str) -> None:
     judgement = check(expected("4", "5", "6", "7"), found(*seen))
-    assert judgement.verdict is Verdict.BROKEN
+    assert judgement.verdict is CheckVerdict.BROKEN
     assert what in judgement.said
 
 
 def test_keys_that_the_input_since_the_checkpoint_does_not_have_are_from_before() -> None:
-    assert check(expected("4"), [*found("1", key="b"), *found("4")]).verdict is Verdict.HELD
+    assert check(expected("4"), [*found("1", key="b"), *found("4")]).verdict is CheckVerdict.HELD
 
 
 @pytest.mark.parametrize("key", [None, "a"], ids=["no key", "a key of two input partitions"])
 def test_records_without_an_order_of_their_own_may_come_in_any(key: str | None) -> None:
     expecting = [*expected("4", "5", key=key), *expected("x", "y", key=key, partition=1)]
-    assert check(expecting, found("1", "x", "4", "5", "y", key=key)).verdict is Verdict.HELD
+    assert check(expecting, found("1", "x", "4", "5", "y", key=key)).verdict is CheckVerdict.HELD
 
 
 @pytest.mark.parametrize("key", [None, "a"], ids=["no key", "a key of two input partitions"])
@@ -76,12 +79,12 @@ def test_of_those_too_each_must_be_there(key: str | None) -> None:
 
 
 def test_what_is_wrong_in_one_of_several_outputs_breaks_and_what_a_sink_does_not_rule_out_is_told() -> None:
-    doubled = Judged(judged("one", expected("4"), found("4", "4")), frozenset({Kind.DUPLICATED}))
-    right = Judged(judged("other", expected("5"), found("5")))
-    lost = Judged(judged("third", expected("6"), []))
+    doubled = TopicVerdict(verdict_on("one", expected("4"), found("4", "4")), frozenset({Kind.DUPLICATED}))
+    right = TopicVerdict(verdict_on("other", expected("5"), found("5")))
+    lost = TopicVerdict(verdict_on("third", expected("6"), []))
     assert (
         check_of("output", [doubled, right], "held").said
         == "held; besides 1 duplicated, which the sink does not rule out"
     )
     broken = check_of("output", [doubled, lost], "held")
-    assert (broken.verdict, len(broken.findings)) == (Verdict.BROKEN, 1)
+    assert (broken.verdict, len(broken.findings)) == (CheckVerdict.BROKEN, 1)

@@ -17,7 +17,7 @@ from twopc.config import RunSettings
 from twopc.drill.fault_drill import fault_drill
 from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.load import Load
-from twopc.drill.verdict import Verdict
+from twopc.drill.verdict import CheckVerdict
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
@@ -101,7 +101,7 @@ def test_a_graph_lives_through_faults_and_every_topic_and_state_is_judged(broker
         settings = RunSettings(bootstrap_servers=broker.bootstrap_servers, checkpoint_interval_ms=200)
         result = fault_drill(plan, settings, say=lambda _: None)
     names = ("finished", "faults", "transactions", "output", "state")
-    assert {check.name: check.verdict for check in result.checks} == dict.fromkeys(names, Verdict.HELD), result
+    assert {check.name: check.verdict for check in result.checks} == dict.fromkeys(names, CheckVerdict.HELD), result
     [output] = [check for check in result.checks if check.name == "output"]
     assert int(output.said.split()[0].replace(",", "")) >= 2_000
     assert "not judged: what 'met' writes" in output.said

@@ -13,7 +13,7 @@ from twopc.drill.fault_drill import fault_drill
 from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.faults import Kind
 from twopc.drill.load import Load
-from twopc.drill.verdict import DrillResult, Verdict
+from twopc.drill.verdict import CheckVerdict, DrillResult
 from twopc.testing.broker import Broker
 
 pytestmark = pytest.mark.broker
@@ -40,7 +40,7 @@ def drilled(broker: Broker, temporary: Path) -> DrillResult:
 
 def test_a_job_lives_through_its_faults_exactly_once(drilled: DrillResult) -> None:
     assert {check.name: check.verdict for check in drilled.checks} == dict.fromkeys(
-        ("finished", "faults", "transactions", "output", "state"), Verdict.HELD
+        ("finished", "faults", "transactions", "output", "state"), CheckVerdict.HELD
     ), drilled
 
 

@@ -8,7 +8,7 @@ from twopc.drill.fault_judging import judge_faults
 from twopc.drill.faults import Kind, draw
 from twopc.drill.strikes import Striker
 from twopc.drill.transaction_strikes import NOTHING_OPEN
-from twopc.drill.verdict import Verdict
+from twopc.drill.verdict import CheckVerdict
 
 FAULTS = draw(1, 3, [Kind.KILL_DRIVER, Kind.CUT_CONTROL, Kind.ABORT_TRANSACTION]).faults
 
@@ -20,7 +20,7 @@ def striker() -> Striker:
 def test_a_plan_whose_faults_all_struck_held() -> None:
     done = striker()
     done.done += FAULTS
-    assert judge_faults(done, FAULTS).verdict is Verdict.HELD
+    assert judge_faults(done, FAULTS).verdict is CheckVerdict.HELD
 
 
 def test_each_fault_that_did_not_strike_is_named_with_its_step_and_why() -> None:
@@ -28,7 +28,7 @@ def test_each_fault_that_did_not_strike_is_named_with_its_step_and_why() -> None
     done.done.append(FAULTS[0])
     done.missed[2] = NOTHING_OPEN
     check = judge_faults(done, FAULTS)
-    assert check.verdict is Verdict.MISSED
+    assert check.verdict is CheckVerdict.MISSED
     assert check.findings == (
         f"missed: {FAULTS[1]}: no subtask came to {FAULTS[1].step.code} any more",
         f"missed: {FAULTS[2]}: {NOTHING_OPEN}",

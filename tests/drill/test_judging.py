@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from twopc.drill.judging import Prospect, complete_up_to, judge_positions, judge_transactions, prospects
-from twopc.drill.verdict import Verdict
+from twopc.drill.verdict import CheckVerdict
 from twopc.kafka import transaction_verdict
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -33,7 +33,7 @@ def at(position: int, topic_id: str = "id-1", partition: TopicPartition = IN) ->
 
 @pytest.mark.parametrize("position", [100, 300, 500], ids=["first", "middle", "end"])
 def test_a_position_within_the_partition_can_be_read_from(position: int) -> None:
-    assert judge_positions([at(position)], TOPICS, RANGES).verdict is Verdict.HELD
+    assert judge_positions([at(position)], TOPICS, RANGES).verdict is CheckVerdict.HELD
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_position_within_the_partition_can_be_read_from(position: int) -> None
 )
 def test_a_position_that_means_nothing_any_more_is_named(held: PartitionPosition, named: str) -> None:
     check = judge_positions([at(300), held], TOPICS, RANGES)
-    assert check.verdict is Verdict.BROKEN
+    assert check.verdict is CheckVerdict.BROKEN
     assert [finding.startswith(named) for finding in check.findings] == [True]
 
 
@@ -75,14 +75,14 @@ def checkpoint(number: int, *pending: Sequence[Committable]) -> CheckpointMetada
 @pytest.mark.parametrize(
     ("verdict", "prospect", "held"),
     [
-        pytest.param(OPEN, Prospect.WOULD_COMMIT, Verdict.HELD, id="open"),
-        pytest.param(DONE, Prospect.ALREADY_COMMITTED, Verdict.HELD, id="committed"),
-        pytest.param(GONE, Prospect.LOST, Verdict.BROKEN, id="lost without proof"),
-        pytest.param(transaction_verdict.Wait(), Prospect.UNDECIDED, Verdict.NOT_JUDGED, id="undecided"),
+        pytest.param(OPEN, Prospect.WOULD_COMMIT, CheckVerdict.HELD, id="open"),
+        pytest.param(DONE, Prospect.ALREADY_COMMITTED, CheckVerdict.HELD, id="committed"),
+        pytest.param(GONE, Prospect.LOST, CheckVerdict.BROKEN, id="lost without proof"),
+        pytest.param(transaction_verdict.Wait(), Prospect.UNDECIDED, CheckVerdict.NOT_JUDGED, id="undecided"),
     ],
 )
 def test_a_pending_transaction_is_told_for_what_recovery_would_do(
-    verdict: transaction_verdict.Verdict, prospect: Prospect, held: Verdict
+    verdict: transaction_verdict.Verdict, prospect: Prospect, held: CheckVerdict
 ) -> None:
     mine = committable(7)
     found = prospects(checkpoint(7, [mine]), {mine.name: verdict}, frozenset(), [], {})
@@ -95,14 +95,14 @@ def test_what_the_broker_aborted_would_be_written_again_where_the_checkpoint_bef
     found = prospects(checkpoint(7, [mine]), {mine.name: ABORTED}, frozenset(), [checkpoint(6, [committable(6)])], {})
     assert [each.prospect for each in found] == [Prospect.WOULD_REWRITE]
     check = judge_transactions(found)
-    assert check.verdict is Verdict.HELD
+    assert check.verdict is CheckVerdict.HELD
     assert "from checkpoint 6" in check.findings[0]
 
 
 def test_what_the_broker_aborted_is_lost_where_it_is_not() -> None:
     mine = committable(7)
     found = prospects(checkpoint(7, [mine]), {mine.name: ABORTED}, frozenset(), [], {})
-    assert judge_transactions(found).verdict is Verdict.BROKEN
+    assert judge_transactions(found).verdict is CheckVerdict.BROKEN
 
 
 def test_what_is_open_behind_a_lost_one_of_its_subtask_would_not_be_committed() -> None:
@@ -138,12 +138,12 @@ def test_a_loss_that_was_settled_before_is_no_finding() -> None:
     mine = committable(7)
     found = prospects(checkpoint(7, [mine]), {}, frozenset({mine.name}), [], {})
     assert [each.prospect for each in found] == [Prospect.SETTLED]
-    assert judge_transactions(found).verdict is Verdict.HELD
+    assert judge_transactions(found).verdict is CheckVerdict.HELD
 
 
 def test_of_nothing_pending_nothing_is_wrong() -> None:
     check = judge_transactions([])
-    assert (check.verdict, check.said) == (Verdict.HELD, "none is pending")
+    assert (check.verdict, check.said) == (CheckVerdict.HELD, "none is pending")
 
 
 def test_with_nothing_open_all_that_is_committed_must_be_visible() -> None:

@@ -11,7 +11,7 @@ from twopc.drill.fault_drill import fault_drill
 from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.faults import Kind
 from twopc.drill.load import Load
-from twopc.drill.verdict import Verdict
+from twopc.drill.verdict import CheckVerdict
 
 pytestmark = pytest.mark.drill
 
@@ -27,7 +27,7 @@ def test_a_declined_snapshot_and_an_expired_transaction_are_told_by_name_and_cos
     monkeypatch.setattr("twopc.drill.own_broker.TRANSACTION_TIMEOUT_SECONDS", 4.0)
     plan = FaultDrillPlan(JOB_FILE, len(FAULTS), SEED, Load(records=2_000), scratch_dir=tmp_path)
     result = fault_drill(plan, RunSettings(checkpoint_interval_ms=200), say=lambda _: None)
-    assert {check.verdict for check in result.checks} == {Verdict.HELD}, result
+    assert {check.verdict for check in result.checks} == {CheckVerdict.HELD}, result
     assert all(kind.value in str(result.settings["plan"]) for kind in FAULTS)
     told = [moment.text for moment in result.timeline]
     assert any("declined: the snapshot of subtask" in text for text in told)

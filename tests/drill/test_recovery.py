@@ -15,7 +15,7 @@ from twopc.drill.recovery import (
     reads_again,
     reads_of,
 )
-from twopc.drill.verdict import Verdict
+from twopc.drill.verdict import CheckVerdict
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.job_events import JobEvent, JobEventKind
@@ -73,15 +73,15 @@ def test_what_readers_note_can_be_read_back(tmp_path: Path) -> None:
 
 def test_a_recovery_that_took_too_long_breaks_the_drill() -> None:
     check = judge_recovery([Recovery("a", 1.0, 9.9, 0), Recovery("b", 2.0, 10.1, 0), Recovery("c", 3.0, None, 0)], 10)
-    assert (check.verdict, check.findings) == (Verdict.BROKEN, ("late: b: 10.1 s", "late: c: not over at the end"))
-    assert judge_recovery([Recovery("a", 1.0, 9.9, 0)], 10).verdict is Verdict.HELD
+    assert (check.verdict, check.findings) == (CheckVerdict.BROKEN, ("late: b: 10.1 s", "late: c: not over at the end"))
+    assert judge_recovery([Recovery("a", 1.0, 9.9, 0)], 10).verdict is CheckVerdict.HELD
 
 
 def test_a_restored_job_that_caught_up_too_late_breaks_the_drill() -> None:
     assert [judge_catching_up(seconds, 10).verdict for seconds in (9.9, 10.1, None)] == [
-        Verdict.HELD,
-        Verdict.BROKEN,
-        Verdict.NOT_JUDGED,
+        CheckVerdict.HELD,
+        CheckVerdict.BROKEN,
+        CheckVerdict.NOT_JUDGED,
     ]
 
 

@@ -9,12 +9,12 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from twopc.drill import report
-from twopc.drill.verdict import Check, DrillResult, Exit, Moment, Verdict
+from twopc.drill.verdict import Check, CheckVerdict, DrillResult, Exit, Moment
 
-HELD = Check("readable", Verdict.HELD, "it is complete")
-BROKEN = Check("output", Verdict.BROKEN, "of the output: 2 lost", ("lost: out[0]@7, key 'a'", "lost: <b>\x00"))
+HELD = Check("readable", CheckVerdict.HELD, "it is complete")
+BROKEN = Check("output", CheckVerdict.BROKEN, "of the output: 2 lost", ("lost: out[0]@7, key 'a'", "lost: <b>\x00"))
 LEFT = Check.not_judged("replay", "an earlier check does not let it")
-MISSED = Check("faults", Verdict.MISSED, "1 of 2 faults did not strike", ("missed: the driver is killed at T6",))
+MISSED = Check("faults", CheckVerdict.MISSED, "1 of 2 faults did not strike", ("missed: the driver is killed at T6",))
 
 RESULT = DrillResult(
     drill="restore",
@@ -57,8 +57,8 @@ def test_what_was_missed_is_an_error_and_is_named_everywhere() -> None:
 
 
 def test_a_check_is_broken_by_any_finding() -> None:
-    assert Check.of("a", ["x"], held="fine", broken="not fine") == Check("a", Verdict.BROKEN, "not fine", ("x",))
-    assert Check.of("a", [], held="fine", broken="not fine") == Check("a", Verdict.HELD, "fine")
+    assert Check.of("a", ["x"], held="fine", broken="not fine") == Check("a", CheckVerdict.BROKEN, "not fine", ("x",))
+    assert Check.of("a", [], held="fine", broken="not fine") == Check("a", CheckVerdict.HELD, "fine")
 
 
 def test_the_text_says_first_what_is_broken() -> None:
@@ -77,7 +77,7 @@ def test_what_is_not_judged_is_not_called_held() -> None:
 
 
 def test_of_many_findings_the_first_are_shown_and_the_rest_counted() -> None:
-    many = Check("output", Verdict.BROKEN, "lost", tuple(f"lost {number}" for number in range(100)))
+    many = Check("output", CheckVerdict.BROKEN, "lost", tuple(f"lost {number}" for number in range(100)))
     assert "and 80 more" in report.text(replace(RESULT, checks=(many,)))
 
 

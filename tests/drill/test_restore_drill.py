@@ -29,7 +29,7 @@ from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.drill.restore import RestorePlan, restore_drill
 from twopc.drill.scratch import PREFIX
-from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.drill.verdict import Check, CheckVerdict, DrillResult
 from twopc.faults.process import ManagedProcess, await_true
 from twopc.kafka.ending import await_markers
 from twopc.kafka.resume import Act, settle
@@ -252,17 +252,17 @@ def test_nothing_is_left_behind(drilled: Drilled) -> None:
 
 def test_a_damaged_checkpoint_breaks_the_drill_and_is_named(drilled: Drilled) -> None:
     found = check(drilled.damaged, "readable")
-    assert (drilled.damaged.exit_code, found.verdict) == (1, Verdict.BROKEN)
+    assert (drilled.damaged.exit_code, found.verdict) == (1, CheckVerdict.BROKEN)
     assert re.search(r"files/\d+-0-[0-9a-f]+-\d+\.sst is damaged", found.findings[0])
 
 
 def test_a_damaged_checkpoint_is_not_replayed(drilled: Drilled) -> None:
-    assert check(drilled.damaged, "replay").verdict is Verdict.NOT_JUDGED
+    assert check(drilled.damaged, "replay").verdict is CheckVerdict.NOT_JUDGED
 
 
 def test_a_position_that_retention_has_deleted_breaks_the_drill_and_is_named(drilled: Drilled) -> None:
     found = check(drilled.out_of_retention, "positions")
-    assert (drilled.out_of_retention.exit_code, found.verdict) == (1, Verdict.BROKEN)
+    assert (drilled.out_of_retention.exit_code, found.verdict) == (1, CheckVerdict.BROKEN)
     assert [finding.partition(":")[0] for finding in found.findings] == ["out of retention"]
 
 

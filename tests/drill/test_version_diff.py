@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from twopc.drill.verdict import Verdict
+from twopc.drill.verdict import CheckVerdict
 from twopc.drill.version_diff import EXAMPLES, VersionDiff, VersionOutput, diff, failed
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.history import Expected, Headers, Place
@@ -34,7 +34,7 @@ COUNTS = [made(n, b"%d" % n, b"k%d" % (n % 3), n % 2) for n in range(12)]
 
 def test_the_same_output_holds() -> None:
     found = differing(COUNTS, COUNTS)
-    assert (found.check().verdict, found.same) == (Verdict.HELD, 12)
+    assert (found.check().verdict, found.same) == (CheckVerdict.HELD, 12)
     assert found.check().said == "old.py and new.py make the same 12 records"
 
 
@@ -111,7 +111,7 @@ def test_a_version_that_fails_where_the_other_does_not_is_a_difference_that_name
     for pair in ((good, bad), (bad, good)):
         check = failed(*pair)
         assert check is not None
-        assert (check.verdict, check.findings) == (Verdict.BROKEN, ("in[0]@3: map raised",))
+        assert (check.verdict, check.findings) == (CheckVerdict.BROKEN, ("in[0]@3: map raised",))
         assert check.said.startswith("new.py fails on a record that old.py takes")
     assert failed(good, good) is None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.verify import Expected, Found, Judge, Outcome, Place, Transaction, Verdict
+from twopc.verify import Expected, Found, Outcome, Place, Transaction, Verdict, judge
 
 SOURCES = tuple(TopicPartition("in", number) for number in range(3))
 TARGETS = tuple(TopicPartition("out", number) for number in range(2))
@@ -30,12 +30,7 @@ def verdict_on(
     complete: Mapping[TopicPartition, int] | None = None,
     cuts: Mapping[TopicPartition, Sequence[int]] | None = None,
 ) -> Verdict:
-    judge = Judge("out", complete=complete, cuts=cuts, examples=3)
-    for each in expected:
-        judge.expect(each)
-    for record in found:
-        judge.see(record)
-    return judge.finish()
+    return judge.verdict_on("out", expected, found, complete=complete, cuts=cuts, examples=3)
 
 
 def made(partition: int, offset: int, key: bytes | None, value: bytes | None) -> Expected:

@@ -16,7 +16,7 @@ from twopc.kafka.topic_partition import TopicPartition
 from twopc.testing.rows import InputRow, batch_of
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.history import Expected, Found, Outcome, Place, Transaction
-from twopc.verify.judge import Judge
+from twopc.verify.judge import verdict_on
 from twopc.verify.paths import Paths
 from twopc.verify.plan import plan_of
 from twopc.verify.replay import Replay
@@ -67,17 +67,10 @@ def written(expected: Mapping[str, Iterable[Expected]]) -> Topics:
 
 
 def judged(expected: Mapping[str, Iterable[Expected]], found: Topics) -> dict[str, Verdict]:
-    verdicts = {}
-    for topic, every in expected.items():
-        judge = Judge(topic)
-        for each in every:
-            judge.expect(each)
-        for partition in range(2):
-            for record in found[topic]:
-                if record.place.partition.partition == partition:
-                    judge.see(record)
-        verdicts[topic] = judge.finish()
-    return verdicts
+    return {
+        topic: verdict_on(topic, every, sorted(found[topic], key=lambda each: each.place))
+        for topic, every in expected.items()
+    }
 
 
 def counts(definition: JobDefinition, spoil: Callable[[Topics], None]) -> dict[str, dict[Kind, int]]:

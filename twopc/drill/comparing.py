@@ -7,36 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from twopc.drill.bounds import Bounds, Side
-from twopc.drill.tail import begins_at
-from twopc.drill.verdict import Check
-from twopc.drill.verdict import Verdict as CheckVerdict
+from twopc.drill.verdict import Check, CheckVerdict
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.verify.alignment import align
 from twopc.verify.findings import Kind, Verdict, merged
 from twopc.verify.history import Expected, Found, Outcome, identity
-from twopc.verify.judge import Judge
-from twopc.verify.lanes import Surely, everywhere
 
 Ends = Mapping[TopicPartition, Position]
 EVERYWHERE_OPEN = Bounds()
-
-
-def judged(
-    topic: str,
-    expected: Iterable[Expected],
-    found: Iterable[Found],
-    complete: Ends | None = None,
-    surely: Surely = everywhere,
-) -> Verdict:
-    """Judge what was found; all must be there up to `complete`, the end of each input partition unless given.
-
-    `surely` tells it from what stood there before.
-    """
-    judge = Judge(topic, complete=complete, surely=surely)
-    for each in expected:
-        judge.expect(each)
-    for record in found:
-        judge.see(record)
-    return judge.finish()
+SLACK = 100
 
 
 def required_of(expected: Iterable[Expected], required: Ends) -> int:
@@ -62,10 +41,10 @@ def since_checkpoint(
 ) -> Since:
     """Leave out of the end of an output what stood there before the checkpoint, key by key.
 
-    Where `bounds` leave it open, what was written since must be the end of what is there; of a key whose records have
-    no order of their own, those are taken that are expected. Records of a key that the input since the checkpoint
-    doesn't make are from before, as far as can be told. What was not committed stays in, wherever it stands: nobody
-    should see it.
+    Where `bounds` leave it open, what was written since must be the end of what is there, and is found from the end;
+    of a key whose records have no order of their own, those are taken that are expected. Records of a key that the
+    input since the checkpoint doesn't make are from before, as far as can be told. What was not committed stays in,
+    wherever it stands: nobody should see it.
     """
     mine, places = defaultdict[bytes | None, list[Expected]](list), defaultdict[bytes | None, list[int]](list)
     for each in expected:
@@ -121,7 +100,7 @@ def _is_due(each: Expected, required: Ends) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TopicVerdict:
     """The verdict on one output, and what its sinks do not promise to keep out."""
 
     verdict: Verdict
@@ -132,7 +111,7 @@ class Judged:
         return [str(finding) for finding in self.verdict.findings if finding.kind not in self.allowed]
 
 
-def check_of(name: str, every: Sequence[Judged], held: str) -> Check:
+def check_of(name: str, every: Sequence[TopicVerdict], held: str) -> Check:
     """Return the verdicts on outputs as one check; what a sink does not promise to keep out is told."""
     counts = merged("", [each.verdict for each in every]).counts
     told = ", ".join(f"{count} {kind.value}" for kind, count in counts.items())
@@ -140,3 +119,27 @@ def check_of(name: str, every: Sequence[Judged], held: str) -> Check:
     if told and not findings:
         return Check(name, CheckVerdict.HELD, f"{held}; besides {told}, which the sink does not rule out")
     return Check.of(name, findings, held=held, broken=f"of the output: {told}")
+
+
+def begins_at(expected: Sequence[int], required: int, found: Sequence[int]) -> int:
+    """Return from which record of `found` on the records of a key are those that are expected.
+
+    `expected` and `found` are identities, in order. At least `required` of those expected must be there, more may be.
+    Where no beginning of what is expected is the end of what is found, the most likely place is returned: something is
+    wrong then, and it takes the records from there on to say what.
+    """
+    for count in range(min(len(expected), len(found)), required - 1, -1):
+        if _ends_with(found, expected, count):
+            return len(found) - count
+    start = max(0, len(found) - len(expected) - SLACK)
+    pairs = align(expected, found[start:])
+    return start + pairs[0][1] if pairs else len(found)
+
+
+def _ends_with(found: Sequence[int], expected: Sequence[int], count: int) -> bool:
+    """Whether the last `count` found are the first `count` expected; the ends first, as they mostly tell."""
+    if count == 0:
+        return True
+    if found[-1] != expected[count - 1] or found[-count] != expected[0]:
+        return False
+    return list(found[-count:]) == list(expected[:count])

@@ -15,7 +15,7 @@ from pathlib import Path
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.drill.broker import create_scratch_topic, delete_scratch_group, delete_scratch_topic
-from twopc.drill.comparing import Ends, judged
+from twopc.drill.comparing import Ends
 from twopc.drill.expected import Reckoner
 from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.fault_judging import (
@@ -40,7 +40,7 @@ from twopc.drill.scratch import Names
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
 from twopc.drill.timeline import Timeline
-from twopc.drill.verdict import Check, DrillResult, Verdict, versions
+from twopc.drill.verdict import Check, CheckVerdict, DrillResult, versions
 from twopc.errors import ConfigurationError, Unavailable, UserCodeError
 from twopc.kafka.ends import KafkaEnds, cluster_of
 from twopc.kafka.sink import DeliveryGuarantee
@@ -48,7 +48,8 @@ from twopc.kafka.topic_reader import whole
 from twopc.loader.job_loader import load_job
 from twopc.protocol.job_events import JobEvent
 from twopc.storage.local import LocalStore
-from twopc.verify.findings import Verdict as OutputVerdict
+from twopc.verify.findings import Verdict
+from twopc.verify.judge import verdict_on
 from twopc.verify.replay import Made
 from twopc.verify.transaction_lookup import TopicLog
 
@@ -237,17 +238,17 @@ class _Drill:
         self._note(judge_output(verdicts, self._job))
         metadata = read_job(LocalStore(stage.checkpoint_dir), job).completed[-1].metadata
         if metadata is None:
-            self._note(Check(STATE, Verdict.BROKEN, "the last checkpoint can't be read", ("damaged",)))
+            self._note(Check(STATE, CheckVerdict.BROKEN, "the last checkpoint can't be read", ("damaged",)))
             return
         with Reckoner(
             self._job.definition, metadata, stage.checkpoint_dir / job, self._folder / "restored"
         ) as restored:
             self._note(judge_state(metadata, made.ends, made.keyed, restored.keyed()))
 
-    def _verdict(self, topic: str, made: _Made) -> OutputVerdict:
+    def _verdict(self, topic: str, made: _Made) -> Verdict:
         log = TopicLog(self._cluster)
         ranges = whole(self._cluster, [topic])
-        return judged(
+        return verdict_on(
             topic,
             (each.expected for each in made.expected if each.topic == topic),
             log.see(ranges, log.whose(ranges)),

@@ -6,13 +6,13 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from twopc.drill.comparing import Ends, Judged, check_of
+from twopc.drill.comparing import Ends, TopicVerdict, check_of
 from twopc.drill.faults import Fault
 from twopc.drill.job import DrillJob
 from twopc.drill.real_output import ALLOWED, OUTPUT
 from twopc.drill.stage import Stage
 from twopc.drill.strikes import Striker
-from twopc.drill.verdict import Check, Verdict
+from twopc.drill.verdict import Check, CheckVerdict
 from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
 from twopc.kafka.positions import offsets_of
 from twopc.kafka.sink import DeliveryGuarantee
@@ -20,8 +20,7 @@ from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.state.layout import parse_keyed_key
-from twopc.verify.findings import Verdict as OutputVerdict
-from twopc.verify.findings import merged
+from twopc.verify.findings import Verdict, merged
 
 FINISHED, FAULTS, STATE, TRANSACTIONS = "finished", "faults", "state", "transactions"
 SETTLE_SECONDS = 60.0
@@ -58,11 +57,11 @@ def judge_faults(striker: Striker, planned: Sequence[Fault]) -> Check:
     """Whether everything that was planned happened: a drill without its faults proves nothing."""
     missed = [fault for fault in planned if fault not in striker.done]
     if not missed:
-        return Check(FAULTS, Verdict.HELD, f"all {len(planned)} faults happened", tuple(map(str, striker.done)))
+        return Check(FAULTS, CheckVerdict.HELD, f"all {len(planned)} faults happened", tuple(map(str, striker.done)))
     why = [striker.missed.get(each.number, f"no subtask came to {each.step.code} any more") for each in missed]
     return Check(
         FAULTS,
-        Verdict.MISSED,
+        CheckVerdict.MISSED,
         f"{len(missed)} of {len(planned)} faults did not strike before the job had ended: drill with more --records, a "
         "shorter --checkpoint-interval, fewer --faults, or another --seed",
         tuple(f"missed: {fault}: {said}" for fault, said in zip(missed, why, strict=True)),
@@ -83,17 +82,17 @@ def judge_transactions(control: ControlClient, job: str) -> Check:
         time.sleep(0.2)
 
 
-def judge_output(verdicts: Mapping[str, OutputVerdict], job: DrillJob) -> Check:
+def judge_output(verdicts: Mapping[str, Verdict], job: DrillJob) -> Check:
     """Whether each topic is what its sinks promise, told by what it was held against."""
     if not verdicts:
         return Check.not_judged(OUTPUT, "; ".join(job.left_out))
     allowed = {topic: ALLOWED.get(job.guarantee(topic)) for topic in verdicts}
-    promised = [Judged(each, kinds) for topic, each in verdicts.items() if (kinds := allowed[topic]) is not None]
+    promised = [TopicVerdict(each, kinds) for topic, each in verdicts.items() if (kinds := allowed[topic]) is not None]
     if not promised:
         every = merged("", list(verdicts.values()))
         counts = ", ".join(f"{count} {kind.value}" for kind, count in every.counts.items())
         said = f"the sink promises nothing ({DeliveryGuarantee.NONE.value}): {counts or 'nothing is wrong with it'}"
-        return Check(OUTPUT, Verdict.NOT_JUDGED, said, tuple(map(str, every.findings)))
+        return Check(OUTPUT, CheckVerdict.NOT_JUDGED, said, tuple(map(str, every.findings)))
     once = "each at least once" if any(each.allowed for each in promised) else "each exactly once and in order"
     matched = sum(each.verdict.matched for each in promised)
     left_out = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from twopc.drill.verdict import Check, Verdict
+from twopc.drill.verdict import Check, CheckVerdict
 from twopc.kafka import transaction_verdict
 from twopc.kafka.positions import PartitionPosition, partition_positions
 from twopc.kafka.topic_partition import TopicPartition
@@ -114,9 +114,9 @@ def judge_transactions(found: Iterable[TransactionProspect]) -> Check:
         return Check.not_judged(TRANSACTIONS, f"the broker has not decided yet: {said}")
     lost = [str(each) for each in every if each.prospect is Prospect.LOST]
     if lost:
-        return Check(TRANSACTIONS, Verdict.BROKEN, said, tuple(lost))
+        return Check(TRANSACTIONS, CheckVerdict.BROKEN, said, tuple(lost))
     noted = [str(each) for each in every if each.prospect is Prospect.WOULD_REWRITE]
-    return Check(TRANSACTIONS, Verdict.HELD, said or "none is pending", tuple(noted))
+    return Check(TRANSACTIONS, CheckVerdict.HELD, said or "none is pending", tuple(noted))
 
 
 def _is_lost(verdict: transaction_verdict.Verdict) -> bool:

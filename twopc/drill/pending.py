@@ -8,7 +8,7 @@ from functools import partial
 from twopc.checkpoints.catalog import JobCheckpoints
 from twopc.drill.job import PATIENCE_SECONDS, DrillJob
 from twopc.drill.judging import TRANSACTIONS, judge_transactions, prospects
-from twopc.drill.verdict import Check, Verdict
+from twopc.drill.verdict import Check, CheckVerdict
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka import transaction_verdict
 from twopc.kafka.cluster import Cluster
@@ -30,7 +30,7 @@ def judge_pending(found: JobCheckpoints, job: DrillJob) -> Check:
     try:
         verdicts = {item.name: _verdict(job.cluster_of(item), item, item.name in latest.confirmed) for item in due}
     except CheckpointCorrupted as error:
-        return Check(TRANSACTIONS, Verdict.BROKEN, "a pending transaction can't be told", (str(error),))
+        return Check(TRANSACTIONS, CheckVerdict.BROKEN, "a pending transaction can't be told", (str(error),))
     earlier = [entry.metadata for entry in found.completed[:-1] if entry.metadata is not None]
     positions = [position for each in earlier for position in each.positions] if _any_lost(verdicts) else []
     gone: dict[SplitPosition, str] = {}

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from twopc.drill.bounds import bounds_of
-from twopc.drill.comparing import Judged, check_of, judged, required_of, since_checkpoint
+from twopc.drill.comparing import TopicVerdict, check_of, required_of, since_checkpoint
 from twopc.drill.reach import Reach
-from twopc.drill.verdict import Check
-from twopc.drill.verdict import Verdict as CheckVerdict
+from twopc.drill.verdict import Check, CheckVerdict
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import Position
@@ -20,6 +19,7 @@ from twopc.protocol.facts import CheckpointMetadata
 from twopc.verify.findings import Kind, Verdict, merged
 from twopc.verify.history import Expected, Found
 from twopc.verify.holes import compaction
+from twopc.verify.judge import verdict_on
 from twopc.verify.transaction_lookup import TransactionLookup
 
 OUTPUT = "output"
@@ -55,7 +55,7 @@ class OutputTopic:
 class _Compared:
     """What came of one topic; `compacted` says what of it can't be judged."""
 
-    judged: Judged
+    judged: TopicVerdict
     by_value: int
     alike: int
     compacted: str
@@ -125,8 +125,9 @@ class RealOutput:
         tail, whose = self._tail(self.topics[topic], written, expected)
         bounds, required = bounds_of(self.metadata, self.topics[topic].prepared, whose), self.reach.required
         since = since_checkpoint(expected, tail, required, bounds)
+        verdict = verdict_on(topic, expected, since.found, complete=required, surely=bounds.is_after)
         return _Compared(
-            Judged(judged(topic, expected, since.found, required, bounds.is_after), allowed),
+            TopicVerdict(verdict, allowed),
             since.by_value,
             since.alike,
             compaction("output", {each: own.holes.count for each, own in whose.items()}) or "",

@@ -12,7 +12,7 @@ from pathlib import Path
 from twopc.config import RunSettings
 from twopc.drill.bounds import prepared_of
 from twopc.drill.broker import create_scratch_topic, delete_scratch_group, delete_scratch_topic
-from twopc.drill.comparing import Judged, check_of, judged
+from twopc.drill.comparing import TopicVerdict, check_of
 from twopc.drill.expected import Reckoner
 from twopc.drill.job import DrillJob
 from twopc.drill.midway import PATIENCE_SECONDS, Interruption, middles
@@ -20,8 +20,7 @@ from twopc.drill.reach import Reach
 from twopc.drill.real_output import OUTPUT, OutputTopic, RealOutput
 from twopc.drill.scratch import Names, write_job_file
 from twopc.drill.timeline import RecoveryClock, Timeline
-from twopc.drill.verdict import Check
-from twopc.drill.verdict import Verdict as CheckVerdict
+from twopc.drill.verdict import Check, CheckVerdict
 from twopc.driver.run import run as run_job
 from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, TransactionLost, Unavailable, UserCodeError
 from twopc.kafka.topic_partition import TopicPartition
@@ -31,6 +30,7 @@ from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.job_events import JobEvent
 from twopc.verify.findings import Verdict
 from twopc.verify.holes import compaction
+from twopc.verify.judge import verdict_on
 from twopc.verify.replay import Made
 from twopc.verify.transaction_lookup import TopicLog
 
@@ -186,7 +186,7 @@ class Replay:
         outputs = {topic: sinks for topic, sinks in self._outputs(names).items() if all(map(self.job.is_judged, sinks))}
         if not outputs:
             return Check.not_judged(REPLAY, left_out)
-        verdicts = [Judged(self._verdict(topic, sinks, replayed)) for topic, sinks in outputs.items()]
+        verdicts = [TopicVerdict(self._verdict(topic, sinks, replayed)) for topic, sinks in outputs.items()]
         matched = sum(each.verdict.matched for each in verdicts)
         held = f"{replayed.records:,} records replayed, {matched:,} written, each exactly once"
         held += f" ({left_out})" if left_out else ""
@@ -205,7 +205,7 @@ class Replay:
         log = TopicLog(self.job.outputs[sinks[0]])
         ranges = whole(log.cluster, [topic])
         expected = (each.expected for each in replayed.expected if each.sink in sinks)
-        return judged(topic, expected, log.see(ranges, log.whose(ranges)))
+        return verdict_on(topic, expected, log.see(ranges, log.whose(ranges)))
 
     def _compacted(self, records: int) -> str | None:
         """Say what of the input was compacted away since the checkpoint."""

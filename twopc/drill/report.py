@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Xml
 
-from twopc.drill.verdict import Check, DrillResult, Verdict
+from twopc.drill.verdict import Check, CheckVerdict, DrillResult
 from twopc.report.chart import Line, line_chart
 from twopc.report.lanes import lanes
 from twopc.report.page import Tone, Toned, facts, heading, page, paragraph, table
 
 FINDINGS_SHOWN = 20
 
-_OUTCOMES = {Verdict.BROKEN: "failure", Verdict.MISSED: "error", Verdict.NOT_JUDGED: "skipped"}
+_OUTCOMES = {CheckVerdict.BROKEN: "failure", CheckVerdict.MISSED: "error", CheckVerdict.NOT_JUDGED: "skipped"}
 """JUnit's words; it has none for what held."""
 
 _TONES = {
-    Verdict.HELD: Tone.GOOD,
-    Verdict.BROKEN: Tone.BAD,
-    Verdict.MISSED: Tone.BAD,
-    Verdict.NOT_JUDGED: Tone.DOUBT,
+    CheckVerdict.HELD: Tone.GOOD,
+    CheckVerdict.BROKEN: Tone.BAD,
+    CheckVerdict.MISSED: Tone.BAD,
+    CheckVerdict.NOT_JUDGED: Tone.DOUBT,
 }
 
 
 def text(result: DrillResult) -> str:
     """Return the report of a terminal."""
     width = max(len(check.name) for check in result.checks)
-    verdicts = max(len(verdict.value) for verdict in Verdict)
+    verdicts = max(len(verdict.value) for verdict in CheckVerdict)
     lines = [f"{result.drill} drill of job {result.job}, {result.subject}: {summary(result)}"]
     for check in result.checks:
         lines.append(f"  {check.name:<{width}}  {check.verdict.value:<{verdicts}}  {check.said}")
@@ -39,10 +39,10 @@ def text(result: DrillResult) -> str:
 
 def summary(result: DrillResult) -> str:
     """Return the outcome in a few words."""
-    for verdict in (Verdict.BROKEN, Verdict.MISSED):
+    for verdict in (CheckVerdict.BROKEN, CheckVerdict.MISSED):
         if names := result.named(verdict):
             return f"{verdict.value.upper()}: {', '.join(names)}"
-    left = len(result.named(Verdict.NOT_JUDGED))
+    left = len(result.named(CheckVerdict.NOT_JUDGED))
     return "all held" if not left else f"held, {left} not judged"
 
 
@@ -52,9 +52,9 @@ def junit(result: DrillResult) -> str:
         "testsuite",
         name=f"twopc drill: {result.drill}",
         tests=str(len(result.checks)),
-        failures=str(len(result.named(Verdict.BROKEN))),
-        errors=str(len(result.named(Verdict.MISSED))),
-        skipped=str(len(result.named(Verdict.NOT_JUDGED))),
+        failures=str(len(result.named(CheckVerdict.BROKEN))),
+        errors=str(len(result.named(CheckVerdict.MISSED))),
+        skipped=str(len(result.named(CheckVerdict.NOT_JUDGED))),
         time=f"{result.seconds:.3f}",
     )
     told = Xml.SubElement(suite, "properties")
@@ -82,7 +82,7 @@ def html(result: DrillResult) -> str:
     parts = [paragraph(f"{result.subject}: {summary(result)}"), table(("check", "verdict", ""), rows)]
     for check in result.checks:
         if check.findings:
-            word = "Noted" if check.verdict is Verdict.HELD else "Findings"
+            word = "Noted" if check.verdict is CheckVerdict.HELD else "Findings"
             parts += [heading(f"{word}: {check.name}"), table((), [(each,) for each in _shown(check)])]
     parts += [heading("Figures"), facts({name: _number(value) for name, value in result.figures.items()})]
     marks = [(each.kind, each.at, each.text) for each in result.timeline]

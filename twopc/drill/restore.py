@@ -25,7 +25,7 @@ from twopc.drill.real_output import OUTPUT
 from twopc.drill.recovery import judge_catching_up
 from twopc.drill.replay import REPLAY, Replay
 from twopc.drill.timeline import Timeline
-from twopc.drill.verdict import Check, DrillResult, Verdict, versions
+from twopc.drill.verdict import Check, CheckVerdict, DrillResult, versions
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.positions import partition_positions
 from twopc.loader.job_loader import load_job
@@ -116,7 +116,7 @@ class _Drill:
         try:
             found, metadata, damages = self._copied()
         except CheckpointCorrupted as error:
-            self._note(Check(READABLE, Verdict.BROKEN, f"{self._subject} can't be restored", (str(error),)))
+            self._note(Check(READABLE, CheckVerdict.BROKEN, f"{self._subject} can't be restored", (str(error),)))
             return self._result()
         size = sum(each.state.size_bytes for each in metadata.snapshots)
         held = f"{self._subject} is complete: every file of its {size:,} bytes is as it was stored"
@@ -128,7 +128,7 @@ class _Drill:
         read = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
         self._note(judge_positions(read, topics, self._job.input_ranges()))
         self._note(judge_pending(found, self._job))
-        if all(check.verdict is Verdict.HELD for check in self._checks[:2]):
+        if all(check.verdict is CheckVerdict.HELD for check in self._checks[:2]):
             self._replay(found, metadata)
         return self._result()
 

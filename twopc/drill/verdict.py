@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """What is said about one promise."""
 
     HELD = "held"
@@ -35,7 +35,7 @@ class Check:
     """One promise, and how it fared. `said` is one sentence; `findings` name each thing that is wrong."""
 
     name: str
-    verdict: Verdict
+    verdict: CheckVerdict
     said: str
     findings: tuple[str, ...] = ()
 
@@ -43,12 +43,12 @@ class Check:
     def of(cls, name: str, findings: Sequence[str], held: str, broken: str) -> Check:
         """A check that is broken by any finding."""
         if findings:
-            return cls(name, Verdict.BROKEN, broken, tuple(findings))
-        return cls(name, Verdict.HELD, held)
+            return cls(name, CheckVerdict.BROKEN, broken, tuple(findings))
+        return cls(name, CheckVerdict.HELD, held)
 
     @classmethod
     def not_judged(cls, name: str, why: str) -> Check:
-        return cls(name, Verdict.NOT_JUDGED, why)
+        return cls(name, CheckVerdict.NOT_JUDGED, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,11 @@ class DrillResult:
     @property
     def exit_code(self) -> Exit:
         """What is broken counts, whatever else was missed."""
-        if self.named(Verdict.BROKEN):
+        if self.named(CheckVerdict.BROKEN):
             return Exit.BROKEN
-        return Exit.COULD_NOT_RUN if self.named(Verdict.MISSED) else Exit.ALL_HELD
+        return Exit.COULD_NOT_RUN if self.named(CheckVerdict.MISSED) else Exit.ALL_HELD
 
-    def named(self, verdict: Verdict) -> list[str]:
+    def named(self, verdict: CheckVerdict) -> list[str]:
         """The names of the checks with this verdict."""
         return [check.name for check in self.checks if check.verdict is verdict]
 

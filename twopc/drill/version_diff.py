@@ -11,12 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from twopc.drill.verdict import Check
-from twopc.drill.verdict import Verdict as CheckVerdict
+from twopc.drill.verdict import Check, CheckVerdict
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.findings import Finding, Kind, Verdict, shown
 from twopc.verify.history import Expected, Found, Place
-from twopc.verify.judge import Judge
+from twopc.verify.judge import verdict_on
 
 OUTPUT = "output"
 EXAMPLES = 10
@@ -119,14 +118,15 @@ class _Pair:
     theirs: Sequence[Expected]
 
     def judged(self) -> Verdict:
-        judge = Judge(self.topic, examples=_KEPT)
-        for index, each in enumerate(self.mine):
-            place = Place(each.source.partition, index)
-            judge.expect(Expected(place, _certain(each.key), each.value, each.headers))
-        for index, each in enumerate(self.theirs):
-            place = Place(each.source.partition, index)
-            judge.see(Found(place, _certain(each.key), each.value, each.headers))
-        return judge.finish()
+        mine = (
+            Expected(Place(each.source.partition, index), _certain(each.key), each.value, each.headers)
+            for index, each in enumerate(self.mine)
+        )
+        theirs = (
+            Found(Place(each.source.partition, index), _certain(each.key), each.value, each.headers)
+            for index, each in enumerate(self.theirs)
+        )
+        return verdict_on(self.topic, mine, theirs, examples=_KEPT)
 
     def example(self, finding: Finding) -> _Example:
         mine = None if finding.source is None else self.mine[finding.source.offset]

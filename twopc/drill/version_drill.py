@@ -18,7 +18,7 @@ from twopc.drill.copying import copy_restorable
 from twopc.drill.folder import drill_folder
 from twopc.drill.judging import judge_positions
 from twopc.drill.timeline import Timeline
-from twopc.drill.verdict import Check, DrillResult, Verdict, versions
+from twopc.drill.verdict import Check, CheckVerdict, DrillResult, versions
 from twopc.drill.version import Restoration, Version, dropped_of, refuse_other_input
 from twopc.drill.version_diff import VersionOutput, diff, failed
 from twopc.driver.restore_checks import refuse_unread_inputs
@@ -81,7 +81,7 @@ class _Drill:
             began_ms=int(self._timeline.began * 1000),
             seconds=time.time() - self._timeline.began,
             subject=f"{self._one.file} against {self._other.file}, checkpoint {restoration.metadata.checkpoint_id}",
-            checks=(Check(STATE, Verdict.HELD, "; ".join(states)), check),
+            checks=(Check(STATE, CheckVerdict.HELD, "; ".join(states)), check),
             figures={"input, records": float(to_read), **figures},
             timeline=self._timeline.in_order(),
             settings={**versions(), **self._left_out()},
@@ -142,7 +142,7 @@ class _Drill:
         ranges = self._one.drilled.input_ranges()
         held = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
         check = judge_positions(held, topics, ranges)
-        if check.verdict is not Verdict.HELD:
+        if check.verdict is not CheckVerdict.HELD:
             raise NotJudged(f"checkpoint {metadata.checkpoint_id}: {check.said}: {listed(check.findings)}")
         return ranges
 

@@ -17,7 +17,7 @@ Invariants:
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.counters import FindingCounters
@@ -30,6 +30,25 @@ from twopc.verify.record_buffer import RecordBuffer
 from twopc.verify.transaction_ranges import Cuts, TransactionRanges
 
 EXAMPLES = 10
+
+
+def verdict_on(
+    topic: str,
+    expected: Iterable[Expected],
+    found: Iterable[Found],
+    *,
+    complete: Mapping[TopicPartition, int] | None = None,
+    cuts: Cuts | None = None,
+    surely: Surely = everywhere,
+    examples: int = EXAMPLES,
+) -> Verdict:
+    """Return the verdict on two whole histories, each in its order, as `Judge` takes them."""
+    judge = Judge(topic, complete=complete, cuts=cuts, surely=surely, examples=examples)
+    for each in expected:
+        judge.expect(each)
+    for record in found:
+        judge.see(record)
+    return judge.finish()
 
 
 class Judge:

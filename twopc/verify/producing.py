@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from twopc.errors import ConfigurationError, NotJudged, TwoPhaseCommitError
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.topic_reader import read
 from twopc.kafka.topic_writer import TopicWriter
 from twopc.verify.findings import Verdict
-from twopc.verify.history import Expected, Found, Place
-from twopc.verify.judge import Judge
+from twopc.verify.history import Expected, Place
+from twopc.verify.judge import verdict_on
 from twopc.verify.load import LoadPlan
-from twopc.verify.replay import plain_headers
 from twopc.verify.topics import extent
+from twopc.verify.transaction_lookup import TopicLog
 
 POLL_EVERY = 1_000
 
@@ -83,17 +82,11 @@ class _Writing:
 
 def check(plan: LoadPlan, cluster: Cluster) -> Verdict:
     """Judge whether the topic holds this load and nothing else; raise NotJudged if that can't be told."""
-    judge = Judge(plan.topic)
     load = TopicPartition("load", 0)
-    for number, record in enumerate(plan.all()):
-        judge.expect(Expected(Place(load, number), record.key, record.value))
+    expected = (Expected(Place(load, number), record.key, record.value) for number, record in enumerate(plan.all()))
     try:
         with cluster.client() as client:
-            found = extent(client, (plan.topic,), "output")
-        for batch in read(cluster, found.ranges):
-            for row in batch.rows:
-                place = Place(TopicPartition(plan.topic, row.partition() or 0), row.offset() or 0)
-                judge.see(Found(place, row.key(), row.value(), plain_headers(row.headers())))
+            ranges = extent(client, (plan.topic,), "output").ranges
+        return verdict_on(plan.topic, expected, TopicLog(cluster).see(ranges, {}))
     except TwoPhaseCommitError as error:
         raise NotJudged(str(error)) from error
-    return judge.finish()
