@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -321,3 +322,25 @@ def test_the_kit_starts_no_jvm_and_needs_no_wire() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_order_of_hashes_decides_nothing() -> None:
+    program = (
+        "from tests.testing.memory.jobs import counting; from twopc.testing import MemoryRun\n"
+        "with MemoryRun(counting, partitions=4, parallelism=3) as run:\n"
+        "    for number in range(30): run.send('in', number, f'k{number % 7}')\n"
+        "    run.crash(); run.checkpoint()\n"
+        "    print([(record.partition, record.offset, record.value) for record in run.read('out')])\n"
+    )
+    shown = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(shown) == 1
