@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.operators.kit import row
-from tests.runtime.kit import FakeStorage, Inline, RecordingSink, ScriptedReader, Stage
+from tests.runtime.kit import FakeStorage, RecordingSink, ScriptedReader, Stage
 from twopc.clock import Clock, SystemClock
 from twopc.config import RunSettings
 from twopc.context import SubtaskContext
@@ -23,6 +23,7 @@ from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
+from twopc.testing.memory.stage import AtOnce
 from twopc.transaction_group import GroupWriter, TransactionGroup
 
 
@@ -52,9 +53,9 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),
             link=link,
             clock=clock or SystemClock(),
-            snapshot_executor=Inline(),
-            store_executor=Inline(),
-            commit_executor=Inline(),
+            snapshot_executor=AtOnce(),
+            store_executor=AtOnce(),
+            commit_executor=AtOnce(),
         )
         subtask = Subtask(
             SubtaskIndex(0), parts, follower=follower, silence_limit_seconds=60, batch_size=BatchSize(1, 1_000)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,15 +26,6 @@ from twopc.testing.rows import InputRow
 from twopc.two_phase import TwoPhaseCommitSink
 
 PARTITION = TopicPartition("in", 0)
-
-
-class Inline(Executor):
-    """Runs a task at once, on the caller's thread."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
 
 
 @dataclass

@@ -39,6 +39,7 @@ from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
 from twopc.state.restore import restore_state
+from twopc.testing.memory.stage import AtOnce
 from twopc.transaction_group import GroupWriter
 
 STEP_MS = (1, 40)
@@ -69,14 +70,6 @@ class SimExecutor(Executor):
         if self._tasks:
             self._tasks.popleft()()
             self._on_end()
-
-
-class AtOnce(Executor):
-    """Runs a task when it is given one: nothing of the simulated world can come between."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        fn(*args, **kwargs)
-        return Future()
 
 
 class SimSubtask:
