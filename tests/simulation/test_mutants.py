@@ -7,6 +7,7 @@ import pytest
 from tests.simulation.mutants import MUTANTS, Mutant
 from tests.simulation.mutants_in_flight import MUTANTS_IN_FLIGHT
 from tests.simulation.mutants_of_broker import MUTANTS_OF_BROKER
+from tests.simulation.mutants_of_files import MUTANTS_OF_FILES
 from tests.simulation.mutants_of_global_commits import MUTANTS_OF_GLOBAL_COMMITS
 from tests.simulation.mutants_of_graphs import MUTANTS_OF_GRAPHS
 from tests.simulation.mutants_of_subtask import MUTANTS_OF_SUBTASK
@@ -23,6 +24,7 @@ ALL = (
     *MUTANTS_OF_SUBTASK,
     *MUTANTS_OF_GLOBAL_COMMITS,
     *MUTANTS_OF_GRAPHS,
+    *MUTANTS_OF_FILES,
 )
 
 

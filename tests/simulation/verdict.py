@@ -16,7 +16,7 @@ from tests.simulation.snapshots import STATE_FILE
 from tests.simulation.world import EPOCH_MS
 from twopc.config import NO_TIMEOUT_MS
 from twopc.kafka.naming import parse_transactional_id
-from twopc.protocol.layout import manifest_of, metadata_path
+from twopc.protocol.layout import checkpoint_of_folder, is_manifest, manifest_of, metadata_path
 from twopc.protocol.manifest import Manifest
 from twopc.state.backend import Family
 from twopc.state.changes import Changes
@@ -51,6 +51,7 @@ def judge_run(run: Simulation) -> None:
         world.violated("left open", ", ".join(left))
     if run.driver.done and not world.violations and not run.folder.rotten:
         _judge_last_checkpoint(run)
+        _judge_files(run)
 
 
 def _judge_global_commits(run: Simulation) -> None:
@@ -109,6 +110,18 @@ def _visible(run: Simulation, sink: str, lane: int) -> tuple[str, ...]:
     """What a sink's readers see of a lane."""
     topic = KAFKA_TOPICS.get(sink)
     return tuple(run.files.read(lane) if topic is None else run.broker.read_committed(topic, lane))
+
+
+def _judge_files(run: Simulation) -> None:
+    """Whatever a checkpoint that is kept names is there: files are shared by checkpoints, of which some are deleted."""
+    names = frozenset(run.folder.names())
+    for name in sorted(filter(is_manifest, names)):
+        number = checkpoint_of_folder(name.partition("/")[0])
+        assert number is not None
+        if metadata_path(number) in names:
+            for file in Manifest.decode(run.folder.get(name), name).files:
+                if file.stored not in names:
+                    run.world.violated("a file of a kept checkpoint is gone", f"{file.stored}, which {name} names")
 
 
 def _judge_last_checkpoint(run: Simulation) -> None:
