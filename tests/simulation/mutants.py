@@ -112,7 +112,7 @@ def _abort_with_checkpoint(on: Any, subtask: Any, message: Any) -> None:
     on(subtask, message)
     if isinstance(message, Abort):
         number = message.checkpoint_id
-        _abort_slots(subtask._parts.outputs, lambda slot: slot.checkpoint == number)
+        _abort_slots(subtask._deps.outputs, lambda slot: slot.checkpoint == number)
         state = subtask._state
         state._pending = [entry for entry in state._pending if entry.checkpoint_id != number]
 
@@ -175,7 +175,7 @@ _restore_state = twopc.state.restore.restore_state
 
 
 def _late_positions(original: Any, subtask: Any) -> Any:
-    committables, parts = subtask._state.committables, subtask._parts
+    committables, parts = subtask._state.committables, subtask._deps
     return lambda handle: SubtaskSnapshot.of(
         subtask._index,
         parts.inputs.positions(parts.dataflow.waiting_rows),

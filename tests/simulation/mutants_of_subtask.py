@@ -40,7 +40,7 @@ MUTANTS_OF_SUBTASK = (
     ),
     Mutant(
         "a subtask is at its end while records wait in its chain",
-        instead(Subtask, "_at_end", lambda subtask: subtask._parts.inputs.at_end()),
+        instead(Subtask, "_at_end", lambda subtask: subtask._deps.inputs.at_end()),
         {"batch_cut": 0.5},
         500,
     ),

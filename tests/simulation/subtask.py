@@ -209,7 +209,7 @@ class SimSubtask:
         """The loop would turn all the time; what turns in vain is left out."""
         assert self._subtask is not None
         arrives = self._arrives_in() if self._subtask._state.reading else None
-        if self._subtask._state.reading and self._subtask._parts.dataflow.waits:
+        if self._subtask._state.reading and self._subtask._deps.dataflow.waits:
             arrives = 0 if self._world.calm else self._world.between(*ARRIVE_MS)
         end_to_say = arrives is None and not self._subtask._end_reported
         soon = self._world.between(*STEP_MS)
@@ -267,7 +267,7 @@ class SimSubtask:
         """As `Subtask.run` and the worker do it: abort what is open, close, say the last words."""
         self._awaits_welcome = False
         if self._subtask is not None:
-            self._subtask._parts.outputs.abort()
+            self._subtask._deps.outputs.abort()
         for group in self._groups:
             group.writer.close()
         self._world.after(1 if self._link.connected else LAST_WORDS_MS, self._exit, self._lane)

@@ -2,7 +2,7 @@
 
 One thread, the data loop, owns the readers, the dataflow, the state and the open transaction. Beside it snapshots are
 written, stored and acknowledged (`twopc.runtime.snapshot_pipeline`), and transactions committed
-(`twopc.runtime.commit_queue`). Their findings come back to the loop through a queue. Every decision is
+(`twopc.runtime.commit_queue`). Their results come back to the loop through a queue. Every decision is
 `twopc.protocol.subtask_state`'s; this module carries it out.
 
 Invariants:
@@ -58,7 +58,7 @@ class Subtask:
     def __init__(
         self,
         index: SubtaskIndex,
-        parts: SubtaskDependencies,
+        deps: SubtaskDependencies,
         *,
         follower: str | None,
         silence_limit_seconds: float,
@@ -66,22 +66,22 @@ class Subtask:
         batch_size: BatchSize,
     ) -> None:
         self._index = index
-        self._parts = parts
+        self._deps = deps
         self._follower = follower
         self._silence_limit = silence_limit_seconds
         self._state = SubtaskState(base)
         self._batch_size = batch_size
-        self._watch = SlowFunctionWatch(parts.dataflow, parts.clock, self._send_slow)
-        self._found: SimpleQueue[CommitPending | BaseException] = SimpleQueue()
-        self._storing = SnapshotPipeline(
-            index, parts.store, parts.link, parts.clock, parts.snapshot_executor, parts.store_executor, self._guarded
+        self._watch = SlowFunctionWatch(deps.dataflow, deps.clock, self._send_slow)
+        self._results: SimpleQueue[CommitPending | BaseException] = SimpleQueue()
+        self._snapshots = SnapshotPipeline(
+            index, deps.store, deps.link, deps.clock, deps.snapshot_executor, deps.store_executor, self._guarded
         )
-        self._committing = CommitQueue(index, parts.outputs, parts.commit_executor, self._guarded, self._found.put)
+        self._commits = CommitQueue(index, deps.outputs, deps.commit_executor, self._guarded, self._results.put)
         self._ended = False
         self._end_reported = False
         self._records_in = 0
         self._records_out = 0
-        self._heard_at = parts.clock.monotonic()
+        self._last_message_at = deps.clock.monotonic()
         self._progress_at = 0.0
         self._progress = Progress(0, 0, None, None, ())
 
@@ -98,23 +98,23 @@ class Subtask:
             with self._watch.watching():
                 yield
         finally:
-            self._parts.outputs.abort()
+            self._deps.outputs.abort()
 
     def begin(self) -> None:
         """Open the first transaction; `step` may be called from now on."""
-        self._parts.outputs.begin()
+        self._deps.outputs.begin()
 
     def step(self) -> None:
         """Do one turn of the loop: what was heard, what the executors found, one batch."""
-        for message in self._parts.link.receive(0 if self._reads() else POLL_SECONDS):
-            self._heard_at = self._parts.clock.monotonic()
+        for message in self._deps.link.receive(0 if self._reads() else POLL_SECONDS):
+            self._last_message_at = self._deps.clock.monotonic()
             self._on(message)
-        self._take_findings()
+        self._take_results()
         if self._reads():
             self._move_batch()
         elif not self._end_reported and self._at_end():
             self._end_reported = True
-            self._parts.link.send(EndOfInput())
+            self._deps.link.send(EndOfInput())
             self._send_progress()
         self._report()
 
@@ -123,32 +123,32 @@ class Subtask:
 
     def _at_end(self) -> bool:
         # Records that wait in the chain are not written yet: a final checkpoint without them would lose them.
-        return not self._parts.dataflow.waits and self._parts.inputs.at_end()
+        return not self._deps.dataflow.waits and self._deps.inputs.at_end()
 
     def _move_batch(self) -> None:
-        dataflow = self._parts.dataflow
+        dataflow = self._deps.dataflow
         read_seconds = 0.0 if dataflow.waits else self._read()
         if not dataflow.waits:
             return
-        started = self._parts.clock.monotonic()
+        started = self._deps.clock.monotonic()
         with self._watch.batch():
             count, outputs = dataflow.advance()
-        self._records_out += self._parts.outputs.write(outputs)
-        self._batch_size.took(count, read_seconds + self._parts.clock.monotonic() - started)
-        if self._storing.acknowledged:
-            reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._storing.acknowledged, subtask=self._index)
-            self._storing.acknowledged = NO_CHECKPOINT
+        self._records_out += self._deps.outputs.write(outputs)
+        self._batch_size.took(count, read_seconds + self._deps.clock.monotonic() - started)
+        if self._snapshots.acknowledged:
+            reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._snapshots.acknowledged, subtask=self._index)
+            self._snapshots.acknowledged = NO_CHECKPOINT
 
     def _read(self) -> float:
         """Put the next batch into the dataflow, if there is one; return how long reading took, waiting left out."""
         wait = COMPLETION_POLL_SECONDS if self._state.awaits_completion else POLL_SECONDS
-        started = self._parts.clock.monotonic()
-        polled = self._parts.inputs.poll(wait, self._batch_size.records)
+        started = self._deps.clock.monotonic()
+        polled = self._deps.inputs.poll(wait, self._batch_size.records)
         if polled is not None:
             source, batch = polled
             self._records_in += len(batch)
-            self._parts.dataflow.put(source, batch)
-        return max(0.0, self._parts.clock.monotonic() - started - wait)
+            self._deps.dataflow.put(source, batch)
+        return max(0.0, self._deps.clock.monotonic() - started - wait)
 
     def _on(self, message: ToSubtask) -> None:
         if isinstance(message, Trigger):
@@ -160,9 +160,9 @@ class Subtask:
                 if action.trigger.final:
                     self._send_progress()
             case CommitPending():
-                self._committing.begin(action)
+                self._commits.begin(action)
             case ReadToEnd():
-                self._parts.inputs.bound()
+                self._deps.inputs.bound()
             case End():
                 if action.fenced is not None:
                     raise Fenced(action.fenced)
@@ -175,62 +175,62 @@ class Subtask:
 
     def _take_checkpoint(self, trigger: Trigger) -> None:
         checkpoint_id = trigger.checkpoint_id
-        started = self._parts.clock.monotonic()
+        started = self._deps.clock.monotonic()
         reached(CrashPoint.BEFORE_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         try:
-            positions = self._parts.inputs.positions(self._parts.dataflow.waiting_rows)
-            self._parts.inputs.check_input(checkpoint_id)
+            positions = self._deps.inputs.positions(self._deps.dataflow.waiting_rows)
+            self._deps.inputs.check_input(checkpoint_id)
             self._write_back()
             self._pre_commit(checkpoint_id, positions)
-            pre_committed = self._parts.clock.monotonic()
+            pre_committed = self._deps.clock.monotonic()
             reached(CrashPoint.BEFORE_SNAPSHOT, checkpoint=checkpoint_id, subtask=self._index)
-            taken = self._parts.store.take(checkpoint_id, positions)
+            taken = self._deps.store.take(checkpoint_id, positions)
         except CheckpointDeclined as error:
-            self._storing.decline(checkpoint_id, error)
+            self._snapshots.decline(checkpoint_id, error)
             return
-        self._storing.begin(checkpoint_id, taken, self._snapshot_maker(positions), started, pre_committed)
+        self._snapshots.begin(checkpoint_id, taken, self._snapshot_maker(positions), started, pre_committed)
 
     def _write_back(self) -> None:
         """Before the flush of the transaction, because the producer sends by itself meanwhile."""
         try:
-            self._parts.dataflow.write_back()
+            self._deps.dataflow.write_back()
         except OSError as error:
             raise CheckpointDeclined(f"the state could not be written: {error}") from error
 
     def _pre_commit(self, checkpoint_id: CheckpointId, positions: tuple[SplitPosition, ...]) -> None:
         committables: list[Committable] = []
         try:
-            self._parts.outputs.pre_commit(PreCommit(checkpoint_id, positions, self._follower), committables.append)
+            self._deps.outputs.pre_commit(PreCommit(checkpoint_id, positions, self._follower), committables.append)
         except CheckpointDeclined:
             # After another sink has pre-committed: that is committed with the next checkpoint that completes.
             if committables:
                 self._state.pre_committed(PreCommitted(checkpoint_id, tuple(committables), positions))
-                self._parts.outputs.begin()
+                self._deps.outputs.begin()
             raise
         reached(CrashPoint.AFTER_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         self._state.pre_committed(PreCommitted(checkpoint_id, tuple(committables), positions))
-        self._parts.outputs.begin()
+        self._deps.outputs.begin()
 
     def _snapshot_maker(self, positions: tuple[SplitPosition, ...]) -> SnapshotOf:
         """Fix everything but the state now, on the loop: what follows must not leak into this checkpoint."""
         committables, base = self._state.committables, self._state.base
-        finished = self._parts.inputs.finished() and not self._parts.dataflow.waits
+        finished = self._deps.inputs.finished() and not self._deps.dataflow.waits
         return lambda state: SubtaskSnapshot.of(self._index, positions, state, committables, finished, base)
 
-    def _take_findings(self) -> None:
-        while not self._found.empty():
-            finding = self._found.get()
-            if isinstance(finding, BaseException):
-                raise finding
-            self._after_commit(finding)
+    def _take_results(self) -> None:
+        while not self._results.empty():
+            result = self._results.get()
+            if isinstance(result, BaseException):
+                raise result
+            self._after_commit(result)
 
     def _after_commit(self, work: CommitPending) -> None:
         checkpoint_id = work.proof.checkpoint_id
         self._state.committed(checkpoint_id)
-        self._parts.outputs.release(checkpoint_id)
+        self._deps.outputs.release(checkpoint_id)
         if work.due and self._follower is None:
-            self._parts.inputs.commit_positions(checkpoint_id, work.due[-1].positions)
-        self._parts.link.send(Committed(checkpoint_id))
+            self._deps.inputs.commit_positions(checkpoint_id, work.due[-1].positions)
+        self._deps.link.send(Committed(checkpoint_id))
         reached(CrashPoint.AFTER_COMMITTED_SENT, checkpoint=checkpoint_id, subtask=self._index)
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -238,29 +238,30 @@ class Subtask:
         try:
             work()
         except BaseException as error:  # noqa: BLE001 - raised again by the data loop
-            self._found.put(error)
+            self._results.put(error)
 
     def _report(self) -> None:
-        now = self._parts.clock.monotonic()
-        if now - self._heard_at > self._silence_limit:
+        now = self._deps.clock.monotonic()
+        silence = now - self._last_message_at
+        if silence > self._silence_limit:
             raise Unavailable(
-                f"subtask {self._index} has heard nothing from the coordinator for {now - self._heard_at:.0f} s, so no "
+                f"subtask {self._index} has heard nothing from the coordinator for {silence:.0f} s, so no "
                 "checkpoint can complete: is the coordinator running, and reachable from this machine?"
             )
         if now - self._progress_at >= PROGRESS_SECONDS:
             self._send_progress()
 
     def _send_progress(self) -> None:
-        self._progress_at = self._parts.clock.monotonic()
+        self._progress_at = self._deps.clock.monotonic()
         self._progress = Progress(
             records_in=self._records_in,
             records_out=self._records_out,
-            lag=self._parts.inputs.lag(),
-            open_transaction=self._parts.outputs.open_transaction,
+            lag=self._deps.inputs.lag(),
+            open_transaction=self._deps.outputs.open_transaction,
             pending_transactions=tuple(committable.name for committable in self._state.committables),
         )
-        self._parts.link.send(self._progress)
+        self._deps.link.send(self._progress)
 
     def _send_slow(self, slow: str) -> None:
         """Say it for the loop, which can't."""
-        self._parts.link.send(replace(self._progress, slow=slow))
+        self._deps.link.send(replace(self._progress, slow=slow))
