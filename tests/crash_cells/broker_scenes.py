@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from dataclasses import dataclass
 
 from tests.crash_cells.cells import CHECKPOINT, FALL, RECOVERY, VICTIM
 from tests.crash_cells.rig import Rig
-from tests.torture.plan import BrokerFate
+from tests.timed_faults import BROKER_ACTIONS, Action, bring_back, send_away
 from twopc.faults.armed import Act, ArmedFault
 from twopc.faults.crash_table import Where
 from twopc.faults.points import CrashPoint
@@ -24,14 +22,14 @@ class BrokerCell:
     """Where the job stands when the broker goes, and how it goes; `str` is its sentence."""
 
     point: CrashPoint
-    fate: BrokerFate
+    action: Action
 
     def __str__(self) -> str:
-        return f"the broker is {self.fate.value} at {self.point.code}: {self.point.value.happened}"
+        return f"{self.action.value} the broker at {self.point.code}: {self.point.value.happened}"
 
 
 BROKER_CELLS = tuple(
-    BrokerCell(point, fate)
+    BrokerCell(point, action)
     for point in (
         CrashPoint.BEFORE_PRE_COMMIT,
         CrashPoint.AFTER_PRE_COMMIT,
@@ -39,7 +37,7 @@ BROKER_CELLS = tuple(
         CrashPoint.AFTER_END_TXN,
         CrashPoint.DRIVER_IN_SETTLE,
     )
-    for fate in BrokerFate
+    for action in BROKER_ACTIONS
 )
 
 
@@ -54,15 +52,10 @@ def play_broker(rig: Rig, cell: BrokerCell, broker: LocalBroker) -> None:
     )
     with rig.driver(*((FALL,) if in_recovery else ()), hold) as driver:
         rig.await_arm(hold)
-        if cell.fate is BrokerFate.KILL:
-            broker.kill()
-            rig.release(hold)
-            broker.start()
-        else:
-            node = broker.nodes[0].pid
-            assert node is not None
-            os.kill(node, signal.SIGSTOP)
-            rig.release(hold)
+        [node] = broker.nodes
+        send_away(node, cell.action)
+        rig.release(hold)
+        if cell.action is Action.PAUSE:
             time.sleep(PAUSE_SECONDS)
-            os.kill(node, signal.SIGCONT)
+        bring_back(broker, node, cell.action)
         driver.finish()

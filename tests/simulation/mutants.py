@@ -174,7 +174,7 @@ def _without_state(storage: Any, snapshots: Any, numbers: Any, subtask: Any, fol
 _restore_state = twopc.state.restore.restore_state
 
 
-def _late_positions(original: Any, subtask: Any) -> Any:
+def _late_positions(original: Any, subtask: Any, *taken: Any) -> Any:
     committables, parts = subtask._state.committables, subtask._deps
     return lambda handle: SubtaskSnapshot.of(
         subtask._index,
@@ -354,7 +354,7 @@ MUTANTS = (
         instead(
             SubtaskState,
             "committables",
-            property(lambda state: tuple(each.committable for each in state._pending[-1:] if each.committable)),
+            property(lambda state: state._pending[-1].committables if state._pending else ()),
         ),
     ),
     Mutant("an older checkpoint is restored", instead(coordinator.jobs, "plan_restore", _older_checkpoint)),

@@ -25,7 +25,7 @@ ANSWERED = {"broker_refuses": 0.0, "broker_reply_lost": 0.0, "broker_away_every_
 def _resumed_blindly() -> Iterator[None]:
     """Resume as others do: with the newer EndTxn, not asking what is there, and taking a no for a loss."""
 
-    def turn(client: Any, committable: Any, prepared: Any, confirmed: bool) -> Any:
+    def turn(client: Any, committable: Any, prepared: Any, *rest: Any) -> Any:
         said = client.end_transaction(prepared.transactional_id, prepared.producer_id, prepared.producer_epoch)
         return Settled(committable, Outcome.COMMITTED if said else Outcome.LOST, "the broker said so")
 

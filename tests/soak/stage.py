@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from tests.leak_audit.processes import marked_processes
-from tests.soak.plan import Action, Step, Target
+from tests.timed_faults import Action, Target, TimedFault
 from twopc.faults.process import ManagedProcess
 from twopc.faults.reversals import Reversals
 from twopc.testing.local_broker import LocalBroker
@@ -70,7 +70,7 @@ class Processes:
         if self.report is None and not _runs(self._driver):
             self._drive()
 
-    def hurt(self, step: Step) -> None:
+    def hurt(self, step: TimedFault) -> None:
         """Do to whom what the step says."""
         victim = self._victim(step)
         if victim is None:
@@ -137,7 +137,7 @@ class Processes:
         log = self._folder / f"{self._started}-{command}.log"
         return ManagedProcess([sys.executable, "-m", "twopc", command, *arguments], self._environment, log)
 
-    def _victim(self, step: Step) -> psutil.Process | None:
+    def _victim(self, step: TimedFault) -> psutil.Process | None:
         if step.target is Target.BROKER:
             pid = self.broker.nodes[0].pid
         elif step.target is Target.WORKER:
@@ -158,7 +158,7 @@ class Processes:
                     found.append(process)
         return sorted(found, key=lambda process: process.pid)
 
-    def _end_broker(self, step: Step) -> None:
+    def _end_broker(self, step: TimedFault) -> None:
         if self._starter is not None and self._starter.is_alive():
             return
         end = self.broker.kill if step.action is Action.KILL else self.broker.stop

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tests.soak.plan import BROKER_PAUSE_SECONDS, KINDS, Target, plan
+from tests.soak.plan import BROKER_PAUSE_SECONDS, KINDS, plan
+from tests.timed_faults import Target
 
 
 def test_the_same_seed_plans_the_same_faults_and_another_seed_others() -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from enum import Enum
 
 from tests.crash_cells.cells import OF_OTHER_SINKS, RECOVERY, THREE_DEEP
+from tests.timed_faults import BROKER_ACTIONS, Target, TimedFault
 from twopc.faults.armed import Act, ArmedFault
 from twopc.faults.crash_table import CrashPoint, Where
 
@@ -36,26 +36,6 @@ class Cluster:
 CLUSTERS = (Cluster(1, 2), Cluster(1, 1), Cluster(3, 2), Cluster(3, 1))
 
 
-class BrokerFate(Enum):
-    """What happens to a broker; it comes back by itself a little later."""
-
-    KILL = "killed"
-    PAUSE = "paused"
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerFault:
-    """Some time after the start of the run, one broker is away for a while."""
-
-    after_seconds: float
-    node: int
-    fate: BrokerFate
-    away_seconds: float
-
-    def __str__(self) -> str:
-        return f"broker {self.node} {self.fate.value} at {self.after_seconds} s for {self.away_seconds} s"
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The faults of one run. What is stopped is woken after `sleep_seconds`."""
@@ -63,7 +43,7 @@ class Plan:
     seed: int
     cluster: Cluster
     arms: tuple[ArmedFault, ...]
-    broker_faults: tuple[BrokerFault, ...]
+    broker_faults: tuple[TimedFault, ...]
     sleep_seconds: float
 
     def __str__(self) -> str:
@@ -95,13 +75,10 @@ def _arm(rng: random.Random, point: CrashPoint, number: int) -> ArmedFault:
     )
 
 
-def _broker_fault(rng: random.Random, cluster: Cluster) -> BrokerFault:
-    return BrokerFault(
-        after_seconds=round(rng.uniform(0.5, 6.0), 1),
-        node=rng.randrange(cluster.brokers) + 1,
-        fate=rng.choice(tuple(BrokerFate)),
-        away_seconds=rng.choice((0.1, 1.0, 3.0)),
-    )
+def _broker_fault(rng: random.Random, cluster: Cluster) -> TimedFault:
+    at = round(rng.uniform(0.5, 6.0), 1)
+    node = rng.randrange(cluster.brokers)
+    return TimedFault(at, rng.choice(BROKER_ACTIONS), Target.BROKER, rng.choice((0.1, 1.0, 3.0)), node)
 
 
 def _sentence(arm: ArmedFault) -> str:

@@ -7,14 +7,14 @@ successor meanwhile.
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from contextlib import ExitStack
 
 from tests.crash_cells.judge import judge
 from tests.crash_cells.rig import Rig
-from tests.torture.plan import BrokerFate, BrokerFault, Plan
+from tests.timed_faults import Action, TimedFault, bring_back, send_away
+from tests.torture.plan import Plan
 from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
 from twopc.faults.process import ManagedProcess, is_stopped, wake
 from twopc.faults.reversals import Reversals
@@ -39,7 +39,7 @@ class Run:
         self._asleep: set[int] = set()
         self._away: list[BrokerNode] = []
         self._lasting = Reversals()
-        self._to_come = sorted(plan.broker_faults, key=lambda fault: fault.after_seconds)
+        self._to_come = sorted(plan.broker_faults, key=lambda fault: fault.at)
 
     def play(self) -> list[str]:
         """Return everything that is wrong in the end; none if all is as it must be."""
@@ -73,28 +73,21 @@ class Run:
         return [] if code in (0, *_EXPLAINED) else [f"{driver.log.name} exited with {code}: {driver.last_words()}"]
 
     def _hurt_brokers(self) -> None:
-        while self._to_come and self._to_come[0].after_seconds <= self._seconds():
+        while self._to_come and self._to_come[0].at <= self._seconds():
             self._hurt(self._to_come.pop(0))
 
-    def _hurt(self, fault: BrokerFault) -> None:
-        node = self._broker.nodes[fault.node - 1]
-        pid = node.pid
-        if pid is None or any(node is other for other in self._away):
+    def _hurt(self, fault: TimedFault) -> None:
+        node = self._broker.nodes[fault.choice]
+        if node.pid is None or any(node is other for other in self._away):
             return
         self.faults += 1
         self._away.append(node)
-        if fault.fate is BrokerFate.KILL:
-            node.kill()
-        else:
-            os.kill(pid, signal.SIGSTOP)
-        self._lasting.after(fault.away_seconds, lambda: self._bring_back(node, fault.fate))
+        send_away(node, fault.action)
+        self._lasting.after(fault.seconds, lambda: self._bring_back(node, fault.action))
 
-    def _bring_back(self, node: BrokerNode, fate: BrokerFate) -> None:
+    def _bring_back(self, node: BrokerNode, action: Action) -> None:
         self._away = [other for other in self._away if other is not node]
-        if fate is BrokerFate.KILL:
-            self._broker.start_node(node)
-        elif node.pid is not None:
-            wake(node.pid)
+        bring_back(self._broker, node, action)
 
     def _note_sleepers(self) -> None:
         """Whoever has stopped itself is woken when its time has come."""

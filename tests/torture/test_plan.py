@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.crash_cells.cells import OF_OTHER_SINKS
-from tests.torture.plan import CLUSTERS, BrokerFate, draw
+from tests.timed_faults import BROKER_ACTIONS
+from tests.torture.plan import CLUSTERS, draw
 from twopc.faults.armed import Act
 from twopc.faults.crash_table import CrashPoint, Where
 
@@ -29,8 +30,8 @@ def test_both_protocols_one_and_three_brokers_and_both_fates_of_a_broker_are_dra
     plans = [draw(seed) for seed in SEEDS]
     assert {plan.cluster for plan in plans} == set(CLUSTERS)
     assert {(cluster.brokers, cluster.transaction_version) for cluster in CLUSTERS} == {(1, 1), (1, 2), (3, 1), (3, 2)}
-    assert {fault.fate for plan in plans for fault in plan.broker_faults} == set(BrokerFate)
-    assert max(fault.node for plan in plans for fault in plan.broker_faults) == 3
+    assert {fault.action for plan in plans for fault in plan.broker_faults} == set(BROKER_ACTIONS)
+    assert max(fault.choice for plan in plans for fault in plan.broker_faults) == 2
 
 
 def test_no_two_arms_of_a_plan_share_their_file() -> None:

@@ -67,7 +67,7 @@ class OutputTopics:
         found = self._client.topics([topic])
         if topic not in found:
             raise ConfigurationError(
-                f"output topic {topic!r} isn't there: create it (kafka-topics.sh --create --topic {topic} ...) and "
+                f"output topic {topic!r} isn't there: create it (twopc topics create {topic}, or kafka-topics.sh) and "
                 "start the job again"
             )
         self.ids[topic] = found[topic].topic_id

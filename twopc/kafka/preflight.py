@@ -68,7 +68,7 @@ def require_topics(client: ControlClient, topics: tuple[str, ...], role: str) ->
     if missing:
         raise ConfigurationError(
             f"{role} topic {', '.join(map(repr, missing))} isn't there: create it "
-            f"(kafka-topics.sh --create --topic {missing[0]} ...), or correct its name in the job"
+            f"(twopc topics create {missing[0]}, or kafka-topics.sh), or correct its name in the job"
         )
 
 
