@@ -11,6 +11,8 @@ import pytest
 from coordinator.status import Phase
 from scripts.protocol_doc import DOCUMENT, parts, refreshed
 from scripts.protocol_tables import TABLES, phases
+from tests.crash_cells.cells import CELLS, Signal
+from tests.simulation.test_mutants import ALL
 from twopc.faults.crash_table import CrashPoint
 
 ROOT = DOCUMENT.parents[1]
@@ -24,6 +26,14 @@ def test_the_generated_parts_are_fresh() -> None:
 
 def test_every_table_has_its_place() -> None:
     assert sorted(parts(DOCUMENT.read_text())) == sorted(TABLES)
+
+
+def test_the_page_on_testing_counts_places_cells_and_breaks_as_they_are() -> None:
+    page = (DOCUMENT.parent / "testing.md").read_text()
+    assert f"names {len(CrashPoint)} places" in page
+    assert f"plays {len(CELLS) // len(Signal)} of them" in page
+    assert f": {len(CELLS)} cells" in page
+    assert f"breaks the protocol in {len(ALL)} ways" in page
 
 
 PAGES = (
