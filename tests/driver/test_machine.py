@@ -50,7 +50,7 @@ from twopc.errors import (
 from twopc.graph import JobDefinition
 from twopc.operators.steps import StatefulMap
 from twopc.partition_groups import assign
-from twopc.protocol.attempts import StartedAttempt
+from twopc.protocol.attempts import GlobalCommit, StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
@@ -80,8 +80,8 @@ class Coordinator:
         if self._newer_attempt:
             raise Fenced(f"attempt {attempt} does not own the job")
 
-    def next_global_commit(self, job: str, attempt: AttemptId) -> None:
-        """Nothing is outstanding."""
+    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
+        return None
 
     def plan_starts(self, *_: object) -> None:
         pass
@@ -165,6 +165,7 @@ class Played:
         *,
         coordinator: Coordinator | None = None,
         source: Source | None = None,
+        sink: Sink | None = None,
         settings: RunSettings | None = None,
         steps: tuple[Any, ...] = (),
         restore_from: str = "latest",
@@ -173,7 +174,7 @@ class Played:
         self.seen: list[Output] = []
         self.now = 0.0
         self._holds = holds
-        definition = JobDefinition.in_a_row("flights", source or QuietSource(), steps, EmptySink())
+        definition = JobDefinition.in_a_row("flights", source or QuietSource(), steps, sink or EmptySink())
         self._edge = FakeEdge(definition, definition.source, definition.sink, coordinator or Coordinator(), HOST)
         self.driver = Driver(RunningJob(definition, "", ""), settings or RunSettings(), restore_from)
         self.happens(Start())

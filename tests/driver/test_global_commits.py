@@ -1,0 +1,81 @@
+"""When the driver commits globally: before it reads, one turn at a time, and again while it may start again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.driver.test_machine import LATER, Coordinator, EmptySink, Played
+from twopc.config import RunSettings
+from twopc.context import JobContext
+from twopc.driver.actions import CommitGlobally, StartAttempt, Submit
+from twopc.driver.machine import Tick
+from twopc.errors import GlobalCommitFailed
+from twopc.protocol.attempts import GlobalCommit
+from twopc.protocol.facts import Committable
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.job_events import JobEventKind
+from twopc.sink import GlobalCommitter
+
+
+class TableSink(EmptySink, GlobalCommitter):
+    """Its global committer commits, or meets an error."""
+
+    def __init__(self, meets: Exception | None = None) -> None:
+        self.committed: list[int] = []
+        self._meets = meets
+
+    def open_global_committer(self, context: JobContext) -> GlobalCommitter:
+        return self
+
+    def commit(self, checkpoint_id: CheckpointId, committables: Sequence[Committable]) -> None:
+        self.committed.append(checkpoint_id)
+        if self._meets is not None:
+            raise self._meets
+
+    def close(self) -> None:
+        """It is committer and global committer."""
+
+
+class Outstanding(Coordinator):
+    """One that has a global commit outstanding until it is confirmed."""
+
+    due: Sequence[GlobalCommit] = (
+        GlobalCommit(CheckpointId(7), {"sink-1": (Committable("t", CheckpointId(7), SubtaskIndex(0), {}),)}),
+    )
+
+    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
+        self.due = [each for each in self.due if each.checkpoint_id != checkpoint_id or not names]
+
+    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
+        return next(iter(self.due), None)
+
+
+def test_a_recovery_waits_for_the_global_commit_that_an_attempt_before_it_has_under_way() -> None:
+    played = Played(coordinator=Coordinator(LATER), sink=TableSink(), holds=CommitGlobally)
+    played.answer(CommitGlobally, None).attaches().hears(JobEventKind.COMPLETED, checkpoint_id=CheckpointId(8))
+    assert len(played.actions(CommitGlobally)) == 2, "that of the recovery, and one beside the subtasks"
+    played.hears(JobEventKind.FAILED, message="gone", restartable=True).happens(Tick(), 60.0)
+    assert len(played.actions(StartAttempt)) == 2
+    assert len(played.actions(CommitGlobally)) == 2
+    played.answer(CommitGlobally, None)
+    assert len(played.actions(CommitGlobally)) == 3
+
+
+def test_what_is_outstanding_is_committed_globally_by_the_next_run_before_it_reads() -> None:
+    sink = TableSink()
+    played = Played(coordinator=Outstanding(LATER), sink=sink)
+    assert sink.committed == [7]
+    assert len(played.actions(Submit)) == 1
+
+
+def test_a_global_commit_that_fails_is_tried_again_as_the_restart_strategy_says_and_then_named() -> None:
+    sink, settings = TableSink(OSError("disk full")), RunSettings(restart_attempts=2, restart_strategy="fixed-delay")
+    played = Played(sink=sink, settings=settings).attaches()
+    played._edge.coordinator = Outstanding(LATER)
+    played.hears(JobEventKind.COMPLETED, checkpoint_id=CheckpointId(7))
+    for later in range(1, 5):
+        played.happens(Tick(), 100.0 * later)
+    assert isinstance(played.error, GlobalCommitFailed)
+    assert "job 'flights': the global commit of checkpoint 7 by sink 'sink-1' failed" in str(played.error)
+    assert "OSError: disk full" in str(played.error)
+    assert len(sink.committed) >= 3, "one, and two restarts"
