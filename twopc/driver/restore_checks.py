@@ -68,9 +68,10 @@ def refuse_unknown_middle(
     restored: CheckpointMetadata,
     input_of: Callable[[str], str],
 ) -> None:
-    """Raise ConfigurationError if states would begin empty in the middle of an input that the checkpoint doesn't know.
+    """Raise ConfigurationError if reading begins in the middle of an input that the checkpoint doesn't know.
 
-    A split added to an input that it knows is read from its first record. `input_of` is the source's.
+    What comes before would be in no state, or in it as it was when the input was given up, and nothing would say so. A
+    split added to an input that it knows is read from its first record. `input_of` is the source's.
     """
     known = {input_of(held.split) for held in restored.positions}
     middle = [held for held in standing.ahead if input_of(held.split) not in known]
@@ -78,10 +79,10 @@ def refuse_unknown_middle(
         return
     raise ConfigurationError(
         f"checkpoint {restored.checkpoint_id}, to be restored, has no positions of input "
-        f"{input_of(middle[0].split)!r}, so what the states ({', '.join(sorted(states))}) hold of it would begin "
-        f"empty, but the consumer group would have reading begin in the middle of it, at {listed(middle)}. To go back "
-        "to an older checkpoint that has it, name that (`twopc checkpoints list`, --from ID); to begin there with "
-        f"empty states for it: --from {restored.checkpoint_id}"
+        f"{input_of(middle[0].split)!r}, so the states ({', '.join(sorted(states))}) may lack what comes before, but "
+        f"the consumer group would have reading begin in the middle of it, at {listed(middle)}. To go back to an older "
+        "checkpoint that has it, name that (`twopc checkpoints list`, --from ID); to begin there with the states as "
+        f"they are: --from {restored.checkpoint_id}"
     )
 
 

@@ -5,7 +5,7 @@ with open_checkpoint("latest", checkpoint_dir="checkpoints", job="flights") as c
     counts = checkpoint.state("count")
     counts.get("LGA")
     for entry in counts.scan("L"):
-        print(entry.partition, entry.key, entry.value)
+        print(entry.state.operator, entry.partition, entry.key, entry.value)
 
 with open_checkpoint(7) as old, open_checkpoint(8) as new:
     changes = list(diff(old, new))
@@ -17,6 +17,7 @@ from twopc.inspect.difference import ChangeKind, Difference, KeyChange, diff
 from twopc.inspect.entry import StateEntry
 from twopc.inspect.state import State, StateSize
 from twopc.protocol.times import SubtaskTimes
+from twopc.state.layout import StateName
 
 __all__ = [
     "ChangeKind",
@@ -26,6 +27,7 @@ __all__ = [
     "KeyChange",
     "State",
     "StateEntry",
+    "StateName",
     "StateSize",
     "SubtaskTimes",
     "Transaction",
