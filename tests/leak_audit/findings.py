@@ -20,6 +20,7 @@ class Problem(Enum):
     LEFTOVER_WORK_FOLDER = "a worker's folder for local state was not removed"
     HELD_LOCK = "a process still holds the lock of a RocksDB"
     TEMPORARY_FILE = "something half-written or half-removed is in the checkpoint folder"
+    UNNAMED_FILE = "a stored file is in no manifest: nobody will ever read it, and it takes room"
     OPEN_TO_OTHERS = "another user may read or write what is stored"
     NOT_EMPTY = "a folder that should be empty holds something"
 

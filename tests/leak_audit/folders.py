@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -24,6 +25,7 @@ def findings_in_folders(place: Place) -> Iterator[Finding]:
         yield from _held_locks(folder)
     if place.checkpoint_dir is not None:
         yield from _in_checkpoints(place.checkpoint_dir / place.job)
+        yield from _unnamed_files(place.checkpoint_dir / place.job)
         yield from _held_locks(place.checkpoint_dir / place.job)
     for folder in place.empty:
         if folder.is_dir() and (names := _listing(folder)):
@@ -43,6 +45,18 @@ def _in_checkpoints(folder: Path) -> Iterator[Finding]:
             mode = path.lstat().st_mode
             if not stat.S_ISLNK(mode) and mode & _OTHERS:
                 yield Finding(Problem.OPEN_TO_OTHERS, str(path), f"its mode is {stat.S_IMODE(mode):o}")
+
+
+def _unnamed_files(folder: Path) -> Iterator[Finding]:
+    """Yield the files of snapshots that no manifest names, of those that are there; the files are looked for first."""
+    stored = [path for path in _below(folder / "files") if path.is_file()]
+    named: set[str] = set()
+    for manifest in folder.glob("chk-*/subtask-*.json"):
+        with suppress(FileNotFoundError):
+            named.update(name for name, *_ in json.loads(manifest.read_bytes())["body"]["files"])
+    for path in stored:
+        if str(path.relative_to(folder)) not in named and path.exists():
+            yield Finding(Problem.UNNAMED_FILE, str(path), "no manifest names it")
 
 
 def _held_locks(folder: Path) -> Iterator[Finding]:

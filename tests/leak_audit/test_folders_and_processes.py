@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from tests.leak_audit import Finding, Place, Problem, look, report, wait_until_clean
+from tests.stored_job import JOB, StoredJob
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.storage.files import create_once, make_folder
 from twopc.storage.local import LocalStore
@@ -145,6 +146,20 @@ def test_the_folder_that_a_subtask_makes_for_its_state_is_found(place: Place, mo
     found = only(look(place))
     assert (found.problem, found.what) == (Problem.LEFTOVER_WORK_FOLDER, "subtask-0")
     assert folder.is_relative_to(found.where)
+
+
+def test_a_stored_file_that_no_manifest_names_is_found(tmp_path: Path) -> None:
+    job = StoredJob(tmp_path / "checkpoints")
+    job.checkpoint()
+    place = Place(JOB, checkpoint_dir=job.root, temporary=tmp_path)
+    assert look(place) == []
+    left = job.folder / "files" / "1-0-3fa9c1d2-000012.sst"
+    create_once(left, b"of a subtask that was killed before its manifest was there")
+    found = only(look(place))
+    assert (found.problem, found.where) == (Problem.UNNAMED_FILE, str(left))
+    job.checkpoint()
+    job.ledger.prune()
+    assert look(place) == [], "the next checkpoint sweeps it"
 
 
 def test_the_work_folder_of_a_job_with_a_longer_name_is_not_this_jobs(place: Place) -> None:
