@@ -71,7 +71,7 @@ def a_run(root: Path) -> str:
     counting = StatefulMap(lambda count, _: (count, count), "count", Json())
     definition = JobDefinition.in_a_row(JOB, Restoring(), (counting,), FakeSink([]))
     with pytest.raises(CheckpointCorrupted) as caught:
-        run(definition, RunSettings(checkpoint_dir=str(root), host="inline", parallelism=1))
+        run(definition, RunSettings(checkpoint_dir=root.as_uri(), host="inline", parallelism=1))
     return str(caught.value)
 
 
