@@ -11,6 +11,7 @@ from tests.simulation.mutants import EXPIRING, Mutant, instead
 from twopc.driver.actions import Clusters
 from twopc.ends import JobCommitter
 from twopc.errors import CheckpointDeclined
+from twopc.faults.crash_table import CrashPoint
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.healing import Fate, plan
 from twopc.protocol.ids import CheckpointId
@@ -66,7 +67,25 @@ def _heal_blindly(
 
 
 BESIDE = {"sinks": ("out", "files"), "files_decline": 0.4, "fault_phase_ms": 3_000, "sizes": (8, 8)}
-TWO_PREFIXES = {"sinks": ("out", "prefix"), "ids_forgotten_every_ms": 300, "prepare_ms": 0, "sizes": (8, 8)}
+HALF_COMMITTED = EXPIRING | {
+    "aimed_at": CrashPoint.BETWEEN_COMMITS,
+    "aimed_pauses": False,
+    "aimed_occasion": 1,
+    "aimed_in_company": True,
+    "sizes": (8, 8),
+    "other_sizes": (),
+    "stopped_every_ms": 0,
+}
+TWO_PREFIXES = HALF_COMMITTED | {
+    "sinks": ("out", "prefix"),
+    "prepare_ms": 0,
+    "snapshot_refused": 0.0,
+    "broker_away_every_ms": 300,
+    "ids_forgotten_every_ms": 200,
+    "topic_recreated_every_ms": 0,
+    "input_recreated_every_ms": 0,
+    "input_deleted_every_ms": 0,
+}
 REMOVED = BESIDE | {"sink_removed_every_ms": 400, "commits_globally": False}
 
 MUTANTS_OF_GRAPHS = (
@@ -79,7 +98,7 @@ MUTANTS_OF_GRAPHS = (
     Mutant(
         "positions are told in two transactions",
         instead(Clusters, "witness", lambda clusters: (clusters.follower, None)),
-        EXPIRING | TWO_PREFIXES,
+        TWO_PREFIXES,
         3_000,
         timeouts=True,
     ),
@@ -98,7 +117,7 @@ MUTANTS_OF_GRAPHS = (
     Mutant(
         "a loss is healed though another group committed",
         instead(twopc.driver.lost_transactions, "plan", _heal_blindly),
-        EXPIRING | {"sinks": ("files", "out"), "sizes": (8, 8)},
+        HALF_COMMITTED | {"sinks": ("files", "out"), "files_decline": 0.0, "sink_removed_every_ms": 0},
         3_000,
         timeouts=True,
     ),
