@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from twopc.operators import Chain, StatefulMap
+from twopc import Job, Json, KafkaSink, KafkaSource
+from twopc.operators import Dataflow
 from twopc.record import Batch
-from twopc.serde import Json
 from twopc.state.keyed import KeyedState
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.testing.rows import InputRow
@@ -31,6 +31,15 @@ def count(total: int | None, _value: bytes) -> tuple[int, bytes]:
     """Return the new state of the key and what to emit."""
     total = (total or 0) + 1
     return total, b"%d" % total
+
+
+COUNTING = (
+    Job("count")
+    .source(KafkaSource("in"), name="in")
+    .stateful_map(count, name="count", state=Json())
+    .sink(KafkaSink("out"))
+    .definition()
+)
 
 
 def batches(records: int, keys: int) -> Iterator[Batch]:
@@ -49,12 +58,12 @@ def measure(records: int, keys: int) -> float:
     used = 0.0
     with tempfile.TemporaryDirectory() as folder:
         backend = RocksDBBackend.open_fresh(Path(folder) / "state")
-        chain = Chain([StatefulMap(count, "count", Json())], KeyedState(backend))
+        flow = Dataflow(COUNTING.operators, KeyedState(backend))
         for number, batch in enumerate(batches(records, keys), start=1):
             started = time.process_time()
-            chain.process(batch)
+            flow.process("in", batch)
             if number * BATCH % BETWEEN_WRITES == 0:
-                chain.write_back()
+                flow.write_back()
             used += time.process_time() - started
         backend.close()
     return used / records * 1e6

@@ -11,7 +11,7 @@ from flights_data import FLIGHT_SCHEMA, FLIGHTS, NO_TAIL_NUMBER, flights
 from late_flights import LATE_FLIGHT_SCHEMA, job
 from late_flights_answer import LateFlight, expected_late_flights
 
-from twopc.operators import Chain
+from tests.operators.kit import Chain
 from twopc.serde import Avro
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from twopc.operators import Dataflow, KeyedStateStore, StatefulMap, Step
+from twopc.record import Batch
 
 
 class Node(NamedTuple):
@@ -23,3 +24,19 @@ def row(steps: Sequence[Step], store: KeyedStateStore) -> Dataflow:
         operator_id = step.name if isinstance(step, StatefulMap) else f"{number}"
         nodes.append(Node(operator_id, (nodes[-1].id,), step))
     return Dataflow([*nodes, Node("out", (nodes[-1].id,))], store)
+
+
+class Chain:
+    """Steps in a row, with the store that holds their keyed state: batches in, batches out."""
+
+    def __init__(self, steps: Sequence[Step], store: KeyedStateStore) -> None:
+        self._flow = row(steps, store)
+
+    def process(self, batch: Batch) -> Batch:
+        """Return what the steps make of the whole batch, in its order. May be empty."""
+        outputs = self._flow.process("in", batch)
+        return outputs[0].batch if outputs else batch.first(0)
+
+    def write_back(self) -> None:
+        """Bring the store up to every batch so far."""
+        self._flow.write_back()

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from tests.operators.kit import Chain
 from twopc.errors import UserCodeError
-from twopc.operators import Chain, MapBatches
+from twopc.operators import MapBatches
 from twopc.operators.batches import COLUMNS
 from twopc.record import Batch
 from twopc.serde import Json

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.operators.kit import Chain
 from twopc.errors import UserCodeError
 from twopc.operators import (
-    Chain,
     Filter,
     FilterRecords,
     FlatMap,

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operators.kit import row
+from tests.operators.kit import Chain, row
 from twopc.errors import UserCodeError
 from twopc.operators import (
-    Chain,
     Filter,
     FilterRecords,
     FlatMap,

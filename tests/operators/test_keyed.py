@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.operators.kit import Chain
 from twopc.errors import UserCodeError
-from twopc.operators import Chain, MapRecords, StatefulMap, Step
+from twopc.operators import MapRecords, StatefulMap, Step
 from twopc.record import Batch
 from twopc.serde import Json
 from twopc.state.layout import StateName

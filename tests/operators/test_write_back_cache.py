@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twopc.operators import Chain, StatefulMap, write_back_cache
+from tests.operators.kit import Chain
+from twopc.operators import StatefulMap, write_back_cache
 from twopc.serde import Json, Serde, String
 from twopc.state.layout import StateName
 from twopc.testing.rows import InputRow, batch_of

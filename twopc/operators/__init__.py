@@ -1,6 +1,5 @@
 """What happens to records between sources and sinks: steps as descriptions, and the dataflow that runs them."""
 
-from twopc.operators.chain import Chain
 from twopc.operators.dataflow import Dataflow, SinkOutput
 from twopc.operators.steps import (
     Filter,
@@ -19,7 +18,6 @@ from twopc.operators.steps import (
 from twopc.operators.write_back_cache import KeyedStateStore
 
 __all__ = [
-    "Chain",
     "Dataflow",
     "Filter",
     "FilterRecords",
