@@ -31,6 +31,7 @@ from coordinator.events import (
 from coordinator.failures import Failures, History
 from coordinator.membership import Membership
 from coordinator.schedule import RequestQueue, Schedule, Triggering, earliest
+from coordinator.stages import StageEnds
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
@@ -72,6 +73,7 @@ class RunningAttempt:
         self.in_flight = InFlight()
         self.requests = RequestQueue()
         self.confirmations = Confirmations(started.parallelism)
+        self._stages = StageEnds(self.membership, self.in_flight)
         self._history = history
         self._schedule = Schedule(started.settings)
         self._triggering = Triggering(started, self._schedule, self.requests)
@@ -119,6 +121,8 @@ class RunningAttempt:
             out.send(event.session, Abort(last, "aborted while the subtask was not attached"))
         if state.stop is not None and state.stop.drain:
             out.send(event.session, Drain())
+        if self._stages.bounded:
+            out.send(event.session, Drain(self._stages.bounded))
         for pending in self.in_flight.after(last):
             out.send(event.session, pending.trigger)
 
@@ -138,8 +142,7 @@ class RunningAttempt:
                 if completed is not None and completed.record.attempt == self.number:
                     self.confirmations.report(member.subtask, completed.checkpoint_id, out.now)
             case EndOfInput():
-                if member.subtask not in self.membership.at_end:
-                    self.membership.at_end.add(member.subtask)
+                if self.membership.end(member.subtask, message):
                     out.publish(JobEventKind.END_OF_INPUT, subtask=member.subtask)
             case Failed():
                 self._failures.fail(message.error_type, message.message, message.restartable, out, member.subtask)
@@ -218,6 +221,9 @@ class RunningAttempt:
             if may_store and committed:
                 out.store(AttemptEnded(self.number, True, "the final checkpoint is committed everywhere"))
             return
+        stage = self._stages.next_to_end(self.confirmations.everywhere)
+        if stage is not None:
+            self.send_all(Drain(stage), out)
         due = self._trigger_due(state)
         if due is not None and now >= due:
             self._triggering.reserve(state, self.membership.all_at_end, out)
@@ -235,7 +241,10 @@ class RunningAttempt:
             return None
         if not self.in_flight.has_room(self._schedule.settings.concurrent):
             return None
-        return self._triggering.due(state, self.membership.all_at_end)
+        due = self._triggering.due(state, self.membership.all_at_end)
+        if self._stages.needs_checkpoint(state.newest_of_attempt):
+            return earliest((due, self._schedule.next_final()))
+        return due
 
     def fence(self, reason: str, out: DecisionBuilder) -> None:
         """Another attempt, or another coordinator, owns the job now."""
@@ -255,6 +264,7 @@ class RunningAttempt:
         request = self._triggering.reserved(fact, out.now)
         pending = PendingCheckpoint(fact.checkpoint_id, self.number, request, self.parallelism, out.now)
         self.in_flight.add(pending)
+        self._stages.triggered(fact.checkpoint_id)
         if request.kind is CheckpointKind.PERIODIC:
             self._schedule.triggered = out.now.monotonic_ms
         out.publish(JobEventKind.TRIGGERED, checkpoint_id=fact.checkpoint_id, **request.event_fields)

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from coordinator.events import Attached, SessionId
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import SubtaskDescription
-from twopc.protocol.messages import Progress
+from twopc.protocol.messages import EndOfInput, Progress
 
 
 @dataclass(slots=True)
 class Membership:
     """The attached subtasks of one attempt.
 
-    `at_end` are those that have read their bounded input to the end; `progress` is what each said last, for people.
+    `at_end` are those that have read their bounded input to the end, that of all stages; `progress` is what each said
+    last, for people.
     """
 
     parallelism: int
@@ -25,6 +26,7 @@ class Membership:
     progress: dict[SubtaskIndex, Progress] = field(default_factory=dict)
     _sessions: dict[SessionId, Attached] = field(default_factory=dict)
     _session_of: dict[SubtaskIndex, SessionId] = field(default_factory=dict)
+    _stages_ended: dict[SubtaskIndex, int] = field(default_factory=dict)
     _processes: dict[SubtaskIndex, tuple[str, int]] = field(default_factory=dict)
 
     def attach(self, attached: Attached) -> Attached | None:
@@ -37,6 +39,15 @@ class Membership:
         if attached.end_of_input:
             self.at_end.add(attached.subtask)
         return replaced
+
+    def end(self, subtask: SubtaskIndex, end: EndOfInput) -> bool:
+        """Enter how much of its input a subtask has read; return whether it is the whole, and that is news."""
+        if end.following:
+            self._stages_ended[subtask] = max(self._stages_ended.get(subtask, 0), end.stage + 1)
+            return False
+        is_news = subtask not in self.at_end
+        self.at_end.add(subtask)
+        return is_news
 
     def is_another_process(self, attached: Attached) -> bool:
         """Whether another process has been this subtask before in this attempt."""
@@ -86,3 +97,9 @@ class Membership:
     @property
     def all_at_end(self) -> bool:
         return len(self.at_end) == self.parallelism
+
+    @property
+    def stages_at_end(self) -> int:
+        """How many stages, from the first on, all subtasks have read, where another follows; 0 else."""
+        unended = [self._stages_ended.get(SubtaskIndex(n), 0) for n in range(self.parallelism) if n not in self.at_end]
+        return min(unended, default=0)

@@ -20,6 +20,7 @@ from twopc.protocol.messages import (
     Committed,
     Complete,
     Decline,
+    Drain,
     EndOfInput,
     Failed,
     FencedOff,
@@ -74,6 +75,7 @@ metadata = st.builds(
         st.builds(SubtaskTimes, durations, durations, durations, durations, st.integers(0, 2**53)), max_size=3
     ).map(tuple),
 )
+stages = st.integers(0, 2**31)
 progress = st.builds(
     Progress,
     st.integers(0, 2**63),
@@ -87,7 +89,7 @@ from_subtask: st.SearchStrategy[ToCoordinator | Attach] = st.one_of(
     st.builds(Ack, checkpoints, snapshots, durations, durations, durations, durations),
     st.builds(Decline, checkpoints, text),
     st.builds(Committed, checkpoints),
-    st.builds(EndOfInput),
+    st.builds(EndOfInput, stages, stages),
     st.builds(Failed, text, text, st.booleans()),
     progress,
 )
@@ -98,6 +100,7 @@ to_subtask: st.SearchStrategy[ToSubtask] = st.one_of(
     st.builds(Finish),
     st.builds(Welcome),
     st.builds(FencedOff, text),
+    st.builds(Drain, stages),
 )
 events = st.builds(
     JobEvent,

@@ -95,6 +95,15 @@ def test_what_the_next_attach_tells_is_remembered() -> None:
     assert memory.repeat() == []
 
 
+def test_the_end_of_a_stage_is_repeated_until_the_end_of_all_has_come() -> None:
+    memory = LinkMemory()
+    memory.said(EndOfInput(0, 2))
+    memory.said(EndOfInput(1, 1))
+    assert (memory.repeat(), memory.end_of_input) == ([EndOfInput(1, 1)], False)
+    memory.said(EndOfInput(2))
+    assert (memory.repeat(), memory.end_of_input) == ([], True)
+
+
 def test_a_subtask_may_open_its_sink_once_it_was_welcomed() -> None:
     memory = LinkMemory()
     assert not memory.may_open()

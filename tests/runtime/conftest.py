@@ -39,6 +39,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         follower: str | None = None,
         inline_bytes: int = 0,
         steps: Sequence[Step] = (),
+        stage: int = 0,
     ) -> Stage:
         reader = ScriptedReader(batches, endless)
         sink = sink or RecordingSink()
@@ -47,7 +48,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         sinks = {"out": sink} if beside is None else {"out": sink, "beside": beside}
         context = SubtaskContext("job", AttemptId(1), 1, RunSettings(), SubtaskIndex(0))
         parts = SubtaskDependencies(
-            inputs=Inputs({"in": reader}),
+            inputs=Inputs({"in": reader}, {"in": stage}),
             dataflow=row(steps, KeyedState(backend)),
             outputs=Outputs([GroupWriter.open(TransactionGroup(each, (each,)), sinks, context) for each in sinks]),
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),

@@ -50,3 +50,17 @@ def test_each_position_names_its_source_and_each_source_is_told_its_own() -> Non
     assert [held.source for held in positions] == ["web", "app"]
     inputs.commit_positions(CheckpointId(1), positions)
     assert [len(reader.committed) for reader in (web, app)] == [1, 1]
+
+
+def test_only_the_sources_up_to_a_stage_are_bounded() -> None:
+    inputs = Inputs({"web": ScriptedReader([], True), "by-user": ScriptedReader([], True)}, {"by-user": 1})
+    assert (inputs.last_stage, inputs.stages_at_end()) == (1, 0)
+    inputs.bound()
+    assert (inputs.stages_at_end(), inputs.at_end()) == (1, False)
+    inputs.bound(1)
+    assert (inputs.stages_at_end(), inputs.at_end()) == (2, True)
+
+
+def test_a_stage_has_not_ended_before_those_that_write_what_it_reads() -> None:
+    inputs = Inputs({"web": ScriptedReader([], True), "by-user": ScriptedReader([])}, {"by-user": 1})
+    assert inputs.stages_at_end() == 0

@@ -198,6 +198,18 @@ def test_a_source_without_an_end_reads_nothing_more_once_it_is_drained(make: Cal
     assert (ack.snapshot.positions[0].position, ack.snapshot.finished) == (1, False)
 
 
+def test_the_end_of_each_stage_is_said_once_and_a_later_one_goes_on_until_it_is_bounded(
+    make: Callable[..., Stage],
+) -> None:
+    stage = make([[b"a"], [b"b"]], endless=True, stage=1)
+    stage.link.deliver(Drain(0))
+    stage.steps(4)
+    assert (stage.sent(EndOfInput), stage.reader.read) == ([EndOfInput(0, 1)], 2)
+    stage.link.deliver(Drain(1))
+    stage.steps(3)
+    assert stage.sent(EndOfInput) == [EndOfInput(0, 1), EndOfInput(1)]
+
+
 def test_the_end_of_the_input_is_said_once(make: Callable[..., Stage]) -> None:
     stage = make([[b"a"]], endless=False)
     stage.steps(4)

@@ -59,7 +59,12 @@ class FencedOff:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Read to the end that the input has now, and no further. May be heard again; the first end counts."""
+    """Read the sources up to this stage to the end that they have now, and no further.
+
+    May be heard again; the first end counts.
+    """
+
+    stage: int = 0
 
 
 ToSubtask = Welcome | Trigger | Complete | Abort | Finish | FencedOff | Drain
@@ -98,7 +103,13 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class EndOfInput:
-    """This subtask has read its bounded input to the end, and waits for the final checkpoint."""
+    """This subtask has read its bounded input to the end, up to this stage of the job.
+
+    It waits for the final checkpoint where no stage is `following`, else for the one after which the next may end.
+    """
+
+    stage: int = 0
+    following: int = 0
 
 
 @dataclass(frozen=True, slots=True)

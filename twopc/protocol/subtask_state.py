@@ -5,7 +5,7 @@
     Complete(n) --> commit everything pending up to and including n, oldest first (a lost Complete is subsumed);
                     nothing, if a later one was heard before
     Abort(n)    --> nothing: what was pre-committed for n is committed with the next completed checkpoint (Flink's rule)
-    Drain       --> read to the end that the input has now
+    Drain(k)    --> read the sources up to stage k to the end that they have now
     Finish      --> end
     FencedOff   --> end, committing nothing more
 
@@ -54,7 +54,9 @@ class CommitPending:
 
 @dataclass(frozen=True, slots=True)
 class ReadToEnd:
-    """Read no further than the end that the input has now."""
+    """Read the sources up to this stage no further than the end that they have now."""
+
+    stage: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class SubtaskState:
             case Abort() | Welcome():
                 return Ignore()
             case Drain():
-                return ReadToEnd()
+                return ReadToEnd(message.stage)
             case Finish():
                 return End()
             case FencedOff():

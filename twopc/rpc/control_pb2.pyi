@@ -55,8 +55,12 @@ class Committed(_message.Message):
     def __init__(self, checkpoint_id: _Optional[int] = ...) -> None: ...
 
 class EndOfInput(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("stage", "following")
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWING_FIELD_NUMBER: _ClassVar[int]
+    stage: int
+    following: int
+    def __init__(self, stage: _Optional[int] = ..., following: _Optional[int] = ...) -> None: ...
 
 class Failed(_message.Message):
     __slots__ = ("error_type", "message", "restartable")
@@ -139,8 +143,10 @@ class FencedOff(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class Drain(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("stage",)
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    stage: int
+    def __init__(self, stage: _Optional[int] = ...) -> None: ...
 
 class ToSubtask(_message.Message):
     __slots__ = ("trigger", "complete", "abort", "finish", "fenced_off", "welcome", "drain")

@@ -39,6 +39,7 @@ class LinkMemory:
 
     last_checkpoint_id: CheckpointId = NO_CHECKPOINT
     end_of_input: bool = False
+    stage_ended: EndOfInput | None = None
     failed: Failed | None = None
     welcomed: bool = False
     dismissed: str | None = None
@@ -51,8 +52,10 @@ class LinkMemory:
                 self._unanswered[message.checkpoint_id] = message
             case Committed() if self._committed is None or message.checkpoint_id > self._committed.checkpoint_id:
                 self._committed = message
+            case EndOfInput() if message.following:
+                self.stage_ended = message
             case EndOfInput():
-                self.end_of_input = True
+                self.end_of_input, self.stage_ended = True, None
             case Failed():
                 self.failed = message
             case _:
@@ -89,8 +92,8 @@ class LinkMemory:
         return self.welcomed
 
     def repeat(self) -> list[ToCoordinator]:
-        """What to say after Attach, which itself tells of the end of the input."""
-        last_words = (self._committed, self.failed)
+        """What to say after Attach, which itself tells of the end of all input."""
+        last_words = (self._committed, self.stage_ended, self.failed)
         return [*self._unanswered.values(), *(message for message in last_words if message is not None)]
 
     def _answered(self, up_to: CheckpointId) -> None:

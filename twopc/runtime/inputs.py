@@ -1,6 +1,9 @@
 """The readers of one subtask's sources, by operator id, as one: polled in turn, so that none starves another.
 
 A source that is bounded has its turn until its end; one that a stop can't bound has no turn any more.
+
+A source may read what this job writes: it is of a later stage than those whose records come there. Its end is known
+only when all of an earlier stage is read, written and committed, so stages end one after the other.
 """
 
 from __future__ import annotations
@@ -18,8 +21,11 @@ from twopc.source import SourceReader
 class Inputs:
     """Used by one thread."""
 
-    def __init__(self, readers: Mapping[str, SourceReader]) -> None:
+    def __init__(self, readers: Mapping[str, SourceReader], stages: Mapping[str, int] | None = None) -> None:
+        """`stages` has the stage of each source that is not of the first, 0."""
         self._readers = dict(readers)
+        self._stages = {source: (stages or {}).get(source, 0) for source in readers}
+        self.last_stage = max(self._stages.values(), default=0)
         self._turns = deque(self._readers)
         self._stopped: set[str] = set()
 
@@ -49,9 +55,16 @@ class Inputs:
         for reader in self._readers.values():
             reader.check_input(checkpoint_id)
 
-    def bound(self) -> None:
-        """Read no further than the end that each source has now; nothing more of one that has none."""
-        self._stopped |= {source for source, reader in self._readers.items() if not reader.bound()}
+    def bound(self, stage: int = 0) -> None:
+        """Read sources up to this stage no further than the end that each has now; nothing more of one without any."""
+        for source, reader in self._readers.items():
+            if self._stages[source] <= stage and not reader.bound():
+                self._stopped.add(source)
+
+    def stages_at_end(self) -> int:
+        """Return how many stages, from the first on, have nothing more to read."""
+        unended = (stage for source, stage in self._stages.items() if not self._is_done(source))
+        return min(unended, default=self.last_stage + 1)
 
     def at_end(self) -> bool:
         """Whether there is nothing more to read."""

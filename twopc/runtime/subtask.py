@@ -79,6 +79,7 @@ class Subtask:
         self._commits = CommitQueue(index, deps.outputs, deps.commit_executor, self._guarded, self._results.put)
         self._ended = False
         self._end_reported = False
+        self._stages_reported = 0
         self._records_in = 0
         self._records_out = 0
         self._last_message_at = deps.clock.monotonic()
@@ -114,8 +115,10 @@ class Subtask:
             self._move_batch()
         elif not self._end_reported and self._at_end():
             self._end_reported = True
-            self._deps.link.send(EndOfInput())
+            self._deps.link.send(EndOfInput(self._deps.inputs.last_stage))
             self._send_progress()
+        if self._stages_reported < self._deps.inputs.last_stage:
+            self._report_stage()
         self._report()
 
     def _reads(self) -> bool:
@@ -124,6 +127,13 @@ class Subtask:
     def _at_end(self) -> bool:
         # Records that wait in the chain are not written yet: a final checkpoint without them would lose them.
         return not self._deps.dataflow.waits and self._deps.inputs.at_end()
+
+    def _report_stage(self) -> None:
+        """Say that all of a stage before the last is read and written, once."""
+        last, ended = self._deps.inputs.last_stage, self._deps.inputs.stages_at_end()
+        if self._stages_reported < ended <= last and not self._deps.dataflow.waits:
+            self._stages_reported = ended
+            self._deps.link.send(EndOfInput(ended - 1, last + 1 - ended))
 
     def _move_batch(self) -> None:
         dataflow = self._deps.dataflow
@@ -162,7 +172,7 @@ class Subtask:
             case CommitPending():
                 self._commits.begin(action)
             case ReadToEnd():
-                self._deps.inputs.bound()
+                self._deps.inputs.bound(action.stage)
             case End():
                 if action.fenced is not None:
                     raise Fenced(action.fenced)

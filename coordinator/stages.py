@@ -1,0 +1,48 @@
+"""The ends of a job's stages, one after the other. Pure.
+
+A source of a later stage reads what the job itself writes. What it has to read is there when all subtasks have read the
+stage before, and have committed what they made of it: then a checkpoint that was triggered after the last of them said
+so is committed everywhere. Only then are they told to read the next stage to the end that it has now.
+
+Invariant: no stage is bounded before all output of the one before is committed. Who forgot how far this was, a new
+coordinator, learns the ends from the subtasks as they attach, and takes one more checkpoint.
+"""
+
+from __future__ import annotations
+
+from coordinator.checkpoint import InFlight
+from coordinator.membership import Membership
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
+
+
+class StageEnds:
+    """How far one attempt is. `bounded` is the stage that the subtasks were told to end last; 0 for none."""
+
+    def __init__(self, membership: Membership, in_flight: InFlight) -> None:
+        self.bounded = 0
+        self._membership = membership
+        self._in_flight = in_flight
+        self._through = NO_CHECKPOINT
+
+    def triggered(self, checkpoint_id: CheckpointId) -> None:
+        """A checkpoint was triggered: it holds all of the stages that had ended by now."""
+        if self._next is not None and self._through == NO_CHECKPOINT:
+            self._through = checkpoint_id
+
+    def needs_checkpoint(self, completed: CheckpointId) -> bool:
+        """Whether a stage waits for a checkpoint that nobody has triggered, or none that was has come of."""
+        if self._next is None or completed >= self._through > NO_CHECKPOINT:
+            return False
+        return self._through == NO_CHECKPOINT or not self._in_flight.after(CheckpointId(self._through - 1))
+
+    def next_to_end(self, committed: CheckpointId) -> int | None:
+        """Return the stage that may end now, given what is committed everywhere; None for none."""
+        if (stage := self._next) is None or not NO_CHECKPOINT < self._through <= committed:
+            return None
+        self.bounded, self._through = stage, NO_CHECKPOINT
+        return stage
+
+    @property
+    def _next(self) -> int | None:
+        stage = self._membership.stages_at_end
+        return stage if stage > self.bounded else None
