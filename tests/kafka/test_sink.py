@@ -151,7 +151,9 @@ def test_a_value_that_is_no_bytes_is_named(driven: DrivenSink) -> None:
 
 def test_a_missing_output_topic_is_refused_before_anything_starts(servers: str, job: str) -> None:
     driven = DrivenSink(servers, job, "nowhere", input_topic="nowhere")
-    with pytest.raises(ConfigurationError, match=r"output topic 'nowhere' create it \(twopc topics create nowhere"):
+    with pytest.raises(
+        ConfigurationError, match=r"output topic 'nowhere' isn't there: create it \(twopc topics create"
+    ):
         driven.start_attempt()
 
 

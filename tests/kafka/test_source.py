@@ -295,7 +295,7 @@ def test_a_value_that_cannot_be_decoded_is_named(reading: Reading, servers: str,
 
 
 def test_a_missing_input_topic_is_named(reading: Reading) -> None:
-    with pytest.raises(ConfigurationError, match=r"input topic 'nowhere' create it \(twopc topics create nowhere"):
+    with pytest.raises(ConfigurationError, match=r"input topic 'nowhere' isn't there: create it \(twopc topics create"):
         reading.plan(KafkaSource("nowhere"))
 
 
