@@ -124,11 +124,11 @@ class JobDefinition:
     @property
     def keyed_inputs(self) -> dict[str, tuple[str, ...]]:
         """The sources from which records come to each operator that keeps state by key, by its id."""
-        return {
-            key: tuple(each.id for each in upstream(self.operators, key) if isinstance(each.what, Source))
-            for key, step in self.steps.items()
-            if isinstance(step, StatefulMap)
-        }
+        return {key: self.sources_before(key) for key, step in self.steps.items() if isinstance(step, StatefulMap)}
+
+    def sources_before(self, operator: str) -> tuple[str, ...]:
+        """The sources from which records come to an operator."""
+        return tuple(each.id for each in upstream(self.operators, operator) if isinstance(each.what, Source))
 
     @property
     def keyed_sources(self) -> frozenset[str]:

@@ -120,6 +120,14 @@ class Batch:
                 raise user_code_error(row, "reading the headers, whose names must be UTF-8,", cause) from error
         return self._headers
 
+    def records(self) -> list[Record]:
+        """Return each row as a record."""
+        columns = zip(self.rows, self.keys, self.values, self.timestamps, self.headers, strict=True)
+        return [
+            Record(key, value, timestamp, headers, row.topic() or "", _number(row.partition()), _number(row.offset()))
+            for row, key, value, timestamp, headers in columns
+        ]
+
     def with_values(self, values: list[Any]) -> Batch:
         """Return the same records with other values."""
         return Batch(self.rows, values, self._keys, self._timestamps, self._headers)
@@ -139,3 +147,7 @@ class Batch:
             return None if column is None else [column[index] for index in indices]
 
         return Batch(pick(self.rows), pick(self.values), pick(self._keys), pick(self._timestamps), pick(self._headers))
+
+
+def _number(known: int | None) -> int:
+    return -1 if known is None else known

@@ -37,6 +37,7 @@ from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
+from twopc.source import Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +256,12 @@ class Sink(ABC):
     def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
         """On the driver: the transaction that this sink shares with others of the job; None where it shares none."""
         return None
+
+    def check_splits(self, context: JobContext, splits: Sequence[Split]) -> None:
+        """On the driver, before a record is read: raise ConfigurationError where it can't take what comes of these.
+
+        They are the planned splits of the sources from which records come here.
+        """
 
     @property
     def outputs(self) -> tuple[str, ...]:

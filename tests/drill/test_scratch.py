@@ -27,7 +27,7 @@ from twopc import Job, Json, KafkaSink, KafkaSource
 
 job = Job("orders")
 job.source(KafkaSource("real-in", value=Json(), group_id="real", bootstrap_servers="there:1")).map(str).sink(
-    KafkaSink("real-out", key=Json(), transactional_id_prefix="real", properties={"linger.ms": 7})
+    KafkaSink("real-out", key=Json(), partitioner="source", transactional_id_prefix="real", properties={"linger.ms": 7})
 )
 """
 
@@ -77,6 +77,7 @@ def test_the_rest_is_the_users(job_file: str) -> None:
     assert scratch_job(job_file, NAMES.name, []).definition().steps == real.steps
     assert (source.topics, source.bootstrap_servers, str(source.value)) == (("real-in",), "there:1", "Json()")
     assert (str(sink.key), sink.properties) == ("Json()", {"linger.ms": 7})
+    assert sink.partitioner == "source"
 
 
 def test_it_settles_nothing_of_the_real_job_and_asks_nobody(job_file: str) -> None:

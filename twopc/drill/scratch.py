@@ -172,6 +172,7 @@ def scratch_definition(
             topics[key],
             key=sink.key,
             value=sink.value,
+            partitioner=sink.partitioner,
             delivery_guarantee=sink.delivery_guarantee,
             transactional_id_prefix=prefixes[key],
             bootstrap_servers=sink.bootstrap_servers,

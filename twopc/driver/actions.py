@@ -210,7 +210,7 @@ class CommitGlobally(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class PlanSplits(Action[list[Split]]):
-    """List the splits of the source, from the positions that are known."""
+    """List the splits of the source, from the positions that are known; refuse those that a sink can't take."""
 
     context: JobContext
     known: Mapping[str, SplitPosition]
@@ -218,7 +218,11 @@ class PlanSplits(Action[list[Split]]):
 
     def carry_out(self, edge: Edge) -> list[Split]:
         with edge.source.open_planner(self.context) as planner:
-            return planner.plan(self.known, self.bounded)
+            splits = planner.plan(self.known, self.bounded)
+        for key, sink in edge.definition.sinks.items():
+            before = edge.definition.sources_before(key)
+            sink.check_splits(self.context, [split for split in splits if split.source in before])
+        return splits
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from twopc.column import coded, last_taken, locate, user_code_error
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.identity import Identity
+from twopc.kafka.partitioner import Partitioner, partitions_of
 from twopc.kafka.refusal import Written
 from twopc.kafka.wire import ControlClient
 from twopc.record import Batch, Record
@@ -59,9 +60,11 @@ class OutputTopics:
         self._client = client
         self._identity = identity
         self.ids: dict[str, str] = {}
+        self.partitions: dict[str, int] = {}
+        """How many a topic has. One that gets more of them is known by the old number until the next attempt."""
 
     def learn(self, topic: str) -> None:
-        """Make sure that a topic exists, and note its id."""
+        """Make sure that a topic exists, and note its id and how many partitions it has."""
         if topic in self.ids:
             return
         found = self._client.topics([topic])
@@ -71,14 +74,18 @@ class OutputTopics:
                 "start the job again"
             )
         self.ids[topic] = found[topic].topic_id
+        self.partitions[topic] = found[topic].partitions
         self._identity.note_output(topic, found[topic].topic_id)
 
 
 class TopicOutput:
-    """What one sink writes where: its topic and serdes."""
+    """What one sink writes where: its topic, partitioner and serdes."""
 
-    def __init__(self, topic: TopicOf, key: Serde, value: Serde, topics: OutputTopics) -> None:
+    def __init__(
+        self, topic: TopicOf, partitioner: Partitioner, key: Serde, value: Serde, topics: OutputTopics
+    ) -> None:
         self._topic = topic
+        self._partitioner = partitioner
         self._key = key
         self._value = value
         self.topics = topics
@@ -104,6 +111,7 @@ class TopicOutput:
         self.topics.learn(topic)
         producer.know(topic)
         producer.topics.add(topic)
+        partitions = partitions_of(self._partitioner, batch, topic, self.topics.partitions[topic])
         values = serialized(self._value, batch.values, batch, f"encoding a value for topic {topic}")
         keys = serialized(self._key, batch.keys, batch, f"encoding a key for topic {topic}")
         stamps = _timestamps(batch, topic)
@@ -112,9 +120,9 @@ class TopicOutput:
         rest = iter(values)
         try:
             if any(headers):
-                _produce_with_headers(producer, topic, zip(rest, keys, stamps, headers, strict=False))
+                _produce_with_headers(producer, topic, zip(rest, keys, partitions, stamps, headers, strict=False))
             else:
-                _produce(producer, topic, zip(rest, keys, stamps, strict=False))
+                _produce(producer, topic, zip(rest, keys, partitions, stamps, strict=False))
         except KafkaException as error:
             # A transaction that failed says so itself; the report of the record that spoilt it is on its way.
             producer.raise_reported(REPORT_SECONDS if error_of(error).code() == KafkaError._STATE else 0)
@@ -125,23 +133,25 @@ class TopicOutput:
             raise user_code_error(row, f"producing to topic {topic} with {sink}", error) from error
 
 
-def _produce(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, Any, int]]) -> None:
+def _produce(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, Any, int, int]]) -> None:
     produce = producer.client.produce
-    for value, key, stamp in records:
+    for value, key, partition, stamp in records:
         try:
-            produce(topic, value, key, -1, None, None, stamp)
+            produce(topic, value, key, partition, None, None, stamp)
         except BufferError:
-            _produce_when_there_is_room(producer, topic, value, key, -1, None, None, stamp)
+            _produce_when_there_is_room(producer, topic, value, key, partition, None, None, stamp)
 
 
-def _produce_with_headers(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, Any, int, Any]]) -> None:
+def _produce_with_headers(
+    producer: RecordProducer, topic: str, records: Iterator[tuple[Any, Any, int, int, Any]]
+) -> None:
     produce = producer.client.produce
-    for value, key, stamp, headers in records:
+    for value, key, partition, stamp, headers in records:
         checked = _checked(headers) if headers else None
         try:
-            produce(topic, value, key, -1, None, None, stamp, checked)
+            produce(topic, value, key, partition, None, None, stamp, checked)
         except BufferError:
-            _produce_when_there_is_room(producer, topic, value, key, -1, None, None, stamp, checked)
+            _produce_when_there_is_room(producer, topic, value, key, partition, None, None, stamp, checked)
 
 
 def _checked(headers: Any) -> list[Any]:
@@ -185,10 +195,8 @@ def _timestamps(batch: Batch, topic: str) -> list[int]:
 
 def _by_topic(topic_of: Callable[[Record], str], batch: Batch) -> list[tuple[str, Batch]]:
     """Split the batch by the topic of each record; the order within a topic stays."""
-    columns = zip(batch.keys, batch.values, batch.timestamps, batch.headers, batch.rows, strict=True)
     indices: dict[str, list[int]] = {}
-    for index, (key, value, stamp, headers, row) in enumerate(columns):
-        record = Record(key, value, stamp, headers, row.topic() or "", row.partition() or 0, row.offset() or 0)
+    for index, (row, record) in enumerate(zip(batch.rows, batch.records(), strict=True)):
         try:
             topic = topic_of(record)
             if not isinstance(topic, str):

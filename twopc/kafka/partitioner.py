@@ -1,10 +1,83 @@
-"""Which partition a key belongs to, as Java's clients have it, and ours (`murmur2_random` in their settings)."""
+"""Which partition of its topic a record is written to.
+
+The producer's own choice is that of Java's clients, `murmur2_random` in librdkafka's settings: the murmur2 of the key,
+and any partition for a record without one. Two others are made here, before the producer gets the record: the number of
+the partition that a record was read from, and what a function says.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
+from typing import Any
+
 from kafka.partitioner.default import murmur2
+
+from twopc.column import locate, user_code_error
+from twopc.errors import ConfigurationError
+from twopc.record import Batch, Record
+from twopc.termination import TERMINATION
+
+MURMUR2, SOURCE = "murmur2", "source"
+
+BY_PRODUCER = -1
+"""What the producer takes for a partition that it chooses."""
+
+Partitioner = str | Callable[[Record, int], int] | None
 
 
 def partition_for(key: bytes, partitions: int) -> int:
-    """Return the number of the partition, of so many, that records of this key are written to."""
+    """Return the number of the partition, of so many, that records of this key are written to by murmur2."""
     return int(murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def checked_partitioner(given: Partitioner, properties: Mapping[str, Any]) -> Partitioner:
+    """Return what a sink was given; raise ConfigurationError if it is none, or says what its properties say too."""
+    if given is not None and given not in (MURMUR2, SOURCE) and not callable(given):
+        raise ConfigurationError(
+            f"partitioner of KafkaSink must be {MURMUR2!r}, {SOURCE!r} or a function of a record and the number of "
+            f"partitions, not {given!r}"
+        )
+    if given is not None and "partitioner" in properties:
+        raise ConfigurationError("KafkaSink has a partitioner=..., so its properties can't name another 'partitioner'")
+    return given
+
+
+def too_few(topic: str, partitions: int, needed: int) -> str:
+    """Say that a topic has too few partitions for those of the input."""
+    return (
+        f"output topic {topic!r} has {partitions} partitions, but the sink keeps the partition of each record "
+        f"(partitioner={SOURCE!r}), and the input has {needed}: give the topic as many, or choose another partitioner"
+    )
+
+
+def partitions_of(partitioner: Partitioner, batch: Batch, topic: str, count: int) -> Iterable[int]:
+    """Return the partition of each record of a batch that goes to a topic with so many partitions."""
+    if callable(partitioner):
+        return _by_function(partitioner, batch, count)
+    return _by_source(batch, topic, count) if partitioner == SOURCE else repeat(BY_PRODUCER)
+
+
+def _by_source(batch: Batch, topic: str, count: int) -> list[int]:
+    numbers = [row.partition() or 0 for row in batch.rows]
+    if max(numbers) >= count:
+        row = batch.rows[next(index for index, number in enumerate(numbers) if number >= count)]
+        raise ConfigurationError(f"record {locate(row)}: {too_few(topic, count, max(numbers) + 1)}")
+    return numbers
+
+
+def _by_function(function: Callable[[Record, int], int], batch: Batch, count: int) -> list[int]:
+    numbers: list[int] = []
+    for row, record in zip(batch.rows, batch.records(), strict=True):
+        try:
+            number = function(record, count)
+            if not isinstance(number, int) or isinstance(number, bool):
+                raise TypeError(f"it must return the number of a partition, not {number!r}")
+            if not 0 <= number < count:
+                raise ValueError(f"there is no partition {number}: the topic has {count}, from 0 to {count - 1}")
+        except TERMINATION:
+            raise
+        except BaseException as error:
+            raise user_code_error(row, "the sink's partitioner", error) from error
+        numbers.append(number)
+    return numbers

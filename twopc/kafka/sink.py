@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Any, ClassVar
@@ -15,8 +15,10 @@ from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.output import OutputTopics, TopicOf, TopicOutput
+from twopc.kafka.partitioner import SOURCE, Partitioner, checked_partitioner, too_few
 from twopc.kafka.plain import DeliveredWriter, PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, transaction_timeout_ms, warn_of_internal_topics
+from twopc.kafka.retry import call_with_retry
 from twopc.kafka.source import BYTES
 from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.transactional import TransactionalWriter
@@ -24,6 +26,9 @@ from twopc.kafka.writer_config import DRIVER, WriterConfig
 from twopc.protocol.ids import SubtaskIndex, checked_name
 from twopc.serde import Serde, checked_serde
 from twopc.sink import Committer, SharedTransaction, Sink, SinkWriter
+from twopc.source import Split
+
+TOPICS_BUDGET_SECONDS = 30.0
 
 WriterOf = Callable[[WriterConfig, TopicOutput, SubtaskClient], SinkWriter]
 
@@ -63,7 +68,16 @@ def _none(config: WriterConfig) -> None:
 class KafkaSink(Sink):
     """Writes records to a topic, or to the topic that a function of the record returns.
 
-    Key, headers and timestamp of a record are kept. `transactional_id_prefix` is the job's name unless given; no two
+    Key, headers and timestamp of a record are kept. Its partition is, by `partitioner`:
+
+    - `"murmur2"`, and where none is given: that of the key's murmur2, as Java's clients have it, so what has one key
+      has one partition whoever writes it; any for a record without a key. `properties={"partitioner": ...}` names
+      another one of librdkafka's instead;
+    - `"source"`: the number of the partition that the record was read from, of which the topic must have enough;
+    - a function of the record, with key and value as they come to the sink, and of the topic's number of partitions,
+      that returns a number from 0 on. It must return the same for the same record, or a replay writes another output.
+
+    `transactional_id_prefix` is the job's name unless given; no two
     jobs on one cluster may share it. `properties` are librdkafka's, for the producers.
     """
 
@@ -89,6 +103,7 @@ class KafkaSink(Sink):
         *,
         key: Serde = BYTES,
         value: Serde = BYTES,
+        partitioner: Partitioner = None,
         delivery_guarantee: str | DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
         transactional_id_prefix: str | None = None,
         bootstrap_servers: str | None = None,
@@ -107,6 +122,7 @@ class KafkaSink(Sink):
             checked_name("transactional_id_prefix", transactional_id_prefix)
         self.bootstrap_servers = bootstrap_servers
         self.properties = checked_producer_properties(properties or {})
+        self.partitioner = checked_partitioner(partitioner, self.properties)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -115,10 +131,11 @@ class KafkaSink(Sink):
     def describe(self) -> Mapping[str, Any]:
         return {
             "type": "KafkaSink",
-            "topic": self.topic if isinstance(self.topic, str) else getattr(self.topic, "__name__", "a function"),
+            "topic": self.topic if isinstance(self.topic, str) else _named(self.topic),
             "key": self.key,
             "value": self.value,
             "delivery_guarantee": self.delivery_guarantee.value,
+            **({} if self.partitioner is None else {"partitioner": _named(self.partitioner)}),
         }
 
     def with_access(self, properties: Mapping[str, Any]) -> KafkaSink:
@@ -133,9 +150,21 @@ class KafkaSink(Sink):
     def open_committer(self, context: JobContext) -> Committer:
         return self.committers[self.delivery_guarantee](self._config(context, DRIVER), self.outputs)
 
+    def check_splits(self, context: JobContext, splits: Sequence[Split]) -> None:
+        """A topic that a function chooses is only known with the record: the writer refuses that."""
+        if self.partitioner != SOURCE or not splits:
+            return
+        needed = max(split.partition for split in splits) + 1
+        config = self._config(context, DRIVER)
+        with LeaderClient(config.bootstrap_servers, config.properties) as client:
+            found = call_with_retry(lambda: client.topics(self.outputs), TOPICS_BUDGET_SECONDS)
+        for topic, info in found.items():
+            if info.partitions < needed:
+                raise ConfigurationError(too_few(topic, info.partitions, needed))
+
     def output(self, topics: OutputTopics) -> TopicOutput:
         """What this sink writes where, on a subtask: several sinks that share a producer share what it knows."""
-        return TopicOutput(self.topic, self.key, self.value, topics)
+        return TopicOutput(self.topic, self.partitioner, self.key, self.value, topics)
 
     def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
         return self.sharing[self.delivery_guarantee](self._config(context, DRIVER))
@@ -153,6 +182,10 @@ class KafkaSink(Sink):
             bootstrap_servers=bootstrap_servers_of(self.bootstrap_servers, context.settings),
             properties=self.properties,
         )
+
+
+def _named(given: Any) -> str:
+    return given if isinstance(given, str) else getattr(given, "__name__", "a function")
 
 
 def _guarantee(name: str | DeliveryGuarantee) -> DeliveryGuarantee:

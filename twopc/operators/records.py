@@ -13,17 +13,17 @@ from twopc.record import Batch, Record, Row
 
 def map_records(function: Callable[[Record], Record], batch: Batch, over: Over) -> Result:
     """Replace each record by what the function returns, up to where `over` stops."""
-    records = map_column(lambda record: _checked(function(record)), _as_records(batch), over)
+    records = map_column(lambda record: _checked(function(record)), batch.records(), over)
     return len(records), _as_batch(list(batch.rows[: len(records)]), records)
 
 
 def filter_records(predicate: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
     """Keep the records for which the predicate is true, up to where `over` stops."""
-    return keep(batch, predicate, _as_records(batch), over)
+    return keep(batch, predicate, batch.records(), over)
 
 
 def peek_records(function: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
-    count = len(map_column(function, _as_records(batch), over))
+    count = len(map_column(function, batch.records(), over))
     return count, batch.first(count)
 
 
@@ -40,21 +40,9 @@ def flat_map_records(function: Callable[[Record], Iterable[Record]], batch: Batc
     def produce(record: Record) -> list[Record]:
         return [_checked(produced) for produced in collected(function(record))]
 
-    groups = map_column(produce, _as_records(batch), over)
+    groups = map_column(produce, batch.records(), over)
     rows = [row for row, group in zip(batch.rows, groups, strict=False) for _ in group]
     return len(groups), _as_batch(rows, [record for group in groups for record in group])
-
-
-def _as_records(batch: Batch) -> list[Record]:
-    columns = zip(batch.rows, batch.keys, batch.values, batch.timestamps, batch.headers, strict=True)
-    return [
-        Record(key, value, timestamp, headers, row.topic() or "", _number(row.partition()), _number(row.offset()))
-        for row, key, value, timestamp, headers in columns
-    ]
-
-
-def _number(known: int | None) -> int:
-    return -1 if known is None else known
 
 
 def _as_batch(rows: list[Row], records: list[Record]) -> Batch:

@@ -14,11 +14,13 @@ from typing import Any
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TransactionLost
 from twopc.kafka.output import OutputTopics, TopicOutput
+from twopc.kafka.partitioner import BY_PRODUCER
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.protocol.facts import Committable
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
 from twopc.sink import Committer, Outcome, PreCommit, Settled, SharedTransaction, Sink, SinkWriter
+from twopc.source import Split
 from twopc.testing.memory.source import topic_id
 from twopc.testing.memory.topics import Ending, MemoryTopics, NewRecord, Transaction
 
@@ -38,6 +40,9 @@ class MemorySink(KafkaSink):
 
     def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
         return SharedTransaction(f"kafka/memory/{self.prefix(context)}") if self._is_transactional else None
+
+    def check_splits(self, context: JobContext, splits: Sequence[Split]) -> None:
+        """All topics in memory have the same number of partitions."""
 
     def open_writer(self, context: SubtaskContext) -> SinkWriter:
         return MemoryWriter(self, context, self._memory) if self._is_transactional else AtOnceWriter(self, self._memory)
@@ -161,7 +166,7 @@ class Encoded:
         topic: str,
         value: Any,
         key: Any,
-        _partition: int,
+        partition: int,
         _callback: object,
         _on_delivery: object,
         timestamp: int,
@@ -174,6 +179,7 @@ class Encoded:
             value=_bytes("the value", value),
             timestamp=timestamp if timestamp >= 0 else None,
             headers=[(name, _bytes(f"header {name!r}", each)) for name, each in headers] if headers else None,
+            partition=None if partition == BY_PRODUCER else partition,
         )
         self._memory.append(new, self._txn, self._sink.key, self._sink.value)
 
@@ -199,10 +205,12 @@ class CreatedTopics(OutputTopics):
     def __init__(self, topics: MemoryTopics) -> None:
         self._memory = topics
         self.ids = {}
+        self.partitions = {}
 
     def learn(self, topic: str) -> None:
         self._memory.create(topic)
         self.ids[topic] = topic_id(topic)
+        self.partitions[topic] = len(self._memory.partitions_of(topic))
 
 
 class MemoryCommitter(Committer):
