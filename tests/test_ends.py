@@ -131,8 +131,8 @@ class Settling(Committer):
         return [Settled(item, Outcome.COMMITTED, "") for item in committables]
 
 
-def item(name: str, group: str) -> Committable:
-    return Committable(name, CheckpointId(3), SubtaskIndex(0), {}, group)
+def item(name: str, group: str, *, is_sole: bool = False) -> Committable:
+    return Committable(name, CheckpointId(3), SubtaskIndex(0), {}, group, is_sole=is_sole)
 
 
 ONE = Traces(AttemptId(1), AttemptId(5), AttemptId(0))
@@ -167,10 +167,25 @@ def test_the_only_sink_that_is_left_settles_nothing_of_one_that_was_taken_out() 
     assert left.asked == ["k1"]
 
 
-def test_the_only_transaction_group_settles_whatever_is_there() -> None:
+def test_the_only_sink_that_is_left_does_not_take_output_of_another_for_its_own() -> None:
+    left = Settling(ONE)
+    committer = JobCommitter("orders", {"kafka": left}, ExitStack())
+    with pytest.raises(ConfigurationError, match=r"output of 'files', .*\(f1\), .* no such sink any more"):
+        committer.settle([item("f1", "files")], frozenset())
+    assert left.asked == []
+
+
+def test_the_only_transaction_group_settles_what_the_only_one_before_it_wrote() -> None:
     only = Settling(ONE)
-    JobCommitter("orders", {"renamed": only}, ExitStack()).settle([item("t1", "before")], frozenset())
-    assert only.asked == ["t1"]
+    due = [item("t1", "before", is_sole=True), item("t2", "before", is_sole=True)]
+    JobCommitter("orders", {"renamed": only}, ExitStack()).settle(due, frozenset())
+    assert only.asked == ["t1", "t2"]
+
+
+def test_what_the_only_one_wrote_is_settled_by_none_of_several() -> None:
+    committer = JobCommitter("orders", {"a": Settling(ONE), "b": Settling(OTHER)}, ExitStack())
+    with pytest.raises(ConfigurationError, match="output of 'before'"):
+        committer.settle([item("t1", "before", is_sole=True)], frozenset())
 
 
 class Global(Sink, GlobalCommitter):

@@ -224,7 +224,7 @@ class JobSink:
 class JobCommitter(Committer):
     """The committers of all transaction groups, by their ids.
 
-    The only one of a job settles whatever is there of one group, whatever that was called: a sink may be renamed.
+    The only one of a job settles what a job with one group wrote, whatever that was called: a sink may be renamed.
     """
 
     def __init__(self, job: str, committers: Mapping[str, Committer], closing: ExitStack) -> None:
@@ -246,9 +246,9 @@ class JobCommitter(Committer):
             committer.claim()
 
     def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
-        former = {item.group for item in committables}
-        if len(former) == len(self._committers) == 1:
-            self._renamed = dict(zip(former, self._committers, strict=True))
+        if len(self._committers) == 1:
+            # Of a job that had several groups, what is there may belong to one that was taken out.
+            self._renamed = {item.group: only for item in committables if item.is_sole for only in self._committers}
         gone = [item for item in committables if self._group(item) not in self._committers]
         if unsettled := [item for item in gone if item.name not in confirmed]:
             raise ConfigurationError(

@@ -84,6 +84,16 @@ def test_every_sink_writes_into_the_transaction_of_its_group(make: Make, log: li
     assert log == ["one commits one@1:4", "other commits other@1:2"]
 
 
+def test_a_committable_says_whether_its_job_has_one_group_only(make: Make, log: list[str]) -> None:
+    of_two, alone = list[Committable](), list[Committable]()
+    make(False).pre_commit(REQUEST, of_two.append)
+    only = Counting("only", log)
+    outputs = Outputs([GroupWriter("1", only, {"a": only.write})])
+    outputs.begin()
+    outputs.pre_commit(REQUEST, alone.append)
+    assert [item.is_sole for item in (*of_two, *alone)] == [False, False, True]
+
+
 def test_what_one_group_pre_committed_is_known_though_another_declines(make: Make) -> None:
     outputs, done = make(True), list[Committable]()
     with pytest.raises(CheckpointDeclined):

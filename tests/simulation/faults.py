@@ -71,10 +71,10 @@ class Faults:
     before it opens its sink; it may wake when its attempt is long over. `batch_cut` is how often a batch is cut behind
     a record; `stored_elsewhere`, how often a subtask's checkpoint folder is for once another than the
     coordinator's, and takes what is stored; `files_decline`, how often the sink that is no Kafka sink
-    declines a checkpoint; `commits_globally` gives the first sink a global
-    committer. The settings of checkpoints, and how often people ask for one, are no faults; nor are
-    `sizes`, how many records each partition has, `other_sizes`, those of a second source where there is one, and
-    `sinks`, those of `tests.simulation.job` in the order in which they pre-commit.
+    declines a checkpoint; `commits_globally` gives the first sink a global committer; `follower_elsewhere` says that
+    another cluster keeps the consumer group. The settings of checkpoints, and how often people ask for one, are no
+    faults; nor are `sizes`, how many records each partition has, `other_sizes`, those of a second source where there
+    is one, and `sinks`, those of `tests.simulation.job` in the order in which they pre-commit.
     """
 
     aimed_at: CrashPoint
@@ -135,6 +135,7 @@ class Faults:
     sink_removed_every_ms: int
     stopped_every_ms: int
     restart_attempts: int
+    follower_elsewhere: bool
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
@@ -230,8 +231,9 @@ def _graph(draws: _Draws) -> dict[str, Any]:
 
 
 def _stops(draws: _Draws) -> dict[str, Any]:
-    """Return how often a driver is asked to stop, and how soon it gives up."""
+    """Return how often a driver is asked to stop, how soon it gives up, and who is told of positions."""
     return {
         "stopped_every_ms": draws.every(60, 300, 1_000) if draws.chance() < 0.4 else 0,
         "restart_attempts": draws.pick((UNLIMITED, UNLIMITED, 0, 1, 3)),
+        "follower_elsewhere": draws.chance() < 0.1,
     }

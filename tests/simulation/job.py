@@ -3,6 +3,8 @@
     in    -> map -> count    \\                                   /-> out      (every value)
     other -> map -> count-2  -> merge -> map -> (meeting)  ------->-> others   (what `is_beside`)
 
+Beside files, `out` takes what is not for the files alone: so a checkpoint may have output of the files only.
+
 Where both sources have as many partitions, their records meet in one state by key.
 
 Invariants: a record says which *lane* it came from, one for each partition of each source; a sink keeps the records of
@@ -76,7 +78,8 @@ def graph(sources: Mapping[str, Source], sinks: Mapping[str, Sink], *, meeting: 
     if meeting:
         last = builder.add(StatefulMap(meet, MEETING, Json()), (last,))
     for name, sink in sinks.items():
-        builder.add(sink, (last if name == FIRST_SINK else builder.add(Filter(is_beside), (last,)),), name)
+        takes = filter_of(name, with_files=FILES in sinks)
+        builder.add(sink, (last if takes is None else builder.add(Filter(takes), (last,)),), name)
     return builder.definition()
 
 
@@ -100,9 +103,21 @@ def same(value: str) -> str:
     return value
 
 
+def filter_of(sink: str, *, with_files: bool) -> Callable[[str], bool] | None:
+    """Return which values a sink takes in a job with or without files; None for all."""
+    if sink != FIRST_SINK:
+        return is_beside
+    return is_first if with_files else None
+
+
 def is_beside(value: str) -> bool:
     """Whether a value goes to the sinks beside the first one, too."""
     return not value.endswith(":2")
+
+
+def is_first(value: str) -> bool:
+    """Whether a value goes to the first sink, where there are files beside it."""
+    return not value.endswith(":1")
 
 
 def count(state: int | None, value: str) -> tuple[int, str]:
@@ -133,20 +148,21 @@ def expected_states(faults: Faults) -> dict[tuple[str, int, bytes], Any]:
 
 
 @cache
-def expected_output(sink: str, lane: int, records: int) -> Sequence[str]:
+def expected_output(sink: str, lane: int, records: int, with_files: bool) -> Sequence[str]:
     """Return what a sink must hold of a lane with so many records."""
     seen: Counter[int] = Counter()
     output = []
     for offset in range(records):
         seen[offset % KEYS] += 1
         output.append(f"{lane}:{offset}:{seen[offset % KEYS]}")
-    return tuple(output) if sink == FIRST_SINK else tuple(filter(is_beside, output))
+    return tuple(filter(filter_of(sink, with_files=with_files), output))
 
 
 def without(definition: JobDefinition, sink: str) -> JobDefinition:
     """Return the job with one of its sinks taken out."""
-    left = {name: each for name, each in definition.sinks.items() if name != sink}
-    return graph(definition.sources, left, meeting=MEETING in definition.steps)
+    gone = next(each for each in definition.operators if each.id == sink)
+    kept = tuple(each for each in definition.operators if each.id not in (sink, *gone.inputs))
+    return replace(definition, operators=kept)
 
 
 def lane_of(value: str) -> int:

@@ -22,6 +22,7 @@ from twopc.kafka.transaction_verdict import BrokerState, Described
 from twopc.kafka.wire import GroupOffset, OpenTransaction, TopicInfo
 
 CLUSTER = "cluster"
+ANOTHER_CLUSTER = "another cluster"
 SLOW_SECONDS = (0.001, 0.02, 0.2)
 LATE_MS = (5, 50, 500, 5_000)
 

@@ -39,6 +39,13 @@ def _settle_by_any(committer: Any, committables: Sequence[Any], confirmed: froze
     return committer._each(committables, lambda each, due: each.settle(due, confirmed))  # type: ignore[no-any-return]
 
 
+def _settle_as_renamed(committer: Any, committables: Sequence[Any], confirmed: frozenset[str]) -> list[Settled]:
+    """Take what is there of one group for that of the only one that is left, renamed."""
+    if len({item.group for item in committables}) == 1:
+        committables = [replace(item, is_sole=True) for item in committables]
+    return _settle(committer, committables, confirmed)
+
+
 def _take_for_committed(committer: Any, committables: Sequence[Any], confirmed: frozenset[str]) -> list[Settled]:
     """Pass over what is left of a group that the job no longer has."""
     gone = [item for item in committables if item.group not in committer._committers]
@@ -107,6 +114,12 @@ MUTANTS_OF_GRAPHS = (
         instead(JobCommitter, "settle", _settle_by_any),
         REMOVED,
         1_000,
+    ),
+    Mutant(
+        "a removed group's output is taken for that of the only sink, renamed",
+        instead(JobCommitter, "settle", _settle_as_renamed),
+        REMOVED | {"sinks": ("out", "files"), "follower_elsewhere": True},
+        2_000,
     ),
     Mutant(
         "a removed group's output is taken for committed",

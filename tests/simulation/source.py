@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.simulation.broker import SimBroker
 from tests.simulation.job import KEYS
-from tests.simulation.kafka_clients import CLUSTER, SimControlClient, identity_of
+from tests.simulation.kafka_clients import ANOTHER_CLUSTER, CLUSTER, SimControlClient, identity_of
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.kafka.group import group_standing
@@ -142,9 +142,10 @@ class SimGroup(Follower):
     def __init__(self, broker: SimBroker, topic: str) -> None:
         self._client: Any = SimControlClient(broker)
         self._topic = topic
+        self._elsewhere = broker.world.faults.follower_elsewhere
 
     def cluster(self) -> str:
-        return CLUSTER
+        return ANOTHER_CLUSTER if self._elsewhere else CLUSTER
 
     def standing(self) -> FollowerStanding:
         return call_with_retry(lambda: group_standing(self._client, GROUP, (self._topic,), Latest()), ANSWER_SECONDS)

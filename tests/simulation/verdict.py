@@ -62,7 +62,7 @@ def _judge_global_commits(run: Simulation) -> None:
 def _judge_output(run: Simulation) -> None:
     for sink in run.world.faults.sinks:
         for lane, size in enumerate(run.broker.lanes.values()):
-            expected, visible = expected_output(sink, lane, _size_for(run, sink, lane, size)), _visible(run, sink, lane)
+            expected, visible = _expected(run, sink, lane, _size_for(run, sink, lane, size)), _visible(run, sink, lane)
             if visible != expected:
                 difference = f"{sink}, lane {lane}: {_difference(expected, visible)}"
                 run.world.violated("output is not exactly once", difference)
@@ -95,7 +95,7 @@ def _judge_no_more_than_expected(run: Simulation) -> None:
     for sink in world.faults.sinks:
         for lane, size in enumerate(run.broker.lanes.values()):
             visible = _visible(run, sink, lane)
-            if len(set(visible)) != len(visible) or not set(visible) <= set(expected_output(sink, lane, size)):
+            if len(set(visible)) != len(visible) or not set(visible) <= set(_expected(run, sink, lane, size)):
                 world.violated("output holds more than the input made", f"{sink}, lane {lane}: {visible}")
 
 
@@ -104,6 +104,10 @@ def _size_for(run: Simulation, sink: str, lane: int, size: int) -> int:
     if sink != FILES or run.removed_at is None:
         return size
     return run.removed_at.get(str(list(run.broker.lanes)[lane]), 0)
+
+
+def _expected(run: Simulation, sink: str, lane: int, size: int) -> Sequence[str]:
+    return expected_output(sink, lane, size, with_files=FILES in run.world.faults.sinks)
 
 
 def _visible(run: Simulation, sink: str, lane: int) -> tuple[str, ...]:

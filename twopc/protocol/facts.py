@@ -21,7 +21,7 @@ class Committable:
 
     `payload` belongs to the sink that made it (for Kafka: `twopc.kafka.committable`); the protocol never looks inside.
     `group` is the id of its sink's transaction group; it stands in the snapshot, not in the stored committable.
-    `is_global` says that the group's global committer commits it.
+    `is_global` says that the group's global committer commits it, `is_sole` that the job had no other group.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Committable:
     payload: Mapping[str, Any]
     group: str = from_name()
     is_global: bool = field(default=False, compare=False)
+    is_sole: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,10 +50,11 @@ class Outputs:
 
         Raises what the first raises that can't be pre-committed.
         """
+        is_sole = len(self._writers) == 1
         for group, writer in self._writers.items():
             committable = writer.pre_commit(request)
             if committable is not None:
-                done(replace(committable, group=group, is_global=group in self._global))
+                done(replace(committable, group=group, is_global=group in self._global, is_sole=is_sole))
 
     def commit(self, committable: Committable, proof: Complete) -> None:
         """Commit what was pre-committed."""
