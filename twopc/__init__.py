@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from twopc.protocol.messages import Complete
     from twopc.protocol.planned_starts import Witnessed
     from twopc.record import Batch, Record, Row
-    from twopc.serde import Avro, Bytes, Json, Serde, String
+    from twopc.serde import Avro, Bytes, HeaderSerde, Json, Serde, SerdeContext, String
     from twopc.sink import (
         Committer,
         GlobalCommitter,
@@ -77,6 +77,7 @@ __all__ = [
     "FollowerStanding",
     "GlobalCommitFailed",
     "GlobalCommitter",
+    "HeaderSerde",
     "Job",
     "JobContext",
     "JobDefinition",
@@ -90,6 +91,7 @@ __all__ = [
     "Row",
     "RunSettings",
     "Serde",
+    "SerdeContext",
     "Settled",
     "SharedTransaction",
     "Sink",
@@ -138,7 +140,7 @@ _HOMES = {
     "twopc.protocol.messages": ("Complete",),
     "twopc.protocol.planned_starts": ("Witnessed",),
     "twopc.record": ("Batch", "Record", "Row"),
-    "twopc.serde": ("Avro", "Bytes", "Json", "Serde", "String"),
+    "twopc.serde": ("Avro", "Bytes", "HeaderSerde", "Json", "Serde", "SerdeContext", "String"),
     "twopc.sink": (
         "Committer",
         "GlobalCommitter",

@@ -12,8 +12,8 @@ from typing import Any
 
 from twopc.graph import JobDefinition
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.encoding import serialized
 from twopc.kafka.ends import KafkaEnds
-from twopc.kafka.output import serialized
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import read
 from twopc.protocol.facts import CheckpointMetadata
@@ -84,18 +84,18 @@ class Reckoner:
         Each input partition comes in its order, one source after the other.
         """
         paths = self._paths
-        replay = Replay(paths, KeyedState(self._backend), as_sent)
-        for name, source in KafkaEnds.of(self._definition).sources.items():
-            ranges = {
-                each: (starts[each], max(end, starts[each]))
-                for each, end in sorted(ends.items())
-                if each.topic in source.topics
-            }
-            for batch in read(clusters[name], ranges, key=source.key, value=source.value):
-                self.records += len(batch)
-                if name in paths.sources:
-                    yield from replay.make(name, batch)
-        replay.write_back()
+        with Replay(paths, KeyedState(self._backend), as_sent) as replay:
+            for name, source in KafkaEnds.of(self._definition).sources.items():
+                ranges = {
+                    each: (starts[each], max(end, starts[each]))
+                    for each, end in sorted(ends.items())
+                    if each.topic in source.topics
+                }
+                for batch in read(clusters[name], ranges, key=source.key, value=source.value):
+                    self.records += len(batch)
+                    if name in paths.sources:
+                        yield from replay.make(name, batch)
+            replay.write_back()
 
 
 def as_sent(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[bytes | None]:

@@ -11,12 +11,14 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 
-from twopc.column import coded, last_taken, locate, user_code_error
+from twopc.column import last_taken, locate, user_code_error
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
+from twopc.kafka.encoding import encoded
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.identity import Identity
 from twopc.kafka.partitioner import Partitioner, partitions_of
 from twopc.kafka.refusal import Written
+from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.kafka.wire import ControlClient
 from twopc.record import Batch, Record
 from twopc.serde import Serde
@@ -79,7 +81,7 @@ class OutputTopics:
 
 
 class TopicOutput:
-    """What one sink writes where: its topic, partitioner and serdes."""
+    """What one sink writes where: its topic, partitioner and serdes. Close it."""
 
     def __init__(
         self, topic: TopicOf, partitioner: Partitioner, key: Serde, value: Serde, topics: OutputTopics
@@ -88,6 +90,7 @@ class TopicOutput:
         self._partitioner = partitioner
         self._key = key
         self._value = value
+        self._serdes = TopicSerdes(key, value, [topic] if isinstance(topic, str) else (), writing=True)
         self.topics = topics
 
     def learn_static(self) -> None:
@@ -107,15 +110,17 @@ class TopicOutput:
         producer.poll(0)
         return len(batch)
 
+    def close(self) -> None:
+        """Let go of the serdes."""
+        self._serdes.close()
+
     def _write_to(self, producer: RecordProducer, topic: str, batch: Batch) -> None:
         self.topics.learn(topic)
         producer.know(topic)
         producer.topics.add(topic)
         partitions = partitions_of(self._partitioner, batch, topic, self.topics.partitions[topic])
-        values = serialized(self._value, batch.values, batch, f"encoding a value for topic {topic}")
-        keys = serialized(self._key, batch.keys, batch, f"encoding a key for topic {topic}")
+        keys, values, headers = encoded(self._serdes.of(topic), batch, f" for topic {topic}")
         stamps = _timestamps(batch, topic)
-        headers = batch.headers
         producer.deliveries.written(Written(topic, batch.rows, keys, values, stamps))
         rest = iter(values)
         try:
@@ -174,11 +179,6 @@ def _produce_when_there_is_room(producer: RecordProducer, *record: Any) -> None:
             producer.check_alive()
             continue
         return
-
-
-def serialized(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[Any]:
-    """Return what goes to librdkafka for a column of the batch; raise UserCodeError for what can't be encoded."""
-    return column if serde.is_identity else coded(serde.serialize_all, column, batch.rows, doing)
 
 
 def _timestamps(batch: Batch, topic: str) -> list[int]:

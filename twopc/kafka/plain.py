@@ -62,6 +62,7 @@ class PlainWriter(SinkWriter):
         else:
             if left:
                 log.warning("%d records were not delivered before the end", left)
+        self._output.close()
         self._client.close()
 
 

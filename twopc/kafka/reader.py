@@ -27,6 +27,7 @@ from twopc.kafka.failures import error_of, failure
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions
 from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId
 from twopc.record import Batch, Row
@@ -72,8 +73,7 @@ class KafkaReader(SourceReader):
         self._client = client
         self._read_at = time.monotonic()
         self._note_topics(splits)
-        self._key = key
-        self._value = value
+        self._serdes = TopicSerdes(key, value, dict.fromkeys(split.partition.topic for split in splits))
         self._splits = {split.partition: split for split in splits}
         self._partitions = [ClientPartition(split.partition.topic, split.partition.partition) for split in splits]
         self._ended = {split.partition for split in splits if split.stop is not None and split.start >= split.stop}
@@ -107,7 +107,7 @@ class KafkaReader(SourceReader):
             messages = self._without_errors(messages)
         if self._bounded:
             messages = self._cut(messages)
-        return decoded(messages, self._key, self._value, Message.key, Message.value) if messages else None
+        return decoded(messages, self._serdes, Message.key, Message.value) if messages else None
 
     def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
         at = self._current()
@@ -173,6 +173,7 @@ class KafkaReader(SourceReader):
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
+        self._serdes.close()
         client, self._client = self._client, None
         if client is not None:
             client.close()

@@ -71,6 +71,7 @@ class TransactionalWriter(SinkWriter):
         self._config = config
         self._timeout_ms = timeout_ms
         self._output = output
+        self._outputs = [output]
         self._client = client
         self._identity = identity
         self._patience = config.settings.checkpoint_timeout_ms / 1000
@@ -101,6 +102,7 @@ class TransactionalWriter(SinkWriter):
     def join(self, sink: Sink) -> Callable[[Batch], int]:
         assert isinstance(sink, JoiningSink), "only Kafka sinks have a Kafka transaction in common"
         output = sink.output(self._output.topics)
+        self._outputs.append(output)
         output.learn_static()
         return partial(self._write, output)
 
@@ -148,6 +150,8 @@ class TransactionalWriter(SinkWriter):
 
     def close(self) -> None:
         self._pool.close()
+        for output in self._outputs:
+            output.close()
         self._client.close()
 
     @property

@@ -7,13 +7,16 @@ would is on no path (`twopc.verify.paths`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, NamedTuple, Self
 
 from twopc.column import ColumnError, user_code_error
+from twopc.kafka.encoding import Encode, encoded
 from twopc.kafka.output import TopicOf
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.operators import KeyedStateStore
 from twopc.operators.dataflow import Dataflow
 from twopc.record import Batch, Record, Row
@@ -23,11 +26,8 @@ from twopc.state.memory import MemoryBackend
 from twopc.verify.history import Expected, Headers, Place
 from twopc.verify.paths import Paths
 
-Encode = Callable[[Serde, list[Any], Batch, str], list[bytes | None]]
-"""Encodes a column of a batch; the text says what for."""
 
-
-def encoded(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[bytes | None]:
+def strict(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[bytes | None]:
     """Encode strictly: what is not of the serde's type is an error, also where a client would have taken it."""
     try:
         return serde.serialize_all(column)
@@ -46,14 +46,23 @@ class Made(NamedTuple):
 class Replay:
     """Feed it the decoded input, each partition in its order; it says what has to be in the output, and where.
 
-    It starts without state, or with what is in `store`.
+    It starts without state, or with what is in `store`. Close it, by leaving its context.
     """
 
-    def __init__(self, paths: Paths, store: KeyedStateStore | None = None, encode: Encode = encoded) -> None:
+    def __init__(self, paths: Paths, store: KeyedStateStore | None = None, encode: Encode = strict) -> None:
         self._encode = encode
         self._flow = Dataflow(paths.nodes, KeyedState(MemoryBackend()) if store is None else store)
         self._sinks = paths.sinks
         self._partitions: dict[tuple[str | None, int | None], TopicPartition] = {}
+        self._serdes: dict[str, TopicSerdes] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as closing:
+            for serdes in self._serdes.values():
+                closing.callback(serdes.close)
 
     def make(self, source: str, batch: Batch) -> Iterator[Made]:
         """Yield what the job makes of a batch of this source; raise UserCodeError where it fails."""
@@ -67,11 +76,15 @@ class Replay:
 
     def _encoded(self, operator: str, sink: KafkaSink, path: str, produced: Batch) -> Iterator[Made]:
         topics = self._topics(sink.topic, produced)
-        keys = self._encode(sink.key, produced.keys, produced, "encoding a key")
-        values = self._encode(sink.value, produced.values, produced, "encoding a value")
-        columns = zip(topics, produced.rows, keys, values, produced.headers, strict=True)
-        for topic, row, key, value, headers in columns:
-            yield Made(operator, topic, Expected(self._place(row), key, value, plain_headers(headers), path))
+        if operator not in self._serdes:
+            self._serdes[operator] = TopicSerdes(sink.key, sink.value, writing=True)
+        for pair, part in self._serdes[operator].runs(topics):
+            batch = produced if len(part) == len(produced) else produced.take(part)
+            columns = zip(
+                topics[part.start : part.stop], batch.rows, *encoded(pair, batch, "", self._encode), strict=True
+            )
+            for topic, row, key, value, headers in columns:
+                yield Made(operator, topic, Expected(self._place(row), key, value, plain_headers(headers), path))
 
     def _place(self, row: Row) -> Place:
         pair = (row.topic(), row.partition())

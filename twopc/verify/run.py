@@ -141,15 +141,15 @@ class _Verification:
 
     def _make(self, inputs: Inputs) -> Iterator[Iterable[Made]]:
         """Read the input, one source after the other; yield what the job makes of each batch."""
-        replay = Replay(self._plan.paths)
         offsets = sum(each.offsets for each in inputs.values())
         self._records_in = 0
-        for name, source in self._plan.sources.items():
-            ranges = inputs[name].ranges
-            for batch in read(self._plan.inputs[name], ranges, key=source.key, value=source.value):
-                self._records_in += len(batch)
-                self._watch("input", self._records_in, offsets)
-                yield replay.make(name, batch)
+        with Replay(self._plan.paths) as replay:
+            for name, source in self._plan.sources.items():
+                ranges = inputs[name].ranges
+                for batch in read(self._plan.inputs[name], ranges, key=source.key, value=source.value):
+                    self._records_in += len(batch)
+                    self._watch("input", self._records_in, offsets)
+                    yield replay.make(name, batch)
 
     def _owners(self, topic: str, written: Extent) -> TransactionLookup:
         """Look up whose each record of an output topic is."""

@@ -16,11 +16,13 @@ from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
+from twopc.kafka.decoding import decoded
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
+from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.listing import listed
 from twopc.record import Headers, Record
-from twopc.serde import Bytes, Serde
+from twopc.serde import Bytes, HeaderSerde, Serde
 from twopc.state.layout import StateName
 from twopc.storage.memory import MemoryStore
 from twopc.testing.memory.process import MemoryProcess
@@ -28,6 +30,7 @@ from twopc.testing.memory.sink import MemorySink
 from twopc.testing.memory.source import MemorySource
 from twopc.testing.memory.stored_state import stored_state
 from twopc.testing.memory.topics import LogRecord, MemoryTopics, NewRecord
+from twopc.testing.rows import InputRow
 
 T = TypeVar("T")
 
@@ -76,6 +79,7 @@ class MemoryRun:
         self._folder = TemporaryDirectory(prefix="twopc-memory-", dir=_memory_folder())
         self._process: MemoryProcess | None = None
         self._read: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self._serdes: dict[tuple[int, int], TopicSerdes] = {}
         self._closed = False
         try:
             self._running()
@@ -105,14 +109,15 @@ class MemoryRun:
         Without a timestamp it has the same as all others that are sent without one.
         """
         source = self._source(topic)
-        self.send_raw(
-            topic,
-            source.value.serialize(value),
-            source.key.serialize(key),
-            timestamp=timestamp,
-            headers=headers,
-            partition=partition,
-        )
+        pair = self._serdes_of(source.key, source.value).of(topic)
+        left = _pairs(headers)
+        raw: list[bytes | None] = []
+        for serde, each in zip(pair, (key, value), strict=True):
+            data, left = (
+                serde.serialize_with(each, left) if isinstance(serde, HeaderSerde) else (serde.serialize(each), left)
+            )
+            raw.append(data)
+        self.send_raw(topic, raw[1], raw[0], timestamp=timestamp, headers=left, partition=partition)
 
     def send_raw(
         self,
@@ -127,7 +132,7 @@ class MemoryRun:
         """Send one record as bytes, whatever the source's serdes make of them."""
         self._source(topic)
         stamp = TIMESTAMP_MS if timestamp is None else timestamp
-        pairs = list(headers.items() if isinstance(headers, Mapping) else headers) if headers else None
+        pairs = _pairs(headers)
         new = NewRecord(topic=topic, key=key, value=value, timestamp=stamp, headers=pairs, partition=partition)
         self._running()
         self._topics.append(new)
@@ -162,7 +167,7 @@ class MemoryRun:
         for record in records:
             at = (topic, record.row.partition_)
             self._read[at] = max(self._read[at], record.row.offset_ + 1)
-        return [_decoded(record) for record in sorted(records, key=lambda each: each.number)]
+        return [self._decoded(record) for record in sorted(records, key=lambda each: each.number)]
 
     def state(self, operator: str, key: Any, *, partition: int | None = None) -> Any:
         """Return the state of a key as the last completed checkpoint has it, decoded; None where it has none.
@@ -207,6 +212,8 @@ class MemoryRun:
         process, self._process, self._closed = self._process, None, True
         if process is not None:
             process.kill()
+        for serdes in self._serdes.values():
+            serdes.close()
         self._folder.cleanup()
 
     @property
@@ -219,6 +226,24 @@ class MemoryRun:
             known = f"it reads {listed(self._inputs)}" if self._inputs else "it reads none"
             raise ConfigurationError(f"job {self._definition.name!r} does not read topic {topic!r}: {known}")
         return source
+
+    def _serdes_of(self, key: Serde, value: Serde) -> TopicSerdes:
+        """Return the test's own of these two, which live as long as it does."""
+        return self._serdes.setdefault((id(key), id(value)), TopicSerdes(key, value))
+
+    def _decoded(self, record: LogRecord) -> Record:
+        row = record.row
+        serdes = self._serdes_of(record.key or BYTES, record.value or BYTES)
+        batch = decoded([row], serdes, InputRow.key, InputRow.value)
+        return Record(
+            key=batch.keys[0],
+            value=batch.values[0],
+            timestamp=row.timestamp_,
+            headers=row.headers_,
+            topic=row.topic_,
+            partition=row.partition_,
+            offset=row.offset_,
+        )
 
     def _state_of(self, operator: str) -> StateName:
         states = self._definition.state_serdes
@@ -279,15 +304,5 @@ def _in_memory(end: Any, topics: MemoryTopics) -> Any:
             return end
 
 
-def _decoded(record: LogRecord) -> Record:
-    row = record.row
-    key, value = record.key or BYTES, record.value or BYTES
-    return Record(
-        key=key.deserialize(row.key_),
-        value=value.deserialize(row.value_),
-        timestamp=row.timestamp_,
-        headers=row.headers_,
-        topic=row.topic_,
-        partition=row.partition_,
-        offset=row.offset_,
-    )
+def _pairs(headers: Mapping[str, bytes | None] | Headers | None) -> Headers | None:
+    return list(headers.items() if isinstance(headers, Mapping) else headers) if headers else None

@@ -69,6 +69,7 @@ class MemoryWriter(SinkWriter):
         self._numbers = count()
         self._txn: Transaction | None = None
         self._records = 0
+        self._encoded: list[Encoded] = []
         self._write = self.join(sink)
 
     @property
@@ -85,6 +86,7 @@ class MemoryWriter(SinkWriter):
     def join(self, sink: Sink) -> Callable[[Batch], int]:
         assert isinstance(sink, MemorySink), "only Kafka sinks have a Kafka transaction in common"
         encoded = Encoded(sink, self._topics)
+        self._encoded.append(encoded)
 
         def write(batch: Batch) -> int:
             self._records += (written := encoded.write(batch, self._txn))
@@ -109,6 +111,10 @@ class MemoryWriter(SinkWriter):
         txn, self._txn = self._txn, None
         if txn is not None:
             txn.ending = Ending.ABORTED
+
+    def close(self) -> None:
+        for encoded in self._encoded:
+            encoded.close()
 
 
 class AtOnceWriter(SinkWriter):
@@ -136,6 +142,9 @@ class AtOnceWriter(SinkWriter):
     def abort(self) -> None:
         """There is nothing to abort."""
 
+    def close(self) -> None:
+        self._encoded.close()
+
 
 class Encoded:
     """What one sink writes, as production's output encodes it; it takes this for a producer."""
@@ -160,6 +169,10 @@ class Encoded:
         """Append the batch, in this transaction if there is one; return how many records that were."""
         self._txn = txn
         return self._output.write(self, batch)
+
+    def close(self) -> None:
+        """Let go of the serdes."""
+        self._output.close()
 
     def produce(
         self,

@@ -15,6 +15,7 @@ from twopc.kafka.planner import KafkaPlanner
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, split_positions
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, GroupOffset, TopicInfo
 from twopc.protocol.facts import SplitPosition
 from twopc.record import Batch, Row
@@ -98,8 +99,7 @@ class MemoryReader(SourceReader):
 
     def __init__(self, topics: MemoryTopics, key: Serde, value: Serde, splits: Sequence[PartitionSplit]) -> None:
         self._topics = topics
-        self._key = key
-        self._value = value
+        self._serdes = TopicSerdes(key, value, dict.fromkeys(split.partition.topic for split in splits))
         self._splits = {split.partition: split for split in splits}
         self._at = {split.partition: int(split.start) for split in splits}
 
@@ -109,7 +109,7 @@ class MemoryReader(SourceReader):
         for row in rows:
             self._at[TopicPartition(row.topic_, row.partition_)] = row.offset_ + 1
         self._skip_aborted()
-        return decoded(rows, self._key, self._value, InputRow.key, InputRow.value) if rows else None
+        return decoded(rows, self._serdes, InputRow.key, InputRow.value) if rows else None
 
     def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
         at = dict(self._at)
@@ -135,6 +135,9 @@ class MemoryReader(SourceReader):
 
     def lag(self) -> int:
         return sum(1 for split in self._splits.values() for _ in self._readable(split))
+
+    def close(self) -> None:
+        self._serdes.close()
 
     def _readable(self, split: PartitionSplit) -> Iterable[LogRecord]:
         return self._topics.readable(*split.partition, self._at[split.partition], split.stop)

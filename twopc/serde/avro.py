@@ -1,111 +1,22 @@
-"""What turns the bytes of a topic into values and back: bytes, string, JSON, Avro, and the base for others.
-
-A tombstone (None) passes through every serde as None. A serde raises whatever its format raises, and names no record:
-the column methods raise ColumnError with the index, from which the caller names topic, partition and offset. A serde is
-copied to every subtask, so it must be picklable. This module is the only door to fastavro and orjson.
-"""
+"""Avro. This module is the only door to fastavro."""
 
 from __future__ import annotations
 
 import json
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import orjson
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.schema import to_parsing_canonical_form
 from fastavro.utils import generate_many
 
 from twopc.column import map_column
 from twopc.errors import ConfigurationError
-
-
-class Serde(ABC):
-    """One format. Only the two methods for a single value must be written; the column methods build on them."""
-
-    #: Whether values are the bytes themselves, so that a column need not be touched at all.
-    is_identity = False
-
-    @abstractmethod
-    def deserialize(self, data: bytes | None) -> Any:
-        """Return the value that these bytes stand for; None for None."""
-
-    @abstractmethod
-    def serialize(self, value: Any) -> bytes | None:
-        """Return the bytes of this value; None for None."""
-
-    def deserialize_all(self, column: list[bytes | None]) -> list[Any]:
-        """Return the value of each element; raise ColumnError for the first that can't be decoded."""
-        return map_column(self.deserialize, column)
-
-    def serialize_all(self, column: list[Any]) -> list[bytes | None]:
-        """Return the bytes of each value; raise ColumnError for the first that can't be encoded."""
-        return map_column(self.serialize, column)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-def checked_serde(where: str, serde: Serde) -> Serde:
-    """Return what was given as a serde; raise ConfigurationError, which says where, if it is none."""
-    if not isinstance(serde, Serde):
-        raise ConfigurationError(f"{where} must be a serde such as Json(), not {serde!r}")
-    return serde
-
-
-class Bytes(Serde):
-    """Bytes as they are: the default of every key and value."""
-
-    is_identity = True
-
-    def deserialize(self, data: bytes | None) -> bytes | None:
-        return data
-
-    def serialize(self, value: Any) -> bytes | None:
-        if value is None or isinstance(value, bytes):
-            return value
-        raise TypeError(f"the serde is Bytes, so a value must be bytes or None, not {type(value).__name__}")
-
-    def deserialize_all(self, column: list[bytes | None]) -> list[Any]:
-        return column
-
-
-class String(Serde):
-    """Text in UTF-8."""
-
-    def deserialize(self, data: bytes | None) -> str | None:
-        return None if data is None else data.decode()
-
-    def serialize(self, value: Any) -> bytes | None:
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            raise TypeError(f"the serde is String, so a value must be str or None, not {type(value).__name__}")
-        return value.encode()
-
-
-class Json(Serde):
-    """JSON in UTF-8.
-
-    The text `null` is read as None, and None is written as a tombstone. Encoding is strict where JSON is: keys of
-    objects must be strings, integers must fit in 64 bits. NaN and the infinities become null.
-    """
-
-    def deserialize(self, data: bytes | None) -> Any:
-        return None if data is None else orjson.loads(data)
-
-    def serialize(self, value: Any) -> bytes | None:
-        return None if value is None else orjson.dumps(value)
-
-    @staticmethod
-    def canonical(value: Any) -> bytes:
-        """Return the one text of a value, whatever the order in which its objects were built."""
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+from twopc.serde.base import Serde
 
 
 class Avro(Serde):
