@@ -11,14 +11,17 @@ from twopc.driver.host import StoppedEarly
 from twopc.driver.signals import StopSignals
 from twopc.driver.stopping import PATIENCE_SECONDS, Liveness, hopeless
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.ids import AttemptId, SubtaskIndex
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
 
 LATE = PATIENCE_SECONDS + 1
 
 
-def event(kind: str, subtask: int = WHOLE_JOB, checkpoint: CheckpointKind | None = None, said: str = "") -> JobEvent:
+def event(
+    kind: str, subtask: int = WHOLE_JOB, checkpoint: CheckpointKind | None = None, said: str = "", number: int = 0
+) -> JobEvent:
     return JobEvent(
+        checkpoint_id=CheckpointId(number),
         kind=JobEventKind(kind),
         job="flights",
         attempt=AttemptId(1),
@@ -61,7 +64,7 @@ def test_nothing_is_given_up_at_once() -> None:
             True,
             "it failed (no leader)",
         ),
-        (seen(*heard(LATE, 0, 1), (0, event(JobEventKind.COMPLETED, -1, CheckpointKind.FINAL))), True, "is complete"),
+        (seen((0, event("completed", checkpoint=CheckpointKind.FINAL, number=7))), True, "the brokers do not commit"),
     ],
 )
 def test_what_can_no_longer_come_is_named(liveness: Liveness, accepted: bool, why: str) -> None:
@@ -70,8 +73,30 @@ def test_what_can_no_longer_come_is_named(liveness: Liveness, accepted: bool, wh
     assert why in said
 
 
+def ended(*confirmed: int) -> str | None:
+    """Say what is awaited once checkpoint 7, the last one, is complete, and these are committed by all subtasks."""
+    complete = event("completed", checkpoint=CheckpointKind.FINAL, number=7)
+    events = [(0.0, complete), *((1.0, event("confirmed", number=number)) for number in confirmed)]
+    return hopeless(seen(*events), 2, 0.0, LATE, accepted=True)
+
+
+def test_a_last_checkpoint_whose_output_is_not_committed_is_not_said_to_be_missing() -> None:
+    said = ended(6)
+    assert said is not None
+    assert said.startswith("stopped before the output of the last checkpoint was committed: it is complete, but the br")
+
+
+def test_a_global_commit_that_takes_long_is_not_laid_on_the_brokers() -> None:
+    said = ended(6, 7)
+    assert said is not None
+    assert "global commit" in said
+    assert "brokers" not in said
+
+
 def test_a_subtask_that_never_started_is_not_waited_for() -> None:
-    assert hopeless(seen(*heard(LATE, 0, 1)), 3, 0.0, LATE, accepted=True) == "2 of 3 subtasks have started"
+    assert hopeless(seen(*heard(LATE, 0, 1)), 3, 0.0, LATE, accepted=True) == (
+        "stopped without a last checkpoint: 2 of 3 subtasks have started"
+    )
 
 
 def test_a_failed_periodic_checkpoint_says_nothing_of_the_last_one() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from twopc.protocol.ids import SubtaskIndex
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
 
 PATIENCE_SECONDS = 10.0
@@ -24,7 +24,10 @@ class Liveness:
     attached: set[SubtaskIndex] = field(default_factory=set)
     heard_at: dict[SubtaskIndex, float] = field(default_factory=dict)
     last_failed: str = ""
+    last_completed: CheckpointId = NO_CHECKPOINT
     last_completed_at: float | None = None
+    last_is_committed: bool = False
+    """By all subtasks: what global committers have to do may still be outstanding."""
 
     def note(self, event: JobEvent, now: float) -> None:
         """Take in one event of the attempt."""
@@ -36,16 +39,32 @@ class Liveness:
             case JobEventKind.ABORTED if event.final:
                 self.last_failed = event.message
             case JobEventKind.COMPLETED if event.final:
-                self.last_completed_at = now
+                self.last_completed, self.last_completed_at = event.checkpoint_id, now
+            case JobEventKind.CONFIRMED if self.last_completed_at is not None:
+                self.last_is_committed = event.checkpoint_id >= self.last_completed
 
 
 def hopeless(seen: Liveness, parallelism: int, asked_at: float, now: float, *, accepted: bool) -> str | None:
-    """Say why a last checkpoint won't come; None while it may. `accepted`: the coordinator knows of the stop."""
+    """Say why a last checkpoint won't come, or not to its end; None while it may.
+
+    `accepted`: the coordinator knows of the stop.
+    """
     if now - asked_at < PATIENCE_SECONDS:
         return None
     if seen.last_completed_at is not None:
         late = now - seen.last_completed_at >= PATIENCE_SECONDS
-        return "it is complete, but the brokers do not commit its output now: the next start will" if late else None
+        return f"stopped before the output of the last checkpoint was committed: {_slow_commit(seen)}" if late else None
+    why = _unlikely(seen, parallelism, now, accepted=accepted)
+    return None if why is None else f"stopped without a last checkpoint: {why}"
+
+
+def _slow_commit(seen: Liveness) -> str:
+    if seen.last_is_committed:
+        return "it is complete, but the global commit of a sink takes longer than that: the next start makes it"
+    return "it is complete, but the brokers do not commit its output now: the next start will"
+
+
+def _unlikely(seen: Liveness, parallelism: int, now: float, *, accepted: bool) -> str | None:
     if not accepted:
         return "the coordinator does not answer"
     if len(seen.attached) < parallelism:

@@ -181,7 +181,7 @@ class Supervision:
             asked_at, accepted = self._stop.asked_at, self._stop.accepted
             why = hopeless(self.progress.liveness, self.context.parallelism, asked_at, now, accepted=accepted)
             if why is not None:
-                raise Unavailable(f"stopped without a last checkpoint: {why}. {NOTHING_LOST}")
+                raise Unavailable(f"{why}. {NOTHING_LOST}")
 
     def due(self, now: float, *, stop_wanted: bool) -> Iterator[Action[Any]]:
         """Yield what is to be done beside the subtasks now."""
