@@ -32,7 +32,7 @@ NAME_OF_A_HOST = re.compile(r"(?<![\w./-])(?!example\.)[\w-]+(\.[\w-]+)*\.(org|c
 KAFKAS_WORD = re.compile(r"(^|_)(topic|offset)s?(_|$)|(Topic|Offset)s?(?=[A-Z]|$)")
 OF_KAFKA = ("twopc/kafka/", "twopc/verify/", "twopc/drill/", "twopc/bench/", "twopc/testing/", "twopc/cli/")
 ALLOWED_WORDS = {
-    "twopc/__init__.py": {"StartingOffsets"},
+    "twopc/__init__.py": {"NewTopic", "StartingOffsets"},
     # Where a record came from: part of the public API, and named so by both Kafka clients.
     "twopc/record.py": {"topic", "offset"},
     "twopc/column.py": {"topic", "offset"},
@@ -69,6 +69,7 @@ PUBLIC_NAMES = [
     "Json",
     "KafkaSink",
     "KafkaSource",
+    "NewTopic",
     "Outcome",
     "PreCommit",
     "ProtocolViolation",

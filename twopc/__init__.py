@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from twopc.graph import JobDefinition
     from twopc.job import Job, Stream
+    from twopc.kafka.new_topic import NewTopic
     from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
     from twopc.kafka.source import KafkaSource
     from twopc.kafka.start import StartingOffsets
@@ -84,6 +85,7 @@ __all__ = [
     "Json",
     "KafkaSink",
     "KafkaSource",
+    "NewTopic",
     "Outcome",
     "PreCommit",
     "ProtocolViolation",
@@ -131,6 +133,7 @@ _HOMES = {
     ),
     "twopc.graph": ("JobDefinition",),
     "twopc.job": ("Job", "Stream"),
+    "twopc.kafka.new_topic": ("NewTopic",),
     "twopc.kafka.sink": ("DeliveryGuarantee", "KafkaSink"),
     "twopc.kafka.source": ("KafkaSource",),
     "twopc.kafka.start": ("StartingOffsets",),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from twopc.kafka.claim import claim, refuse_successor
 from twopc.kafka.grants import WRITE, require_topic_grants
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.lingering import abort_open, fence_earlier, traces
 from twopc.kafka.markers import MARKERS_BUDGET_SECONDS, close_committed
+from twopc.kafka.new_topic import NewTopics, create_missing, together
 from twopc.kafka.preflight import require_topics, transaction_timeout_ms
 from twopc.kafka.resume import Act, act_on_all, settle_all
 from twopc.kafka.tracked_producer import TrackedProducer
@@ -21,15 +23,26 @@ SETTLE_BUDGET_SECONDS = 120.0
 SWEEP_TIMEOUT_MS = 60_000
 
 
+@runtime_checkable
+class JoiningSink(Protocol):
+    """What a sink has that may join; `twopc.kafka.sink.KafkaSink` is one."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+    @property
+    def new_topics(self) -> NewTopics: ...
+
+
 class PlainCommitter(Committer):
     """Of a sink that writes without transactions: ends those of earlier attempts, which may have written with them.
 
     A connection lasts for one question: between two there may be hours, and another thread.
     """
 
-    def __init__(self, config: WriterConfig, topics: tuple[str, ...]) -> None:
+    def __init__(self, config: WriterConfig, topics: tuple[str, ...], new_topics: NewTopics) -> None:
         self._config = config
         self._topics = topics
+        self._new_topics = new_topics
         self._fenced = False
 
     def traces(self) -> Traces:
@@ -63,6 +76,7 @@ class PlainCommitter(Committer):
                 refuse_successor(client, prefix, attempt)
                 return abort_open(client, prefix, timeout_ms, attempt)
             self._check_producer(timeout_ms)
+            create_missing(self._new_topics, self._config.bootstrap_servers, self._config.properties)
             if self._topics:
                 require_topics(client, self._topics, "output")
                 require_topic_grants(client, self._topics, WRITE)
@@ -85,6 +99,8 @@ class TransactionalCommitter(PlainCommitter):
     """Of a sink that writes transactions: one attempt at a time may, and has claimed that."""
 
     def join(self, sink: Sink) -> None:
+        assert isinstance(sink, JoiningSink), "only Kafka sinks have a Kafka transaction in common"
+        self._new_topics = together(self._new_topics, sink.new_topics)
         self._topics = tuple(dict.fromkeys((*self._topics, *sink.outputs)))
 
     def claim(self) -> None:

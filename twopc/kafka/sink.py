@@ -13,6 +13,7 @@ from twopc.kafka.access import copy_with_access
 from twopc.kafka.client_config import checked_producer_properties
 from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
 from twopc.kafka.leaders import LeaderClient
+from twopc.kafka.new_topic import NewTopic, NewTopics, checked_new_topic
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.output import OutputTopics, TopicOf, TopicOutput
 from twopc.kafka.partitioner import SOURCE, Partitioner, checked_partitioner, too_few
@@ -77,7 +78,8 @@ class KafkaSink(Sink):
     - a function of the record, with key and value as they come to the sink, and of the topic's number of partitions,
       that returns a number from 0 on. It must return the same for the same record, or a replay writes another output.
 
-    `transactional_id_prefix` is the job's name unless given; no two
+    `create` is how the topic is made at the start, if it isn't there: `NewTopic(partitions=4)`. Without it the start is
+    refused then. `transactional_id_prefix` is the job's name unless given; no two
     jobs on one cluster may share it. `properties` are librdkafka's, for the producers.
     """
 
@@ -104,6 +106,7 @@ class KafkaSink(Sink):
         key: Serde = BYTES,
         value: Serde = BYTES,
         partitioner: Partitioner = None,
+        create: NewTopic | None = None,
         delivery_guarantee: str | DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
         transactional_id_prefix: str | None = None,
         bootstrap_servers: str | None = None,
@@ -122,11 +125,17 @@ class KafkaSink(Sink):
             checked_name("transactional_id_prefix", transactional_id_prefix)
         self.bootstrap_servers = bootstrap_servers
         self.properties = checked_producer_properties(properties or {})
+        self.create = checked_new_topic(create, topic)
         self.partitioner = checked_partitioner(partitioner, self.properties)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         return (self.topic,) if isinstance(self.topic, str) else ()
+
+    @property
+    def new_topics(self) -> NewTopics:
+        """What is created at the start, if it isn't there."""
+        return {} if self.create is None else dict.fromkeys(self.outputs, self.create)
 
     def describe(self) -> Mapping[str, Any]:
         return {
@@ -148,7 +157,7 @@ class KafkaSink(Sink):
         return self.writers[self.delivery_guarantee](config, self.output(OutputTopics(client, client.identity)), client)
 
     def open_committer(self, context: JobContext) -> Committer:
-        return self.committers[self.delivery_guarantee](self._config(context, DRIVER), self.outputs)
+        return self.committers[self.delivery_guarantee](self._config(context, DRIVER), self.outputs, self.new_topics)
 
     def check_splits(self, context: JobContext, splits: Sequence[Split]) -> None:
         """A topic that a function chooses is only known with the record: the writer refuses that."""

@@ -1,4 +1,4 @@
-"""The topics of a cluster: created, described and deleted. No job does any of it."""
+"""The topics of a cluster: created, described and deleted. A job creates those that it is told to, no more."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ PATIENCE_SECONDS = 120.0
 
 _BROKER_TIMEOUT_MS = 9_000
 _REFUSED = (
-    errors.TopicAlreadyExistsError,
     errors.UnknownTopicOrPartitionError,
     errors.InvalidTopicError,
     errors.InvalidPartitionsError,
@@ -29,6 +28,10 @@ _REFUSED = (
     errors.PolicyViolationError,
     errors.TopicDeletionDisabledError,
 )
+
+
+class TopicExistsError(ConfigurationError):
+    """A topic that was to be created is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,25 @@ class TopicClient(ControlClient):
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=_BROKER_TIMEOUT_MS, validate_only=False)
         self._change("created", name, request, lambda answer: answer.topics, errors.TopicAlreadyExistsError)
-        self._await(name, lambda topic: topic is not None and topic.leaders == topic.partitions, "has no leaders")
+        self._await_leaders(name)
+
+    def ensure_topic(
+        self, name: str, partitions: int = 1, *, replication: int = -1, settings: Mapping[str, str] | None = None
+    ) -> bool:
+        """Create a topic unless it is there, or another creates it now; return whether this call did.
+
+        Returns when every broker that answers knows it.
+        """
+        if call_with_retry(lambda: self.topics([name]), PATIENCE_SECONDS):
+            return False
+        created = True
+        try:
+            self.create_topic(name, partitions, replication=replication, settings=settings)
+        except TopicExistsError:
+            created = False
+            self._await_leaders(name)
+        self._await_everywhere(name)
+        return created
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic, and return when it is no longer there; raise ConfigurationError if that is refused."""
@@ -97,12 +118,27 @@ class TopicClient(ControlClient):
         if error is errors.NoError or (lost and error is already):
             return
         reason = result.error_message or error.__name__
+        if error is errors.TopicAlreadyExistsError:
+            raise TopicExistsError(f"topic {name!r} can't be {done}: {reason}")
         if issubclass(error, _REFUSED):
             raise ConfigurationError(f"topic {name!r} can't be {done}: {reason}")
         if issubclass(error, errors.AuthorizationError):
             operation = "Create" if done == "created" else "Delete"
             raise needs(f"topic {name!r} can't be {done}: {reason}", f"{operation} on topic {name!r}", self.properties)
         raise self._brokers.failure_of(error(reason))
+
+    def _await_leaders(self, name: str) -> None:
+        self._await(name, lambda topic: topic is not None and topic.leaders == topic.partitions, "has no leaders")
+
+    def _await_everywhere(self, name: str) -> None:
+        """Wait for the brokers that answer: a subtask may ask any of them."""
+        for broker in self._brokers.client()._manager.cluster.brokers():
+            for _ in backoff(PATIENCE_SECONDS):
+                try:
+                    if self.topics([name], broker.node_id):
+                        break
+                except Unavailable:
+                    break
 
     def _await(self, name: str, condition: Callable[[TopicDescription | None], bool], complaint: str) -> None:
         for _ in backoff(PATIENCE_SECONDS):
