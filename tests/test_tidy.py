@@ -37,6 +37,8 @@ ALLOWED_WORDS = {
     "twopc/record.py": {"topic", "offset"},
     "twopc/column.py": {"topic", "offset"},
     "twopc/operators/records.py": {"topic", "offset"},
+    "twopc/operators/process.py": {"topic", "offset"},
+    "twopc/processor.py": {"topic", "offset"},
     # Whose keys or values a serde works for: Kafka Streams' word too.
     "twopc/serde/base.py": {"topic"},
     # A byte of an archive.
@@ -56,6 +58,7 @@ PUBLIC_NAMES = [
     "Committer",
     "Complete",
     "ConfigurationError",
+    "Context",
     "DeliveryGuarantee",
     "Fenced",
     "Follower",
@@ -72,6 +75,7 @@ PUBLIC_NAMES = [
     "NewTopic",
     "Outcome",
     "PreCommit",
+    "Processor",
     "ProtocolViolation",
     "Record",
     "Row",
@@ -97,6 +101,7 @@ PUBLIC_NAMES = [
     "TwoPhaseCommitSink",
     "Unavailable",
     "UserCodeError",
+    "ValueState",
     "Witnessed",
 ]
 

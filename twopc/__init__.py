@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
     from twopc.kafka.source import KafkaSource
     from twopc.kafka.start import StartingOffsets
+    from twopc.processor import Context, Processor, ValueState
     from twopc.protocol.attempts import Traces
     from twopc.protocol.facts import Committable, SplitPosition
     from twopc.protocol.ids import CheckpointId
@@ -72,6 +73,7 @@ __all__ = [
     "Committer",
     "Complete",
     "ConfigurationError",
+    "Context",
     "DeliveryGuarantee",
     "Fenced",
     "Follower",
@@ -88,6 +90,7 @@ __all__ = [
     "NewTopic",
     "Outcome",
     "PreCommit",
+    "Processor",
     "ProtocolViolation",
     "Record",
     "Row",
@@ -113,6 +116,7 @@ __all__ = [
     "TwoPhaseCommitSink",
     "Unavailable",
     "UserCodeError",
+    "ValueState",
     "Witnessed",
 ]
 
@@ -137,6 +141,7 @@ _HOMES = {
     "twopc.kafka.sink": ("DeliveryGuarantee", "KafkaSink"),
     "twopc.kafka.source": ("KafkaSource",),
     "twopc.kafka.start": ("StartingOffsets",),
+    "twopc.processor": ("Context", "Processor", "ValueState"),
     "twopc.protocol.attempts": ("Traces",),
     "twopc.protocol.facts": ("Committable", "SplitPosition"),
     "twopc.protocol.ids": ("CheckpointId",),

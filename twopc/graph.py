@@ -19,7 +19,7 @@ from typing import Any
 
 from twopc.ends import JobSink, JobSource
 from twopc.errors import ConfigurationError
-from twopc.operators.steps import SETS_KEYS, StatefulMap, Step
+from twopc.operators.steps import SETS_KEYS, KeyedStep, Step
 from twopc.protocol.ids import checked_name
 from twopc.serde import Serde
 from twopc.sink import Sink
@@ -124,7 +124,7 @@ class JobDefinition:
     @property
     def keyed_inputs(self) -> dict[str, tuple[str, ...]]:
         """The sources from which records come to each operator that keeps state by key, by its id."""
-        return {key: self.sources_before(key) for key, step in self.steps.items() if isinstance(step, StatefulMap)}
+        return {key: self.sources_before(key) for key, step in self.steps.items() if isinstance(step, KeyedStep)}
 
     def sources_before(self, operator: str) -> tuple[str, ...]:
         """The sources from which records come to an operator."""
@@ -138,8 +138,8 @@ class JobDefinition:
     @property
     def state_serdes(self) -> dict[StateName, Serde]:
         """How each state by key is encoded."""
-        keyed = ((key, step) for key, step in self.steps.items() if isinstance(step, StatefulMap))
-        return {StateName(key, step.name): step.state for key, step in keyed}
+        keyed = ((key, step) for key, step in self.steps.items() if isinstance(step, KeyedStep))
+        return {StateName(key, name): serde for key, step in keyed for name, serde in step.states.items()}
 
     def replaced(self, parts: Mapping[str, Source | Step | Sink], name: str | None = None) -> JobDefinition:
         """Return the job in which these operators do something else; their ids and places are the same."""
@@ -207,7 +207,7 @@ class GraphBuilder:
         """Add an operator; return its id: the name that the user gave it, or its kind and which of this kind it is."""
         kind = _kind(what)
         self._kinds[kind] += 1
-        if name is None and isinstance(what, StatefulMap):
+        if name is None and isinstance(what, KeyedStep):
             name = what.name
         if name is not None:
             checked_name(f"the name of a {kind}", name)
@@ -248,16 +248,16 @@ def refuse_duplicates(job: str, operators: Sequence[Operator]) -> None:
 def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
     """State by key is kept by partition number: where records of one key come under several, it has several."""
     for keyed in operators:
-        if not isinstance(keyed.what, StatefulMap):
+        if not isinstance(keyed.what, KeyedStep):
             continue
         before = upstream(operators, keyed.id)
         if changing := next((each for each in before if isinstance(each.what, SETS_KEYS)), None):
             raise ConfigurationError(
                 f"job {job!r}: {keyed} keeps a state for each key under each partition number, and {changing} before "
                 "it may change the key: records of the new key may come from any partition, and each has a state of "
-                "its own. Put stateful_map before it, and change values with map, filter and flat_map, which keep the "
-                "key; or write the records to a topic with their new keys, and keep the state in a second job that "
-                "reads that"
+                f"its own. Put {keyed.what.operator} before it, and change values with map, filter and flat_map, which "
+                "keep the key; or write the records to a topic with their new keys, and keep the state in a second job "
+                "that reads that"
             )
 
 

@@ -12,6 +12,7 @@ from twopc.errors import ConfigurationError
 from twopc.graph import GraphBuilder, JobDefinition, Merge, What
 from twopc.operators.records import print_record
 from twopc.operators.steps import (
+    AssignTimestamps,
     Filter,
     FilterRecords,
     FlatMap,
@@ -22,8 +23,10 @@ from twopc.operators.steps import (
     Peek,
     PeekRecords,
     Print,
+    Process,
     StatefulMap,
 )
+from twopc.processor import Processor
 from twopc.record import Record
 from twopc.serde import Json, Serde
 from twopc.sink import Sink
@@ -55,11 +58,17 @@ class Job(GraphBuilder):
         job.operators = definition.operators
         return job
 
-    def source(self, source: Source, *, name: str | None = None) -> Stream:
-        """Say where records come from; return the stream to put operators on. A job may have several."""
+    def source(
+        self, source: Source, *, timestamp: Callable[[Any], int | None] | None = None, name: str | None = None
+    ) -> Stream:
+        """Say where records come from; return the stream to put operators on. A job may have several.
+
+        The event time of a record is its own timestamp, or `timestamp(value)`: Unix milliseconds, None for none.
+        """
         if not isinstance(source, Source):
             raise ConfigurationError(f"job {self.name!r}: {source!r} is not a source such as KafkaSource('topic')")
-        return Stream(self, self.add(source.with_access(self.properties), name=name))
+        stream = Stream(self, self.add(source.with_access(self.properties), name=name))
+        return stream if timestamp is None else stream._then(AssignTimestamps(timestamp), None)
 
     def describe(self) -> str:
         """Return the job as text: its operators with their ids, and where their records come from."""
@@ -177,6 +186,15 @@ class Stream:
         objects with the same fields are one.
         """
         return self._then(StatefulMap(function, name, Json() if state is None else state), name)
+
+    def process(self, processor: Processor, *, name: str) -> Stream:
+        """Replace each record by those that `processor.process(record, context)` returns or yields.
+
+        The processor declares states by key, which are kept in checkpoints under `name`; may set timers by event time;
+        and sees the records of one partition number in order. Where keys may come from is as with `stateful_map`, which
+        is the short form, and faster.
+        """
+        return self._then(Process(processor, name), name)
 
     def merge(self, *others: Stream, name: str | None = None) -> Stream:
         """Return one stream of the records of this one and of the others; what each holds keeps its order."""

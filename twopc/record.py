@@ -132,6 +132,10 @@ class Batch:
         """Return the same records with other values."""
         return Batch(self.rows, values, self._keys, self._timestamps, self._headers)
 
+    def with_timestamps(self, timestamps: list[int | None]) -> Batch:
+        """Return the same records with other timestamps."""
+        return Batch(self.rows, self.values, self._keys, timestamps, self._headers)
+
     def first(self, count: int) -> Batch:
         """Return the first so many rows."""
         return self if count == len(self) else self.take(range(count))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.operators.kit import Chain, row
 from twopc.errors import UserCodeError
 from twopc.operators import (
+    AssignTimestamps,
     Filter,
     FilterRecords,
     FlatMap,
@@ -21,9 +22,11 @@ from twopc.operators import (
     MapRecords,
     Peek,
     PeekRecords,
+    Process,
     StatefulMap,
     Step,
 )
+from twopc.processor import Context, Processor, ValueState
 from twopc.record import Record
 from twopc.serde import Json
 from twopc.testing.rows import InputRow, batch_of
@@ -43,8 +46,21 @@ KINDS: dict[str, Callable[[Callable[[Any], Any]], Step]] = {
     "peek_records": lambda at: PeekRecords(lambda record: at(record.value)),
     "flat_map": lambda at: FlatMap(lambda value: [at(value), value + 1]),
     "flat_map_records": lambda at: FlatMapRecords(lambda record: doubled(at, record)),
+    "assign_timestamps": lambda at: AssignTimestamps(at),
+    "process": lambda at: Process(Totals(at), "totals"),
     "stateful_map": lambda at: StatefulMap(lambda state, value: total(state, at(value)), "total", Json()),
 }
+
+
+class Totals(Processor):
+    total = ValueState(Json())
+
+    def __init__(self, at: Callable[[Any], Any]) -> None:
+        self.at = at
+
+    def process(self, record: Record, context: Context) -> list[Record]:
+        self.total.set(total(self.total.get(), self.at(record.value))[0])
+        return [record.replace(value=self.total.get())] * (record.value % 3)
 
 
 def doubled(at: Callable[[Any], Any], record: Record) -> list[Record]:

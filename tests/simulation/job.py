@@ -22,7 +22,7 @@ from typing import Any
 from tests.simulation.faults import Faults
 from twopc.graph import GraphBuilder, JobDefinition, Merge, Operator
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.operators.steps import Filter, Map, StatefulMap, Step
+from twopc.operators.steps import Filter, Map, Process, StatefulMap, Step
 from twopc.serde import Json
 from twopc.sink import Sink
 from twopc.source import Source
@@ -94,7 +94,8 @@ def with_cuts(operators: Sequence[Operator], cut: Callable[[], None]) -> list[Op
         return call
 
     def changed(what: Any) -> Any:
-        return replace(what, function=cutting(what.function)) if isinstance(what, Step) else what
+        has_function = isinstance(what, Step) and not isinstance(what, Process)
+        return replace(what, function=cutting(what.function)) if has_function else what
 
     return [Operator(each.id, each.inputs, changed(each.what)) for each in operators]
 

@@ -76,6 +76,14 @@ def test_a_scan_yields_the_prefix_only_in_key_order(backend: StateBackend) -> No
     assert [key for key, _ in backend.scan(Family.KEYED, b"\xff")] == [b"\xff\xff"]
 
 
+@pytest.mark.parametrize(
+    ("start", "keys"), [(b"", [b"a", b"a1", b"a3"]), (b"1", [b"a1", b"a3"]), (b"2", [b"a3"]), (b"4", [])]
+)
+def test_a_scan_may_start_behind_its_prefix(backend: StateBackend, start: bytes, keys: list[bytes]) -> None:
+    backend.put_many(Family.KEYED, [(key, b"v") for key in (b"a3", b"b", b"a", b"a1", b"`")])
+    assert [key for key, _ in backend.scan(Family.KEYED, b"a", start)] == keys
+
+
 def test_the_first_item_from_a_key_on_is_that_key_or_the_next(backend: StateBackend) -> None:
     backend.put_many(Family.KEYED, [(b"b", b"1"), (b"d", b"2")])
     found = [backend.first_from(Family.KEYED, start) for start in (b"", b"b", b"b\x00", b"d\x00")]

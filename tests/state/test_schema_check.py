@@ -67,3 +67,33 @@ def test_an_operator_is_given_up_with_all_its_states_or_with_one(dropped: str, l
 def test_names_are_separated_by_commas() -> None:
     assert RunSettings(drop_states="a, b,").dropped_states() == {"a", "b"}
     assert RunSettings().dropped_states() == frozenset()
+
+
+def test_a_state_is_given_up_of_an_operator_that_keeps_another_also_one_of_the_operators_name() -> None:
+    backend = MemoryBackend()
+    kept, lost = StateName("seen", "first"), StateName("seen", "seen")
+    write_serdes(backend, {kept: Json(), lost: Json()})
+    backend.put_many(Family.KEYED, [(state_prefix(state, 0) + b"k", b"1") for state in (kept, lost)])
+    with pytest.raises(ConfigurationError, match=r"--drop-states seen/seen$"):
+        drop_undeclared(backend, [kept], [])
+    drop_undeclared(backend, [kept], ["seen/seen"])
+    assert [state for state, _ in keyed_states(backend)] == [kept]
+
+
+def test_an_operator_that_is_gone_is_named_once_with_all_that_it_kept() -> None:
+    backend = MemoryBackend()
+    states = [StateName("seen", name) for name in ("first", "last", "$stream-time", "$timers")]
+    write_serdes(backend, dict.fromkeys(states, Json()))
+    with pytest.raises(ConfigurationError, match=r"state 'seen'.*--drop-states seen$"):
+        drop_undeclared(backend, [], [])
+    drop_undeclared(backend, [], ["seen"])
+    assert not read_serdes(backend)
+
+
+def test_what_was_to_expire_is_given_up_with_the_last_state_that_expires() -> None:
+    backend = MemoryBackend()
+    kept, expiring, due = (StateName("seen", name) for name in ("kept", "expiring", "$expiries"))
+    write_serdes(backend, dict.fromkeys((kept, expiring, due), Json()))
+    backend.put_many(Family.KEYED, [(state_prefix(state, 0) + b"k", b"1") for state in (kept, expiring, due)])
+    drop_undeclared(backend, [kept], ["seen/expiring"])
+    assert [state for state, _ in keyed_states(backend)] == [kept]

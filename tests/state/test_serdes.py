@@ -8,6 +8,7 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.envelope import encode_fact
 from twopc.serde import Avro, Bytes, Json, Serde, String
 from twopc.state.backend import Family
+from twopc.state.forms import Timed
 from twopc.state.layout import StateName
 from twopc.state.memory import MemoryBackend
 from twopc.state.serdes import KEY, check_serdes, read_serdes, serde_named, write_serdes
@@ -47,6 +48,10 @@ def test_every_serde_of_this_package_comes_back_and_a_users_own_is_only_known_to
         (Own(), Json(), "as Own wrote it"),
         (Avro(SCHEMA), Json(), "as Avro wrote it"),
         (Json(), Avro(SCHEMA), "as Json wrote it"),
+        (Json(), Timed(Json()), r"as Json wrote it, and the job declares Json\(\) with a ttl"),
+        (Timed(Json()), Json(), "as Json with a ttl wrote it"),
+        (Timed(Json()), Timed(String()), "as Json with a ttl wrote it"),
+        (Timed(Avro(SCHEMA)), Timed(Avro(OTHER)), "as Avro with another schema with a ttl wrote it"),
         (Avro(SCHEMA), Avro(OTHER), "as Avro with another schema wrote it"),
     ],
 )

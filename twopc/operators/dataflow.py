@@ -20,22 +20,26 @@ from typing import Any, Protocol
 
 from twopc.column import ColumnError, ColumnLoop, Over, locate, span, user_code_error
 from twopc.operators.keyed import KeyedOperator
+from twopc.operators.process import ProcessOperator
 from twopc.operators.records import filter_records, flat_map_records, map_records, peek_records
 from twopc.operators.steps import (
+    AssignTimestamps,
     Filter,
     FilterRecords,
     FlatMap,
     FlatMapRecords,
+    KeyedStep,
     Map,
     MapBatches,
     MapRecords,
     Peek,
     PeekRecords,
     Print,
+    Process,
     StatefulMap,
     Step,
 )
-from twopc.operators.values import Result, filter_values, flat_map_values, map_values, peek_values
+from twopc.operators.values import Result, assign_timestamps, filter_values, flat_map_values, map_values, peek_values
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
 from twopc.record import Batch, Row
 from twopc.state.layout import StateName
@@ -50,10 +54,11 @@ _OPERATIONS: dict[type[Step], Callable[..., Result]] = {
     Peek: peek_values,
     PeekRecords: peek_records,
     Print: peek_records,
+    AssignTimestamps: assign_timestamps,
 }
 """What each step that is one function does with a batch."""
 
-_ONE_TO_ONE = (Map, Filter, MapRecords, FilterRecords, Peek, PeekRecords)
+_ONE_TO_ONE = (Map, Filter, MapRecords, FilterRecords, Peek, PeekRecords, AssignTimestamps)
 """After these a row still stands for a whole input record of which nothing else is known yet."""
 
 
@@ -90,11 +95,9 @@ class Dataflow:
     """The graph of one subtask, with the store that holds its keyed state. `nodes` stand in topological order."""
 
     def __init__(self, nodes: Sequence[Node], store: KeyedStateStore) -> None:
-        steps: dict[str, StatefulMap] = {node.id: node.what for node in nodes if isinstance(node.what, StatefulMap)}
-        self._keyed = {
-            key: KeyedOperator(step, WriteBackCache(StateName(key, step.name), store, len(steps)))
-            for key, step in steps.items()
-        }
+        steps: dict[str, KeyedStep] = {node.id: node.what for node in nodes if isinstance(node.what, KeyedStep)}
+        sharers = sum(len(step.states) for step in steps.values())
+        self._keyed = {key: _keyed_operator(key, step, store, sharers) for key, step in steps.items()}
         self._starts = self._connected(nodes)
         self._cuttable = {source: _trunk(starts) for source, starts in self._starts.items()}
         self._loop = ColumnLoop()
@@ -198,7 +201,7 @@ class Dataflow:
 
     def _operation(self, operator_id: str, step: Step) -> Callable[[Batch, Over], Result]:
         match step:
-            case StatefulMap():
+            case StatefulMap() | Process():
                 return self._keyed[operator_id].process
             case MapBatches():
                 # Arrow takes a while to import, and most jobs do without.
@@ -207,6 +210,14 @@ class Dataflow:
                 return partial(map_batches, step)
             case _:
                 return partial(_OPERATIONS[type(step)], step.function)
+
+
+def _keyed_operator(
+    operator: str, step: KeyedStep, store: KeyedStateStore, sharers: int
+) -> KeyedOperator | ProcessOperator:
+    if isinstance(step, Process):
+        return ProcessOperator(operator, step, store, sharers)
+    return KeyedOperator(step, WriteBackCache(StateName(operator, step.name), store, sharers))
 
 
 def _trunk(stops: tuple[_Stop, ...]) -> frozenset[_Stop]:

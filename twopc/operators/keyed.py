@@ -19,7 +19,7 @@ from typing import Any
 
 from twopc.column import ColumnError, Over, last_taken, locate, map_column, span
 from twopc.errors import UserCodeError
-from twopc.operators.steps import StatefulMap
+from twopc.operators.steps import KeyedStep, StatefulMap
 from twopc.operators.values import Result
 from twopc.operators.write_back_cache import WriteBackCache
 from twopc.record import Batch, Row
@@ -44,7 +44,7 @@ class KeyedOperator:
 
     def process(self, batch: Batch, over: Over) -> Result:
         """Return the batch with the function's outputs as its values."""
-        runs = list(self._runs(batch.rows, self._keys(batch)))
+        runs = list(partition_runs(batch.rows, key_forms(self._step, batch)))
         for partition, keys in runs:
             self._states.fetch(partition, keys)
         outputs: list[Any] = []
@@ -65,31 +65,6 @@ class KeyedOperator:
         """Bring the store up to every batch so far."""
         assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"
         self._states.write_back()
-
-    def _keys(self, batch: Batch) -> list[bytes]:
-        keys = batch.keys
-        kinds = set(map(type, keys))
-        if kinds == {bytes} and need_no_mark(keys):
-            return keys
-        if None in keys:
-            raise UserCodeError(
-                f"record {locate(batch.rows[keys.index(None)])} has no key, and {self._step} keeps its state by key: "
-                "drop those without, with filter_records, or let whoever writes the input give each record one"
-            )
-        if {bytes, str} <= kinds:
-            raise UserCodeError(
-                f"records {span(batch.rows)} have keys of bytes and of text, and {self._step} would take b'a' and 'a' "
-                "for one key: use a serde whose keys are of one kind"
-            )
-        return map_column(key_bytes, keys)
-
-    def _runs(self, rows: Sequence[Row], keys: list[bytes]) -> Iterator[Run]:
-        """Split the keys where the number changes; rows come from a source in long runs of one partition."""
-        start = 0
-        for partition, group in groupby([row.partition() for row in rows]):
-            end = start + sum(1 for _ in group)
-            yield partition or 0, keys if end - start == len(keys) else keys[start:end]
-            start = end
 
     def _apply(self, run: Run, values: Iterator[Any], outputs: list[Any]) -> None:
         """Call the function for each key of the run and the next value; keep the states that it leaves behind."""
@@ -120,6 +95,34 @@ class KeyedOperator:
                 dirty[key] = new
             outputs.append(output)
         self._states.grew(size_bytes)
+
+
+def key_forms(step: KeyedStep, batch: Batch) -> list[bytes]:
+    """Return the form of each record's key; raise UserCodeError, which names the record, for one that has none."""
+    keys = batch.keys
+    kinds = set(map(type, keys))
+    if kinds == {bytes} and need_no_mark(keys):
+        return keys
+    if None in keys:
+        raise UserCodeError(
+            f"record {locate(batch.rows[keys.index(None)])} has no key, and {step} keeps its state by key: "
+            "drop those without, with filter_records, or let whoever writes the input give each record one"
+        )
+    if {bytes, str} <= kinds:
+        raise UserCodeError(
+            f"records {span(batch.rows)} have keys of bytes and of text, and {step} would take b'a' and 'a' "
+            "for one key: use a serde whose keys are of one kind"
+        )
+    return map_column(key_bytes, keys)
+
+
+def partition_runs(rows: Sequence[Row], keys: list[bytes]) -> Iterator[Run]:
+    """Split the keys where the number changes; rows come from a source in long runs of one partition."""
+    start = 0
+    for partition, group in groupby([row.partition() for row in rows]):
+        end = start + sum(1 for _ in group)
+        yield partition or 0, keys if end - start == len(keys) else keys[start:end]
+        start = end
 
 
 def _decoded(serde: Serde, data: bytes) -> Any:

@@ -13,8 +13,8 @@ from twopc.record import Batch, Record, Row
 
 def map_records(function: Callable[[Record], Record], batch: Batch, over: Over) -> Result:
     """Replace each record by what the function returns, up to where `over` stops."""
-    records = map_column(lambda record: _checked(function(record)), batch.records(), over)
-    return len(records), _as_batch(list(batch.rows[: len(records)]), records)
+    records = map_column(lambda record: checked(function(record)), batch.records(), over)
+    return len(records), as_batch(list(batch.rows[: len(records)]), records)
 
 
 def filter_records(predicate: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
@@ -38,14 +38,14 @@ def flat_map_records(function: Callable[[Record], Iterable[Record]], batch: Batc
     """Replace each record by all that the function returns, up to where `over` stops."""
 
     def produce(record: Record) -> list[Record]:
-        return [_checked(produced) for produced in collected(function(record))]
+        return [checked(produced) for produced in collected(function(record))]
 
     groups = map_column(produce, batch.records(), over)
     rows = [row for row, group in zip(batch.rows, groups, strict=False) for _ in group]
-    return len(groups), _as_batch(rows, [record for group in groups for record in group])
+    return len(groups), as_batch(rows, [record for group in groups for record in group])
 
 
-def _as_batch(rows: list[Row], records: list[Record]) -> Batch:
+def as_batch(rows: list[Row], records: list[Record]) -> Batch:
     return Batch(
         rows,
         [record.value for record in records],
@@ -55,7 +55,8 @@ def _as_batch(rows: list[Row], records: list[Record]) -> Batch:
     )
 
 
-def _checked(produced: Any) -> Record:
+def checked(produced: Any) -> Record:
+    """Return what a function produced as the record that it must be."""
     if not isinstance(produced, Record):
         raise TypeError(
             f"the function must return a Record, not {type(produced).__name__}: start from record.replace(...), "

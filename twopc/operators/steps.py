@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from twopc.errors import ConfigurationError
+from twopc.processor import Processor
 from twopc.protocol.ids import checked_name
-from twopc.serde import Serde, checked_serde
+from twopc.serde import Bytes, Json, Serde, checked_serde
+from twopc.state.forms import Timed
+from twopc.state.layout import EXPIRIES, STREAM_TIME, TIMERS
 
 Function = Callable[..., Any]
 
@@ -97,8 +100,59 @@ class StatefulMap(_Described):
         checked_name("the name of a stateful_map", self.name)
         checked_serde(f"state of {self}", self.state)
 
+    @property
+    def states(self) -> dict[str, Serde]:
+        """How each state is encoded, by name."""
+        return {self.name: self.state}
+
     def __str__(self) -> str:
         return f"stateful_map({function_name(self.function)}, name={self.name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class AssignTimestamps(_Described):
+    """value -> timestamp in Unix milliseconds, or None for none"""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """record, and the states of its key -> records"""
+
+    processor: Processor
+    name: str
+    operator = "process"
+
+    def __post_init__(self) -> None:
+        given: Any = self.processor
+        if not isinstance(given, Processor):
+            hint = f": write {given.__name__}()" if isinstance(given, type) else ""
+            raise ConfigurationError(f"process needs a Processor, not {given!r}{hint}")
+        for function in (self.processor.process, self.processor.on_timer):
+            if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+                raise ConfigurationError(f"{self} can't run a coroutine function: give {function.__name__} a plain one")
+        checked_name("the name of a process", self.name)
+
+    @property
+    def states(self) -> dict[str, Serde]:
+        """How each state is encoded, by name: the declared ones, and those of the operator itself."""
+        declared = type(self.processor).declared_states()
+        own: dict[str, Serde] = {STREAM_TIME: Json()}
+        if self.has_timers:
+            own[TIMERS] = Bytes()
+        if any(state.ttl_ms for state in declared.values()):
+            own[EXPIRIES] = Bytes()
+        return own | {
+            name: state.stored_serde if state.ttl_ms is None else Timed(state.stored_serde)
+            for name, state in declared.items()
+        }
+
+    @property
+    def has_timers(self) -> bool:
+        """Whether the processor says what a timer does."""
+        return type(self.processor).on_timer is not Processor.on_timer
+
+    def __str__(self) -> str:
+        return f"process({type(self.processor).__qualname__.replace('<locals>.', '')}, name={self.name!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +163,24 @@ class MapBatches(_Described):
     value_type: Any = None
 
 
-SETS_KEYS = (MapRecords, FlatMapRecords, MapBatches)
+SETS_KEYS = (MapRecords, FlatMapRecords, MapBatches, Process)
 """Steps after which a record may have another key than that by which its partition was chosen."""
 
+KeyedStep = StatefulMap | Process
+"""Steps that keep state by key: each has a name, and `states`, how each of its states is encoded."""
+
 Step = (
-    Map | Filter | FlatMap | MapRecords | FilterRecords | FlatMapRecords | Peek | PeekRecords | StatefulMap | MapBatches
+    Map
+    | Filter
+    | FlatMap
+    | MapRecords
+    | FilterRecords
+    | FlatMapRecords
+    | Peek
+    | PeekRecords
+    | MapBatches
+    | AssignTimestamps
+    | KeyedStep
 )
 
 

@@ -30,6 +30,12 @@ def peek_values(function: Callable[[Any], Any], batch: Batch, over: Over) -> Res
     return count, batch.first(count)
 
 
+def assign_timestamps(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
+    """Give each record the timestamp that the function returns for its value, up to where `over` stops."""
+    timestamps = map_column(lambda value: _timestamp(function(value)), batch.values, over)
+    return len(timestamps), batch.first(len(timestamps)).with_timestamps(timestamps)
+
+
 def flat_map_values(function: Callable[[Any], Iterable[Any]], batch: Batch, over: Over) -> Result:
     """Make a record with the same key of each value that the function returns, up to where `over` stops."""
     groups = map_column(lambda value: collected(function(value)), batch.values, over)
@@ -49,6 +55,12 @@ def keep(batch: Batch, predicate: Callable[[Any], Any], column: list[Any], over:
         raise ColumnError(last_taken(rest), error) from error
     # zip has taken one number more, for an element that was not there.
     return next(counter) - 1, batch if len(kept) == len(batch) else batch.take(kept)
+
+
+def _timestamp(produced: Any) -> int | None:
+    if produced is None or (type(produced) is int and produced >= 0):
+        return produced
+    raise TypeError(f"the timestamp must be an integer, Unix milliseconds, or None, not {produced!r}")
 
 
 def collected(produced: Any) -> list[Any]:

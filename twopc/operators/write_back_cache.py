@@ -42,6 +42,9 @@ class KeyedStateStore(Protocol):
     def put_many(self, state: StateName, partition: int, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
         """Write the value of each key; None deletes it."""
 
+    def scan(self, state: StateName, partition: int, start: bytes) -> Iterable[tuple[bytes, bytes]]:
+        """Yield keys and values from the key `start` on, in the order of keys; nothing is written meanwhile."""
+
     def frozen(self) -> bool:
         """Say whether a write would wait for a snapshot that is being written."""
 

@@ -55,8 +55,11 @@ class StateBackend(ABC):
         """Write all items atomically; a value of None deletes the key."""
 
     @abstractmethod
-    def scan(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Yield the items whose key starts with `prefix`, in key order; raise CheckpointCorrupted if a read fails."""
+    def scan(self, family: Family, prefix: bytes = b"", start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Yield the items whose key is `prefix` and then `start` or what comes behind it, in key order.
+
+        Raises CheckpointCorrupted if a read fails.
+        """
 
     @abstractmethod
     def first_from(self, family: Family, start: bytes) -> tuple[bytes, bytes] | None:

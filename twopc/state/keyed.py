@@ -9,7 +9,7 @@ from twopc.state.layout import StateName, after_prefix, operator_key, parse_keye
 
 
 class KeyedState:
-    """Values by state, partition number and key, in columns: the store that `stateful_map` asks for."""
+    """Values by state, partition number and key, in columns: the store that operators ask."""
 
     def __init__(self, backend: StateBackend) -> None:
         self._backend = backend
@@ -24,6 +24,12 @@ class KeyedState:
         """Write the value of each key, all or none; a value of None deletes the key."""
         prefix = self._prefix(state, partition)
         self._backend.put_many(Family.KEYED, list(zip(map(prefix.__add__, keys), values, strict=True)))
+
+    def scan(self, state: StateName, partition: int, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values from the key `start` on, in the order of keys."""
+        prefix = self._prefix(state, partition)
+        for key, value in self._backend.scan(Family.KEYED, prefix, start):
+            yield key[len(prefix) :], value
 
     def frozen(self) -> bool:
         """Say whether a write would wait for a snapshot that is being written."""

@@ -29,6 +29,10 @@ _NUMERAL = r"(0|[1-9][0-9]{0,18})"
 _SNAPSHOT_PATH = re.compile(f"chk-{_NUMERAL}/subtask-{_NUMERAL}", re.ASCII)
 
 
+STREAM_TIME, TIMERS, EXPIRIES = "$stream-time", "$timers", "$expiries"
+"""States that operators keep beside those that a job declares, whose names can't begin so."""
+
+
 class StateName(NamedTuple):
     """One state by key of one operator. People write the operator alone where its only state has the same name."""
 
@@ -36,7 +40,17 @@ class StateName(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return self.operator if self.operator == self.name else f"{self.operator}/{self.name}"
+        return self.operator if self.operator == self.name else self.path
+
+    @property
+    def path(self) -> str:
+        """Operator and state, also where both have the same name."""
+        return f"{self.operator}/{self.name}"
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether a job declares it; others operators keep beside those."""
+        return not self.name.startswith("$")
 
     @classmethod
     def parse(cls, text: str) -> StateName:

@@ -59,9 +59,10 @@ class MemoryBackend(StateBackend):
             else:
                 found[key] = value
 
-    def scan(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    def scan(self, family: Family, prefix: bytes = b"", start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         found = self._of(family)
-        yield from [(key, found[key]) for key in sorted(found) if key.startswith(prefix)]
+        first = prefix + start
+        yield from [(key, found[key]) for key in sorted(found) if key.startswith(prefix) and key >= first]
 
     def first_from(self, family: Family, start: bytes) -> tuple[bytes, bytes] | None:
         found = self._of(family)

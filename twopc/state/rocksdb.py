@@ -141,10 +141,10 @@ class RocksDBBackend(StateBackend):
         self._write(batch)
         self._log.note(family, items)
 
-    def scan(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    def scan(self, family: Family, prefix: bytes = b"", start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         try:
             found = self._families[family].iter()
-            found.seek(prefix)
+            found.seek(prefix + start)
             while found.valid():
                 key = found.key()
                 if not key.startswith(prefix):

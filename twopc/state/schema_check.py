@@ -10,7 +10,7 @@ from collections.abc import Collection
 from twopc.errors import ConfigurationError
 from twopc.state.backend import Family, StateBackend
 from twopc.state.keyed import keyed_states
-from twopc.state.layout import StateName, state_prefix
+from twopc.state.layout import EXPIRIES, StateName, state_prefix
 from twopc.state.serdes import forget_serdes, read_serdes
 
 
@@ -19,10 +19,13 @@ def drop_undeclared(backend: StateBackend, declared: Collection[StateName], drop
 
     An operator's id names all states that it has. A state that is declared is never dropped: that is refused too.
     """
-    if both := sorted(set(dropped) & set().union(*map(_names, declared))):
+    operators = {state.operator for state in declared}
+    if both := sorted(set(dropped) & operators.union(*map(_names, declared))):
         raise ConfigurationError(f"drop_states names {both[0]!r}, which the job declares: take it out of one of them")
     undeclared = set(read_serdes(backend)).difference(declared)
-    if lost := sorted(str(state) for state in undeclared if _names(state).isdisjoint(dropped)):
+    # What is to expire follows from the states that expire: without one it says nothing.
+    given_up = {state for state in undeclared if not _names(state).isdisjoint(dropped) or state.name == EXPIRIES}
+    if lost := sorted({_shortest(state, operators) for state in undeclared - given_up}):
         there = ", ".join(repr(str(state)) for state in declared) or "none"
         raise ConfigurationError(
             f"the restored checkpoint has state {lost[0]!r}, and the job declares no state of that name (it declares: "
@@ -30,10 +33,15 @@ def drop_undeclared(backend: StateBackend, declared: Collection[StateName], drop
             f"with --drop-states {','.join(lost)}"
         )
     for state, partition in list(keyed_states(backend)):
-        if not _names(state).isdisjoint(dropped):
+        if state in given_up or not _names(state).isdisjoint(dropped):
             backend.delete_prefix(Family.KEYED, state_prefix(state, partition))
     forget_serdes(backend, undeclared)
 
 
 def _names(state: StateName) -> set[str]:
-    return {str(state), state.operator}
+    return {str(state), state.operator, state.path}
+
+
+def _shortest(state: StateName, operators: Collection[str]) -> str:
+    """Return the shortest name by which this state is given up, and none of an operator that the job still has."""
+    return state.path if state.operator in operators else state.operator

@@ -12,6 +12,7 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.envelope import decode_fact, encode_fact
 from twopc.serde import Avro, Bytes, Json, Serde, String
 from twopc.state.backend import Family, StateBackend
+from twopc.state.forms import Timed
 from twopc.state.layout import StateName
 
 KEY = b"/serdes"
@@ -39,12 +40,8 @@ def check_serdes(backend: StateBackend, serdes: Mapping[StateName, Serde]) -> No
     for name, serde in ((str(state), serde) for state, serde in serdes.items()):
         if name not in known:
             continue
-        written, description = _serde(name, known[name]), known[name]
-        if isinstance(serde, Avro) and isinstance(written, Avro):
-            same, said = serde.writes_as(written), "Avro with another schema"
-        else:
-            same, said = description == _description(serde), description.get("name", "Avro")
-        if not same:
+        if not _same(_serde(name, known[name]), serde, known[name]):
+            said = _said(known[name], serde)
             raise ConfigurationError(
                 f"the restored checkpoint holds state {name!r} as {said} wrote it, and the job declares {serde!r} for "
                 "it, which would read something else: declare the serde that wrote it, or give the state another name "
@@ -71,6 +68,25 @@ def serde_named(name: str) -> Serde | None:
     return None if kind is None else kind()
 
 
+def _same(written: Serde | None, declared: Serde, description: Any) -> bool:
+    """Whether the serde that is described, `written` if it is known, writes as the declared one."""
+    if isinstance(declared, Timed) and isinstance(written, Timed):
+        return _same(written.serde, declared.serde, description["of"])
+    if isinstance(declared, Avro) and isinstance(written, Avro):
+        return declared.writes_as(written)
+    return bool(description == _description(declared))
+
+
+def _said(description: Any, declared: Serde) -> str:
+    """Name the serde that is described, for people."""
+    if description["serde"] == "timed":
+        inner = declared.serde if isinstance(declared, Timed) else declared
+        return f"{_said(description['of'], inner)} with a ttl"
+    if description["serde"] == "avro":
+        return "Avro with another schema" if isinstance(declared, Avro) else "Avro"
+    return str(description["name"])
+
+
 def _read(backend: StateBackend) -> dict[str, Any]:
     stored = backend.get_many(Family.OPERATOR, [KEY])[0]
     return {} if stored is None else decode_fact(_KIND, stored, "what a snapshot says of its serdes")
@@ -79,12 +95,17 @@ def _read(backend: StateBackend) -> dict[str, Any]:
 def _description(serde: Serde) -> dict[str, Any]:
     if type(serde) is Avro:
         return {"serde": "avro", "schema": serde.schema}
+    if isinstance(serde, Timed):
+        return {"serde": "timed", "of": _description(serde.serde)}
     return {"serde": _PLAIN.get(type(serde), "other"), "name": type(serde).__qualname__}
 
 
 def _serde(name: str, description: Any) -> Serde | None:
     try:
         kind = description["serde"]
+        if kind == "timed":
+            inner = _serde(name, description["of"])
+            return None if inner is None else Timed(inner)
         return Avro(description["schema"]) if kind == "avro" else serde_named(kind)
     except (KeyError, TypeError, ConfigurationError) as error:
         raise CheckpointCorrupted(

@@ -1,8 +1,8 @@
-"""Keyed state in a dict: the store of a stateful_map where nothing has to outlive the process."""
+"""Keyed state in a dict: the store of operators where nothing has to outlive the process."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from twopc.state.layout import StateName
 
@@ -38,6 +38,12 @@ class DictStore:
                 self.states.pop((state, partition, key), None)
             else:
                 self.states[state, partition, key] = value
+
+    def scan(self, state: StateName, partition: int, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values from a key on."""
+        for (of, number, key), value in sorted(self.states.items()):
+            if (of, number) == (state, partition) and key >= start:
+                yield key, value
 
     def frozen(self) -> bool:
         """Say whether a write would wait."""

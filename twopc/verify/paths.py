@@ -16,7 +16,7 @@ from typing import Any
 
 from twopc.graph import JobDefinition, Merge, Operator, upstream
 from twopc.listing import listed
-from twopc.operators.steps import StatefulMap
+from twopc.operators.steps import KeyedStep
 from twopc.sink import Sink
 from twopc.source import Source
 
@@ -89,7 +89,7 @@ def _copies(operator: Operator, before: Sequence[PathNode]) -> tuple[PathNode, .
 
 def _tangled(operators: Sequence[Operator], operator: Operator) -> str:
     """Say why nothing tells what an operator makes; empty where its input does."""
-    if not isinstance(operator.what, StatefulMap):
+    if not isinstance(operator.what, KeyedStep):
         return ""
     before = list(upstream(operators, operator.id))
     inputs = dict.fromkeys(

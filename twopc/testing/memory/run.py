@@ -247,7 +247,8 @@ class MemoryRun:
 
     def _state_of(self, operator: str) -> StateName:
         states = self._definition.state_serdes
-        own = [state for state in states if operator in (state.operator, str(state))]
+        own = [state for state in states if operator == state.path]
+        own = own or [state for state in states if operator == state.operator and state.is_declared]
         if len(own) == 1:
             return own[0]
         job = self._definition.name

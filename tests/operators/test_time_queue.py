@@ -1,0 +1,69 @@
+"""Entries by time come out in order, once, whatever is at hand and whatever is only in the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twopc.operators import time_queue
+from twopc.operators.time_queue import TimeQueue
+from twopc.state.layout import StateName
+from twopc.testing.states import DictStore
+
+QUEUE = StateName("op", "$timers")
+
+entries = st.tuples(st.integers(-5, 40), st.sampled_from([b"", b"a", b"a\0", b"\xff"]))
+calls = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), entries),
+        st.tuples(st.just("remove"), entries),
+        st.tuples(st.just("pop"), st.integers(-5, 40)),
+        st.just(("write back", None)),
+        st.just(("restart", None)),
+    ),
+    max_size=60,
+)
+
+
+@pytest.mark.parametrize("at_hand", [1, 2, 1_000])
+@given(calls=calls)
+def test_entries_come_out_by_time_once_through_restarts(at_hand: int, calls: list[tuple[str, Any]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time_queue, "AT_HAND_MAX", at_hand)
+        store = DictStore()
+        queue, expected = TimeQueue(QUEUE, 3, store), set[tuple[int, bytes]]()
+        for call, what in calls:
+            match call:
+                case "add":
+                    queue.add(*what)
+                    expected.add(what)
+                case "remove":
+                    queue.remove(*what)
+                    expected.discard(what)
+                case "pop":
+                    first = min(expected, default=None)
+                    assert queue.earliest <= (first[0] if first else float("inf"))
+                    due = first if first is not None and first[0] <= what else None
+                    assert queue.pop(what) == due
+                    expected.discard(due)
+                case "write back":
+                    queue.write_back()
+                case _:
+                    queue.write_back()
+                    assert len(store.states) == len(expected)
+                    queue = TimeQueue(QUEUE, 3, store)
+        assert [queue.pop(100) for _ in expected] == sorted(expected)
+        assert queue.pop(100) is None
+
+
+def test_no_more_than_a_bounded_number_of_entries_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_queue, "AT_HAND_MAX", 10)
+    queue = TimeQueue(QUEUE, 0, DictStore())
+    assert queue.pop(0) is None
+    for at in range(1, 1_000):
+        queue.add(1_000 - at, b"")
+        assert len(queue._at_hand) <= 21
+    assert [entry[0] for entry in iter(lambda: queue.pop(1_000), None) if entry] == list(range(1, 1_000))

@@ -1,0 +1,130 @@
+"""A processor's states, timers and stream time through crashes, checkpoints and other numbers of subtasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.testing.memory.test_crashes import AFTER
+from twopc import (
+    ConfigurationError,
+    Context,
+    Job,
+    Json,
+    KafkaSink,
+    KafkaSource,
+    Processor,
+    Record,
+    String,
+    UserCodeError,
+    ValueState,
+)
+from twopc.testing import MemoryRun
+
+
+class FirstOfId(Processor):
+    """The first of each key of a day, and an hour later how many there were."""
+
+    seen = ValueState(Json(), ttl="24h")
+    count = ValueState(Json())
+
+    def process(self, record: Record, context: Context) -> Iterator[Record]:
+        self.count.set((self.count.get() or 0) + 1)
+        if self.seen.get() is None:
+            self.seen.set(record.timestamp)
+            context.set_timer(record.value["at_ms"] + 3_600_000)
+            yield record
+
+    def on_timer(self, at: int, context: Context) -> Record:
+        return Record(context.key, {"at_ms": at, "payments": self.count.get()})
+
+
+job = Job("dedupe")
+(
+    job.source(KafkaSource("payments", key=String(), value=Json()), timestamp=lambda payment: payment["at_ms"])
+    .process(FirstOfId(), name="first-of-id")
+    .sink(KafkaSink("payments-once", key=String(), value=Json()))
+)
+
+HOUR = 3_600_000
+
+calls = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.tuples(st.integers(0, 3), st.integers(1, 60).map(HOUR.__mul__))),
+        st.tuples(st.just("crash"), st.sampled_from(AFTER)),
+        st.just(("checkpoint", None)),
+    ),
+    max_size=20,
+)
+
+
+def played(calls: list[tuple[str, Any]], crashing: bool, parallelism: int) -> list[Any]:
+    """What comes out of these calls, with their crashes or without them, and the states at the end."""
+    with MemoryRun(job, partitions=3, parallelism=parallelism) as run:
+        for call, what in calls:
+            match call:
+                case "send":
+                    run.send("payments", {"at_ms": what[1]}, f"k{what[0]}")
+                case "checkpoint":
+                    run.checkpoint()
+                case "crash" if crashing:
+                    run.crash(after=what)
+        run.checkpoint()
+        out = [(record.partition, record.key, record.value) for record in run.read("payments-once")]
+        states = [[run.state(f"first-of-id/{name}", f"k{key}") for key in range(4)] for name in ("seen", "count")]
+        return [*sorted(out, key=repr), states]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+@given(calls=calls)
+@settings(deadline=None, max_examples=40)
+def test_crashes_at_any_call_change_neither_states_nor_timers_nor_output(
+    calls: list[tuple[str, Any]], parallelism: int
+) -> None:
+    assert played(calls, True, parallelism) == played(calls, False, parallelism)
+
+
+def test_a_payment_passes_once_until_it_is_forgotten_and_its_timer_fires_once() -> None:
+    with MemoryRun(job) as run:
+        for hour in (1, 2, 2, 24, 25):
+            run.send("payments", {"at_ms": hour * HOUR}, "a")
+            run.crash()
+            run.checkpoint()
+        assert [record.value for record in run.read("payments-once")] == [
+            {"at_ms": HOUR},
+            {"at_ms": 2 * HOUR, "payments": 1},
+            {"at_ms": 25 * HOUR},
+        ]
+        assert run.state("first-of-id/count", "a") == 5
+        assert run.state("first-of-id/$stream-time", b"") == 25 * HOUR
+
+
+def test_a_job_that_ends_leaves_its_timers_open() -> None:
+    with MemoryRun(job) as run:
+        run.send("payments", {"at_ms": HOUR}, "a")
+        run.checkpoint()
+        assert len(run.read("payments-once")) == 1
+
+
+def test_an_operator_of_several_states_is_asked_for_one_by_name() -> None:
+    with MemoryRun(job) as run, pytest.raises(ConfigurationError, match="name first-of-id/seen, first-of-id/count"):
+        run.state("first-of-id", "a")
+
+
+def test_a_function_for_timestamps_that_fails_names_the_record() -> None:
+    with MemoryRun(job) as run:
+        run.send("payments", {}, "a")
+        with pytest.raises(UserCodeError, match=r"payments\[0\]@0: assign_timestamps\(.*KeyError"):
+            run.checkpoint()
+
+
+def test_a_processor_behind_a_change_of_the_key_is_refused() -> None:
+    stream = Job("j").source(KafkaSource("in"))
+    with pytest.raises(ConfigurationError, match=r"process\(FirstOfId, name='x'\) keeps a state for each key"):
+        stream.map_records(lambda record: record).process(FirstOfId(), name="x")
+    with pytest.raises(ConfigurationError, match=r"Put process before it"):
+        stream.process(FirstOfId(), name="x").process(FirstOfId(), name="y")

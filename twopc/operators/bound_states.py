@@ -1,0 +1,161 @@
+"""The states of a processor, bound to the key of the call in hand: what `self.count.get()` reaches.
+
+Invariants:
+
+- What a call changes counts when the call has returned: before, it is seen by that call only.
+- A call sees a state as its serde gives it back.
+- Every value with a time to live has one entry among the expiries, at the same time or a little after it is absent,
+  and no value is in the store for long without one. A value that is written often moves its entry seldom.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twopc.operators.time_queue import TIMES, TimeQueue
+from twopc.operators.write_back_cache import WriteBackCache
+from twopc.processor import State, ValueState
+from twopc.serde import Serde
+from twopc.state.forms import content, time_of, timed
+
+ENTRIES_A_TTL = 32
+"""Into how many steps the time of life is divided, at which values are deleted."""
+
+
+class Call:
+    """Which key a function of the processor is called for; and the states that it has looked at so far."""
+
+    def __init__(self) -> None:
+        self.partition = 0
+        self.key: bytes | None = None
+        self.now: int | None = None
+        self.expiries: TimeQueue | None = None
+        self.states: list[BoundState] = []
+
+    def end(self) -> None:
+        """The function has returned: keep what it wrote."""
+        for state in self.states:
+            state.keep()
+        self.states.clear()
+        self.key = None
+
+
+class BoundState(State):
+    """A declared state, where the operator runs."""
+
+    def __init__(self, declared: State, cache: WriteBackCache, call: Call) -> None:
+        self.name, self.serde, self.ttl_ms = declared.name, declared.serde, declared.ttl_ms
+        self.cache = cache
+        self._call = call
+        self._is_loaded = self._is_changed = False
+        self._stored: bytes | None = None
+        self._content: bytes | None = None
+
+    def keep(self) -> None:
+        """Keep what the call has written; the next call looks anew."""
+        if self._is_changed:
+            call = self._call
+            assert call.key is not None
+            new = self._content
+            if new is not None and self.ttl_ms is not None:
+                new = timed(call.now, new)
+            if new != self._stored:
+                self._write(call.partition, call.key, self._stored, new)
+                if self.ttl_ms is not None and call.expiries is not None:
+                    self._move_expiry(call.expiries, call.key, self._stored, new)
+        self._is_loaded = self._is_changed = False
+
+    def expire(self, partition: int, key: bytes, expiries: TimeQueue, now: int) -> None:
+        """An entry of this key was due: delete the value, or see to its entry where it was written again."""
+        stored = self._fetched(partition, key)
+        at = self._expiry(stored)
+        if at is not None and at <= now:
+            self._write(partition, key, stored, None)
+        elif at is not None:
+            expiries.add(at, self._due(key))
+
+    def _load(self) -> bytes | None:
+        """Return the value of the key in hand, encoded."""
+        if not self._is_loaded:
+            call = self._call
+            if call.key is None:
+                self._unbound()
+            self._stored = self._content = stored = self._fetched(call.partition, call.key)
+            if stored is not None and self.ttl_ms is not None:
+                at = time_of(stored)
+                is_over = at is not None and call.now is not None and call.now >= at + self.ttl_ms
+                self._content = None if is_over else content(stored)
+            self._is_loaded = True
+            call.states.append(self)
+        return self._content
+
+    def _change(self, content: bytes | None) -> None:
+        self._load()
+        self._content = content
+        self._is_changed = True
+
+    def _fetched(self, partition: int, key: bytes) -> bytes | None:
+        states, _ = self.cache.of(partition)
+        if key not in states:
+            self.cache.fetch(partition, (key,))
+        stored: bytes | None = states[key]
+        return stored
+
+    def _write(self, partition: int, key: bytes, old: bytes | None, new: bytes | None) -> None:
+        states, dirty = self.cache.of(partition)
+        states[key] = dirty[key] = new
+        self.cache.grew(len(new or b"") - len(old or b""))
+
+    def _move_expiry(self, expiries: TimeQueue, key: bytes, old: bytes | None, new: bytes | None) -> None:
+        before, after = self._expiry(old), self._expiry(new)
+        if before != after:
+            if before is not None:
+                expiries.remove(before, self._due(key))
+            if after is not None:
+                expiries.add(after, self._due(key))
+
+    def _expiry(self, stored: bytes | None) -> int | None:
+        """Return when the value is deleted: at the end of the step in which its life ends."""
+        at = None if stored is None or self.ttl_ms is None else time_of(stored)
+        if at is None or self.ttl_ms is None:
+            return None
+        step = self.ttl_ms // ENTRIES_A_TTL or 1
+        expiry = -(-(at + self.ttl_ms) // step) * step
+        return expiry if expiry in TIMES else None
+
+    def _due(self, key: bytes) -> bytes:
+        return self.name.encode() + b"\0" + key
+
+
+class BoundValueState(BoundState, ValueState):
+    """One value by key."""
+
+    def get(self) -> Any:
+        return decoded(self.name, self.serde, self._load())
+
+    def set(self, value: Any) -> None:
+        self._change(encoded(self.name, self.serde, value))
+
+    def clear(self) -> None:
+        self._change(None)
+
+
+def bound(declared: State, cache: WriteBackCache, call: Call) -> BoundState:
+    """Return what stands for a declared state where the operator runs."""
+    return BoundValueState(declared, cache, call)
+
+
+def decoded(name: str, serde: Serde, data: bytes | None) -> Any:
+    """Return a value that was stored; raise ValueError, naming the state, where the serde refuses."""
+    try:
+        return None if data is None else serde.deserialize(data)
+    except Exception as error:
+        raise ValueError(f"the stored state {name!r} can't be decoded by {serde}: {error}") from error
+
+
+def encoded(name: str, serde: Serde, value: Any) -> bytes | None:
+    """Return a value as it is stored; raise ValueError, naming the state, where the serde refuses."""
+    try:
+        return None if value is None else serde.serialize(value)
+    except Exception as error:
+        raise ValueError(f"the new value of state {name!r} can't be encoded by {serde}: {error}") from error

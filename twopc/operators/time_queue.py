@@ -1,0 +1,104 @@
+"""Entries by time, of one operator and partition number: timers, and what is to expire.
+
+The store is the truth; the first entries are at hand, as many as memory may be used for, and are read when the first
+is asked for.
+
+Invariants:
+
+- Every entry up to the horizon is at hand; behind it entries are in the store, or dirty: changed, and not yet written.
+- `earliest` is never later than the first entry, so who compares it with the time at hand misses nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from heapq import heappop, heappush
+from itertools import islice
+
+from twopc.operators.write_back_cache import DIRTY_MAX, KeyedStateStore
+from twopc.state.layout import StateName
+
+AT_HAND_MAX = 4_096
+
+_TIME = struct.Struct(">Q")
+_ZERO = 2**63
+"""Times are stored so that their bytes have their order, negative ones too."""
+
+TIMES = range(-(2**62), 2**62)
+"""Those that an entry can have."""
+
+
+class TimeQueue:
+    """Sorted by time, then by what is due; each pair is there once."""
+
+    def __init__(self, state: StateName, partition: int, store: KeyedStateStore) -> None:
+        self._state, self._partition, self._store = state, partition, store
+        self.earliest = -math.inf
+        self._heap: list[bytes] = []
+        self._at_hand: set[bytes] = set()
+        self._horizon: bytes | None = b""
+        self._dirty: dict[bytes, bytes | None] = {}
+
+    def add(self, at: int, due: bytes) -> None:
+        """Add an entry."""
+        entry = _TIME.pack(at + _ZERO) + due
+        self._dirty[entry] = b""
+        if self._horizon is not None and entry > self._horizon:
+            return
+        if entry not in self._at_hand:
+            self._at_hand.add(entry)
+            heappush(self._heap, entry)
+            self.earliest = min(self.earliest, at)
+            if len(self._at_hand) > 2 * AT_HAND_MAX:
+                self._keep_at_hand(sorted(self._at_hand)[:AT_HAND_MAX], is_all=False)
+
+    def remove(self, at: int, due: bytes) -> None:
+        """Remove an entry; that there is none is fine."""
+        entry = _TIME.pack(at + _ZERO) + due
+        self._dirty[entry] = None
+        self._at_hand.discard(entry)
+
+    def pop(self, until: int) -> tuple[int, bytes] | None:
+        """Take the first entry, if its time is not after this one."""
+        while True:
+            while self._heap:
+                entry = self._heap[0]
+                if entry not in self._at_hand:
+                    heappop(self._heap)
+                    continue
+                at = _TIME.unpack_from(entry)[0] - _ZERO
+                self.earliest = at
+                if at > until:
+                    return None
+                heappop(self._heap)
+                self._at_hand.remove(entry)
+                self._dirty[entry] = None
+                return at, entry[_TIME.size :]
+            if self._horizon is None:
+                self.earliest = math.inf
+                return None
+            self._read_more(self._horizon)
+
+    def settle(self) -> None:
+        """Between batches: write where much is dirty."""
+        if len(self._dirty) > DIRTY_MAX and not self._store.frozen():
+            self.write_back()
+
+    def write_back(self) -> None:
+        """Write every change to the store; what the store refuses stays dirty."""
+        if self._dirty:
+            entries = sorted(self._dirty)
+            self._store.put_many(self._state, self._partition, entries, [self._dirty[entry] for entry in entries])
+            self._dirty.clear()
+
+    def _read_more(self, horizon: bytes) -> None:
+        self.write_back()
+        # The smallest key behind the horizon: entries that were taken have left marks in RocksDB, and none is passed.
+        start = horizon + b"\0" if horizon else b""
+        entries = [entry for entry, _ in islice(self._store.scan(self._state, self._partition, start), AT_HAND_MAX)]
+        self._keep_at_hand(entries, is_all=len(entries) < AT_HAND_MAX)
+
+    def _keep_at_hand(self, entries: list[bytes], *, is_all: bool) -> None:
+        self._heap, self._at_hand = entries, set(entries)
+        self._horizon = None if is_all else entries[-1]

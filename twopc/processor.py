@@ -1,0 +1,140 @@
+"""What a user writes for `process`: a `Processor` with declared state; and the `Context` that its functions get."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, NoReturn, Protocol, Self
+
+from twopc.duration import duration_ms
+from twopc.errors import ConfigurationError
+from twopc.record import Headers, Record
+from twopc.serde import Serde, checked_serde
+
+Produced = Record | Iterable[Record] | None
+"""What a function of a processor returns or yields: none, one or many records."""
+
+
+class State(ABC):
+    """A state by key, declared on a class: its name is the attribute's, and what is stored belongs to that name.
+
+    `serde` encodes what is kept. With `ttl`, a duration of event time such as "24h", what was written so long before
+    the stream time is absent; what was written before any record had a timestamp stays.
+    """
+
+    def __init__(self, serde: Serde, *, ttl: str | timedelta | None = None) -> None:
+        self.name = ""
+        self.serde = checked_serde(f"the serde of a {type(self).__name__}", serde)
+        try:
+            self.ttl_ms = None if ttl is None else duration_ms(ttl)
+        except ValueError as error:
+            raise ConfigurationError(f"the ttl of a {type(self).__name__}: {error}") from error
+        if self.ttl_ms == 0:
+            raise ConfigurationError(f"the ttl of a {type(self).__name__} must be longer than nothing")
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, processor: object, owner: type | None = None) -> Self:
+        # An operator that runs has put a state that is bound to keys into the processor, which comes before this one.
+        return self
+
+    @property
+    @abstractmethod
+    def stored_serde(self) -> Serde:
+        """How the whole of a key is encoded, its time aside."""
+
+    def _unbound(self) -> NoReturn:
+        raise RuntimeError(f"state {self.name!r} is there while process or on_timer runs, and belongs to its key")
+
+
+class ValueState(State):
+    """One value by key."""
+
+    @property
+    def stored_serde(self) -> Serde:
+        return self.serde
+
+    def get(self) -> Any:
+        """Return the value, as the serde gives it back; None where there is none."""
+        self._unbound()
+
+    def set(self, value: Any) -> None:
+        """Keep this value. None is none: the same as `clear`."""
+        self._unbound()
+
+    def clear(self) -> None:
+        """Forget the value."""
+        self._unbound()
+
+
+class Timers(Protocol):
+    """Where timers of the key in hand are kept."""
+
+    def set(self, at: int) -> None: ...
+    def delete(self, at: int) -> None: ...
+
+
+class Context:
+    """What a function of a processor knows of its record, and can do beside returning records.
+
+    The timestamp is in Unix milliseconds, None where the record has none, and that of the timer in `on_timer`. The
+    stream time is the greatest timestamp that the operator has seen under this partition number, None before any.
+    Topic, partition and offset are in `on_timer` those of the record that moved time.
+    """
+
+    __slots__ = ("_timers", "headers", "key", "offset", "partition", "stream_time", "timestamp", "topic")
+
+    key: Any
+    timestamp: int | None
+    headers: Headers | None
+    topic: str
+    partition: int
+    offset: int
+    stream_time: int | None
+    _timers: Timers
+
+    def set_timer(self, at: int) -> None:
+        """Have `on_timer` called for this key, once, when the stream time has reached `at`, in Unix milliseconds.
+
+        A key has one timer of a time, however often it is set. One whose time has come already fires behind the record
+        in hand. `on_timer` sets those behind its own time only.
+        """
+        self._timers.set(at)
+
+    def delete_timer(self, at: int) -> None:
+        """Have no timer of this key at this time; that there is none is fine."""
+        self._timers.delete(at)
+
+
+class Processor(ABC):
+    """A function on records with state by key.
+
+    States are declared on the class, `count = ValueState(Json(), ttl="24h")`, and read and written as `self.count`,
+    where they belong to the key of the record in hand. Each subtask has a copy of the processor of its own, which keeps
+    nothing else from record to record: other attributes are neither in checkpoints nor restored.
+    """
+
+    @abstractmethod
+    def process(self, record: Record, context: Context) -> Produced:
+        """Return or yield what becomes of a record: none, one or many records, made with `record.replace(...)`."""
+
+    def on_timer(self, at: int, context: Context) -> Produced:
+        """Return or yield what becomes of a key whose timer is due: as `process`.
+
+        Timers of one partition number fire in the order of their times, when a record moves the stream time there, and
+        before that record is processed. They are kept in checkpoints.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def declared_states(cls) -> dict[str, State]:
+        """The states by name, those of base classes first."""
+        states: dict[str, State] = {}
+        for base in reversed(cls.__mro__):
+            for name, declared in vars(base).items():
+                states.pop(name, None)
+                if isinstance(declared, State):
+                    states[name] = declared
+        return states
