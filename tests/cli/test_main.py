@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -240,3 +241,8 @@ def test_a_drawing_is_of_a_job_that_is_not_run(tmp_path: Path) -> None:
     refused = CliRunner().invoke(cli.app, ["run", str(tmp_path / "job.py"), "-o", "mermaid"])
     assert isinstance(refused.exception, ConfigurationError)
     assert "add --explain" in str(refused.exception)
+
+
+def test_help_on_a_run_waits_for_no_kafka_client_to_load() -> None:
+    code = "import sys, twopc.cli.run; sys.exit(bool({'kafka', 'confluent_kafka'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -9,13 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from twopc.cli.kafka_options import cluster_of
+from twopc.cli.kafka_options import BootstrapServers, KafkaConfig
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.shared_options import shared_options
 from twopc.cli.tables import print_tables, table
 from twopc.cli.topic_rows import row_of, text_of
+from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.config_file import read_kafka_config
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import Ranges, follow, read, whole
 from twopc.kafka.topics import TopicDescription
@@ -27,6 +29,14 @@ app = typer.Typer(
 )
 
 Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The name of a topic, or several.")]
+
+
+def cluster_of(bootstrap_servers: BootstrapServers = None, kafka_config: KafkaConfig = None) -> Cluster:
+    """The options that name brokers; for `twopc.cli.shared_options.shared_options`."""
+    servers = RunSettings.resolve(bootstrap_servers=bootstrap_servers).bootstrap_servers
+    if not servers:
+        raise ConfigurationError("no Kafka brokers are named: say --bootstrap-servers HOST:PORT")
+    return Cluster(servers, read_kafka_config(kafka_config))
 
 
 @app.command(name="list")
