@@ -72,6 +72,8 @@ PUBLIC_NAMES = [
     "Json",
     "KafkaSink",
     "KafkaSource",
+    "ListState",
+    "MapState",
     "NewTopic",
     "Outcome",
     "PreCommit",

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
     from twopc.kafka.source import KafkaSource
     from twopc.kafka.start import StartingOffsets
-    from twopc.processor import Context, Processor, ValueState
+    from twopc.processor import Context, ListState, MapState, Processor, ValueState
     from twopc.protocol.attempts import Traces
     from twopc.protocol.facts import Committable, SplitPosition
     from twopc.protocol.ids import CheckpointId
@@ -87,6 +87,8 @@ __all__ = [
     "Json",
     "KafkaSink",
     "KafkaSource",
+    "ListState",
+    "MapState",
     "NewTopic",
     "Outcome",
     "PreCommit",
@@ -141,7 +143,7 @@ _HOMES = {
     "twopc.kafka.sink": ("DeliveryGuarantee", "KafkaSink"),
     "twopc.kafka.source": ("KafkaSource",),
     "twopc.kafka.start": ("StartingOffsets",),
-    "twopc.processor": ("Context", "Processor", "ValueState"),
+    "twopc.processor": ("Context", "ListState", "MapState", "Processor", "ValueState"),
     "twopc.protocol.attempts": ("Traces",),
     "twopc.protocol.facts": ("Committable", "SplitPosition"),
     "twopc.protocol.ids": ("CheckpointId",),

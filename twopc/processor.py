@@ -10,7 +10,8 @@ from typing import Any, NoReturn, Protocol, Self
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.record import Headers, Record
-from twopc.serde import Serde, checked_serde
+from twopc.serde import Serde, String, checked_serde
+from twopc.state.forms import ListOf, MapOf
 
 Produced = Record | Iterable[Record] | None
 """What a function of a processor returns or yields: none, one or many records."""
@@ -66,6 +67,78 @@ class ValueState(State):
 
     def clear(self) -> None:
         """Forget the value."""
+        self._unbound()
+
+
+class ListState(State):
+    """A list of values by key. It is read and written whole; None can't be in it, and an empty list is none."""
+
+    @property
+    def stored_serde(self) -> Serde:
+        return ListOf(self.serde)
+
+    def get(self) -> list[Any]:
+        """Return the values, oldest first; a list of the caller's own."""
+        self._unbound()
+
+    def add(self, value: Any) -> None:
+        """Put a value behind the others."""
+        self._unbound()
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """Put values behind the others."""
+        self._unbound()
+
+    def set(self, values: Iterable[Any]) -> None:
+        """Keep these values in place of the others."""
+        self._unbound()
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._unbound()
+
+
+class MapState(State):
+    """Values by a second key, encoded by the serde `key` (text unless said otherwise), for each key.
+
+    It is read and written whole; None can't be in it, and an empty map is none. Entries have the order in which their
+    keys first came.
+    """
+
+    def __init__(self, serde: Serde, *, key: Serde | None = None, ttl: str | timedelta | None = None) -> None:
+        super().__init__(serde, ttl=ttl)
+        self.key_serde = checked_serde("the key of a MapState", String() if key is None else key)
+
+    @property
+    def stored_serde(self) -> Serde:
+        return MapOf(self.key_serde, self.serde)
+
+    def get(self, key: Any) -> Any:
+        """Return the value under this key, None where there is none."""
+        self._unbound()
+
+    def put(self, key: Any, value: Any) -> None:
+        """Keep a value under this key."""
+        self._unbound()
+
+    def remove(self, key: Any) -> None:
+        """Forget what is under this key; that there is nothing is fine."""
+        self._unbound()
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is a value under this key."""
+        self._unbound()
+
+    def keys(self) -> list[Any]:
+        """Return the keys."""
+        self._unbound()
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """Return keys and values."""
+        self._unbound()
+
+    def clear(self) -> None:
+        """Forget all values."""
         self._unbound()
 
 

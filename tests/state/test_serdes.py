@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.envelope import encode_fact
 from twopc.serde import Avro, Bytes, Json, Serde, String
 from twopc.state.backend import Family
-from twopc.state.forms import Timed
+from twopc.state.forms import ListOf, MapOf, Timed
 from twopc.state.layout import StateName
 from twopc.state.memory import MemoryBackend
 from twopc.state.serdes import KEY, check_serdes, read_serdes, serde_named, write_serdes
@@ -51,6 +53,11 @@ def test_every_serde_of_this_package_comes_back_and_a_users_own_is_only_known_to
         (Json(), Timed(Json()), r"as Json wrote it, and the job declares Json\(\) with a ttl"),
         (Timed(Json()), Json(), "as Json with a ttl wrote it"),
         (Timed(Json()), Timed(String()), "as Json with a ttl wrote it"),
+        (ListOf(Json()), Json(), r"as a list of Json wrote it, and the job declares Json\(\)"),
+        (Json(), ListOf(Json()), r"as Json wrote it, and the job declares a list of Json\(\)"),
+        (ListOf(Own()), ListOf(Json()), "as a list of Own wrote it"),
+        (MapOf(String(), Json()), Timed(MapOf(Json(), Json())), "as a map of String to Json wrote it"),
+        (MapOf(String(), Json()), MapOf(Json(), Json()), "as a map of String to Json wrote it"),
         (Timed(Avro(SCHEMA)), Timed(Avro(OTHER)), "as Avro with another schema with a ttl wrote it"),
         (Avro(SCHEMA), Avro(OTHER), "as Avro with another schema wrote it"),
     ],
@@ -98,3 +105,28 @@ def test_only_serdes_that_need_nothing_else_have_a_name() -> None:
         *(Json, String, Bytes),
         *(type(None),) * 3,
     ]
+
+
+@pytest.mark.parametrize(
+    ("serde", "value"),
+    [
+        (ListOf(Json()), [1, "", {"a": None}]),
+        (MapOf(String(), ListOf(Json())), {"a": [1], "b": []}),
+        (Timed(MapOf(Json(), Bytes())), {1: b"", "1": b"x"}),
+    ],
+)
+def test_a_form_comes_back_with_its_parts_and_reads_what_it_wrote(serde: Serde, value: Any) -> None:
+    backend = MemoryBackend()
+    write_serdes(backend, {COUNT: serde})
+    check_serdes(backend, {COUNT: serde})
+    read = read_serdes(backend)[COUNT]
+    assert read is not None
+    assert repr(read) == repr(serde)
+    assert read.deserialize(serde.serialize(value)) == value
+    assert read.serialize(None) is read.deserialize(None) is None
+
+
+def test_a_form_of_a_users_own_serde_is_only_known_to_be_there() -> None:
+    backend = MemoryBackend()
+    write_serdes(backend, {COUNT: Timed(ListOf(Own()))})
+    assert read_serdes(backend) == {COUNT: None}

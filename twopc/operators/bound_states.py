@@ -10,13 +10,15 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from twopc.errors import ConfigurationError
 from twopc.operators.time_queue import TIMES, TimeQueue
 from twopc.operators.write_back_cache import WriteBackCache
-from twopc.processor import State, ValueState
+from twopc.processor import ListState, MapState, State, ValueState
 from twopc.serde import Serde
-from twopc.state.forms import content, time_of, timed
+from twopc.state.forms import content, joined, pairs, pieces, time_of, timed
 
 ENTRIES_A_TTL = 32
 """Into how many steps the time of life is divided, at which values are deleted."""
@@ -140,9 +142,102 @@ class BoundValueState(BoundState, ValueState):
         self._change(None)
 
 
+class BoundListState(BoundState, ListState):
+    """A list by key: a value that is added is put behind the bytes of the others."""
+
+    def get(self) -> list[Any]:
+        data = self._load()
+        return [] if data is None else [decoded(self.name, self.serde, each) for each in self._pieces(data)]
+
+    def add(self, value: Any) -> None:
+        self.extend((value,))
+
+    def extend(self, values: Iterable[Any]) -> None:
+        if behind := self._joined(values):
+            self._change((self._load() or b"") + behind)
+
+    def set(self, values: Iterable[Any]) -> None:
+        self._change(self._joined(values) or None)
+
+    def clear(self) -> None:
+        self._change(None)
+
+    def _joined(self, values: Iterable[Any]) -> bytes:
+        return joined([_present(self.name, self.serde, value) for value in values])
+
+    def _pieces(self, data: bytes) -> list[bytes]:
+        try:
+            return list(pieces(data))
+        except ValueError as error:
+            raise ValueError(f"the stored state {self.name!r} is no list: {error}") from error
+
+
+class BoundMapState(BoundState, MapState):
+    """A map by key: taken apart when a call first looks at it, and put together again when the call has returned."""
+
+    def __init__(self, declared: MapState, cache: WriteBackCache, call: Call) -> None:
+        super().__init__(declared, cache, call)
+        self.key_serde = declared.key_serde
+        self._entries: dict[bytes, bytes] | None = None
+
+    def get(self, key: Any) -> Any:
+        return decoded(self.name, self.serde, self._map().get(self._key(key)))
+
+    def put(self, key: Any, value: Any) -> None:
+        entries = self._map()
+        entries[self._key(key)] = _present(self.name, self.serde, value)
+        self._is_changed = True
+
+    def remove(self, key: Any) -> None:
+        if self._map().pop(self._key(key), None) is not None:
+            self._is_changed = True
+
+    def contains(self, key: Any) -> bool:
+        return self._key(key) in self._map()
+
+    def keys(self) -> list[Any]:
+        return [decoded(self.name, self.key_serde, key) for key in self._map()]
+
+    def items(self) -> list[tuple[Any, Any]]:
+        return [
+            (decoded(self.name, self.key_serde, key), decoded(self.name, self.serde, value))
+            for key, value in self._map().items()
+        ]
+
+    def clear(self) -> None:
+        self._map().clear()
+        self._is_changed = True
+
+    def keep(self) -> None:
+        if self._is_changed and self._entries is not None:
+            self._content = joined(each for entry in self._entries.items() for each in entry) or None
+        super().keep()
+        self._entries = None
+
+    def _map(self) -> dict[bytes, bytes]:
+        data = self._load()
+        if self._entries is None:
+            try:
+                self._entries = dict(pairs(data or b""))
+            except ValueError as error:
+                raise ValueError(f"the stored state {self.name!r} is no map: {error}") from error
+        return self._entries
+
+    def _key(self, key: Any) -> bytes:
+        return _present(self.name, self.key_serde, key)
+
+
 def bound(declared: State, cache: WriteBackCache, call: Call) -> BoundState:
     """Return what stands for a declared state where the operator runs."""
-    return BoundValueState(declared, cache, call)
+    match declared:
+        case ValueState():
+            return BoundValueState(declared, cache, call)
+        case ListState():
+            return BoundListState(declared, cache, call)
+        case MapState():
+            return BoundMapState(declared, cache, call)
+        case _:
+            raise ConfigurationError(f"state {declared.name!r} is a {type(declared).__name__}, which no operator knows")
 
 
 def decoded(name: str, serde: Serde, data: bytes | None) -> Any:
@@ -151,6 +246,14 @@ def decoded(name: str, serde: Serde, data: bytes | None) -> Any:
         return None if data is None else serde.deserialize(data)
     except Exception as error:
         raise ValueError(f"the stored state {name!r} can't be decoded by {serde}: {error}") from error
+
+
+def _present(name: str, serde: Serde, value: Any) -> bytes:
+    """Return an element or a key as it is stored; None is none."""
+    data = encoded(name, serde, value)
+    if data is None:
+        raise ValueError(f"None can't be in state {name!r}")
+    return data
 
 
 def encoded(name: str, serde: Serde, value: Any) -> bytes | None:

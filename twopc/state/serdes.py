@@ -12,7 +12,7 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.envelope import decode_fact, encode_fact
 from twopc.serde import Avro, Bytes, Json, Serde, String
 from twopc.state.backend import Family, StateBackend
-from twopc.state.forms import Timed
+from twopc.state.forms import FORMS, Form
 from twopc.state.layout import StateName
 
 KEY = b"/serdes"
@@ -70,8 +70,8 @@ def serde_named(name: str) -> Serde | None:
 
 def _same(written: Serde | None, declared: Serde, description: Any) -> bool:
     """Whether the serde that is described, `written` if it is known, writes as the declared one."""
-    if isinstance(declared, Timed) and isinstance(written, Timed):
-        return _same(written.serde, declared.serde, description["of"])
+    if isinstance(declared, Form) and isinstance(written, Form) and declared.kind == written.kind:
+        return all(_same(written.parts[name], part, description[name]) for name, part in declared.parts.items())
     if isinstance(declared, Avro) and isinstance(written, Avro):
         return declared.writes_as(written)
     return bool(description == _description(declared))
@@ -79,9 +79,10 @@ def _same(written: Serde | None, declared: Serde, description: Any) -> bool:
 
 def _said(description: Any, declared: Serde) -> str:
     """Name the serde that is described, for people."""
-    if description["serde"] == "timed":
-        inner = declared.serde if isinstance(declared, Timed) else declared
-        return f"{_said(description['of'], inner)} with a ttl"
+    if (form := FORMS.get(description["serde"])) is not None:
+        parts = declared.parts if isinstance(declared, Form) and declared.kind == form.kind else {}
+        said = {name: _said(part, parts.get(name, declared)) for name, part in description.items() if name != "serde"}
+        return form.named(**said)
     if description["serde"] == "avro":
         return "Avro with another schema" if isinstance(declared, Avro) else "Avro"
     return str(description["name"])
@@ -95,17 +96,17 @@ def _read(backend: StateBackend) -> dict[str, Any]:
 def _description(serde: Serde) -> dict[str, Any]:
     if type(serde) is Avro:
         return {"serde": "avro", "schema": serde.schema}
-    if isinstance(serde, Timed):
-        return {"serde": "timed", "of": _description(serde.serde)}
+    if isinstance(serde, Form):
+        return {"serde": serde.kind, **{name: _description(part) for name, part in serde.parts.items()}}
     return {"serde": _PLAIN.get(type(serde), "other"), "name": type(serde).__qualname__}
 
 
 def _serde(name: str, description: Any) -> Serde | None:
     try:
         kind = description["serde"]
-        if kind == "timed":
-            inner = _serde(name, description["of"])
-            return None if inner is None else Timed(inner)
+        if kind in FORMS:
+            parts = {part: _serde(name, said) for part, said in description.items() if part != "serde"}
+            return None if None in parts.values() else FORMS[kind](**parts)
         return Avro(description["schema"]) if kind == "avro" else serde_named(kind)
     except (KeyError, TypeError, ConfigurationError) as error:
         raise CheckpointCorrupted(
