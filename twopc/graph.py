@@ -69,14 +69,21 @@ class JobOrigin:
 class JobDefinition:
     """A complete and valid job: all that has to reach a subtask.
 
-    `origin` is there as long as loading it again gives the same job, but for how it gets at brokers.
+    `origin` is there as long as loading it again gives the same job, but for how it gets at brokers. `sources`, `sinks`
+    and `steps` are the operators of each kind by their ids; a step stands between them, and has a function.
     """
 
     name: str
     operators: tuple[Operator, ...]
     origin: JobOrigin | None = field(default=None, compare=False, repr=False)
+    sources: Mapping[str, Source] = field(init=False, compare=False, repr=False)
+    sinks: Mapping[str, Sink] = field(init=False, compare=False, repr=False)
+    steps: Mapping[str, Step] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        for name, kind in (("sources", Source), ("sinks", Sink), ("steps", Step)):
+            own = {each.id: each.what for each in self.operators if isinstance(each.what, kind)}
+            object.__setattr__(self, name, own)
         refuse_duplicates(self.name, self.operators)
         refuse_scattered_keys(self.name, self.operators)
         self._refuse_loose_ends()
@@ -102,24 +109,9 @@ class JobDefinition:
         return JobSink(self.sinks)
 
     @property
-    def sources(self) -> dict[str, Source]:
-        """The sources by operator id."""
-        return {each.id: each.what for each in self.operators if isinstance(each.what, Source)}
-
-    @property
-    def sinks(self) -> dict[str, Sink]:
-        """The sinks by operator id."""
-        return {each.id: each.what for each in self.operators if isinstance(each.what, Sink)}
-
-    @property
     def ends(self) -> dict[str, Source | Sink]:
         """Sources and sinks, by operator id."""
         return {**self.sources, **self.sinks}
-
-    @property
-    def steps(self) -> dict[str, Step]:
-        """Everything between sources and sinks that has a function, by operator id."""
-        return {each.id: each.what for each in self.operators if isinstance(each.what, Step)}
 
     @property
     def keyed_inputs(self) -> dict[str, tuple[str, ...]]:
@@ -128,7 +120,7 @@ class JobDefinition:
 
     def sources_before(self, operator: str) -> tuple[str, ...]:
         """The sources from which records come to an operator."""
-        return tuple(each.id for each in upstream(self.operators, operator) if isinstance(each.what, Source))
+        return tuple(each.id for each in upstream(self.operators, operator) if each.id in self.sources)
 
     @property
     def keyed_sources(self) -> frozenset[str]:
