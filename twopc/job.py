@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from twopc.config import RunSettings
+from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.graph import GraphBuilder, JobDefinition, Merge, What
 from twopc.operators.records import print_record
@@ -18,6 +20,8 @@ from twopc.operators.steps import (
     FlatMap,
     FlatMapRecords,
     Map,
+    MapAsync,
+    MapAsyncRecords,
     MapBatches,
     MapRecords,
     Peek,
@@ -153,6 +157,42 @@ class Stream:
         """Write each record to the standard output of its subtask, as a line: label, place, key and value."""
         return self._then(Print(partial(print_record, label), label), name)
 
+    def map_async(
+        self,
+        function: Callable[[Any], Awaitable[Any]],
+        *,
+        concurrency: int = 16,
+        timeout: str | timedelta | None = None,
+        retries: int = 0,
+        name: str | None = None,
+    ) -> Stream:
+        """Replace each value by `await function(value)`, for functions that wait for another system.
+
+        Up to `concurrency` calls of a subtask are in flight at a time; the results go on in the order of the records. A
+        call that takes longer than `timeout`, a duration such as "5s", is cancelled and has failed. One that has failed
+        is made again up to `retries` times, after growing pauses; then the record has failed, as in `map`.
+
+        A checkpoint waits for what is in flight. Calls are made again after a crash and by `twopc verify`: what they
+        change elsewhere is changed at least once.
+
+        The function may be an object with `async def __call__(self, value)`. If it has `async def open(self)`, that is
+        awaited before the first call, and `async def close(self)` at the end of the attempt; each subtask has a copy of
+        such an object (`copy.copy`). A client that all calls share is opened there.
+        """
+        return self._then(MapAsync(function, concurrency, _timeout_ms(timeout), retries), name)
+
+    def map_async_records(
+        self,
+        function: Callable[[Record], Awaitable[Record]],
+        *,
+        concurrency: int = 16,
+        timeout: str | timedelta | None = None,
+        retries: int = 0,
+        name: str | None = None,
+    ) -> Stream:
+        """Replace each record by `await function(record)`, as `map_async` does with values."""
+        return self._then(MapAsyncRecords(function, concurrency, _timeout_ms(timeout), retries), name)
+
     def map_batches(
         self,
         function: Callable[[pa.RecordBatch], pa.RecordBatch],
@@ -217,3 +257,10 @@ class Stream:
 
     def _then(self, what: What, name: str | None) -> Stream:
         return Stream(self._job, self._job.add(what, (self._at,), name))
+
+
+def _timeout_ms(written: str | timedelta | None) -> int | None:
+    try:
+        return None if written is None else duration_ms(written)
+    except ValueError as error:
+        raise ConfigurationError(f"timeout of map_async: {error}") from error

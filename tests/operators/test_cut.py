@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from twopc.operators import (
     FlatMap,
     FlatMapRecords,
     Map,
+    MapAsync,
+    MapAsyncRecords,
     MapRecords,
     Peek,
     PeekRecords,
@@ -44,12 +47,25 @@ KINDS: dict[str, Callable[[Callable[[Any], Any]], Step]] = {
     "filter_records": lambda at: FilterRecords(lambda record: at(record.value) % 5),
     "peek": lambda at: Peek(at),
     "peek_records": lambda at: PeekRecords(lambda record: at(record.value)),
+    "map_async": lambda at: MapAsync(awaited(lambda value: at(value) * 3), 3, None, 0),
+    "map_async_records": lambda at: MapAsyncRecords(
+        awaited(lambda record: record.replace(value=at(record.value) - 1)), 3, None, 0
+    ),
     "flat_map": lambda at: FlatMap(lambda value: [at(value), value + 1]),
     "flat_map_records": lambda at: FlatMapRecords(lambda record: doubled(at, record)),
     "assign_timestamps": lambda at: AssignTimestamps(at),
     "process": lambda at: Process(Totals(at), "totals"),
     "stateful_map": lambda at: StatefulMap(lambda state, value: total(state, at(value)), "total", Json()),
 }
+
+
+def awaited(function: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
+    async def call(element: Any) -> Any:
+        result = function(element)
+        await asyncio.sleep(0)
+        return result
+
+    return call
 
 
 class Totals(Processor):

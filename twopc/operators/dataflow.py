@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from twopc.column import ColumnError, ColumnLoop, Over, locate, span, user_code_error
 from twopc.operators.keyed import KeyedOperator
@@ -30,6 +30,8 @@ from twopc.operators.steps import (
     FlatMapRecords,
     KeyedStep,
     Map,
+    MapAsync,
+    MapAsyncRecords,
     MapBatches,
     MapRecords,
     Peek,
@@ -43,6 +45,9 @@ from twopc.operators.values import Result, assign_timestamps, filter_values, fla
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
 from twopc.record import Batch, Row
 from twopc.state.layout import StateName
+
+if TYPE_CHECKING:
+    from twopc.operators.async_map import AsyncMap
 
 _OPERATIONS: dict[type[Step], Callable[..., Result]] = {
     Map: map_values,
@@ -58,7 +63,17 @@ _OPERATIONS: dict[type[Step], Callable[..., Result]] = {
 }
 """What each step that is one function does with a batch."""
 
-_ONE_TO_ONE = (Map, Filter, MapRecords, FilterRecords, Peek, PeekRecords, AssignTimestamps)
+_ONE_TO_ONE = (
+    Map,
+    Filter,
+    MapRecords,
+    FilterRecords,
+    Peek,
+    PeekRecords,
+    AssignTimestamps,
+    MapAsync,
+    MapAsyncRecords,
+)
 """After these a row still stands for a whole input record of which nothing else is known yet."""
 
 
@@ -98,6 +113,7 @@ class Dataflow:
         steps: dict[str, KeyedStep] = {node.id: node.what for node in nodes if isinstance(node.what, KeyedStep)}
         sharers = sum(len(step.states) for step in steps.values())
         self._keyed = {key: _keyed_operator(key, step, store, sharers) for key, step in steps.items()}
+        self._async_maps: list[AsyncMap] = []
         self._starts = self._connected(nodes)
         self._cuttable = {source: _trunk(starts) for source, starts in self._starts.items()}
         self._loop = ColumnLoop()
@@ -145,6 +161,8 @@ class Dataflow:
     def place(self) -> str | None:
         """Return which record is in which step just now; None between two batches. Another thread may ask."""
         at, index = self._at, self._loop.index()
+        for async_map in self._async_maps:
+            index = async_map.index(index)
         if at is None:
             return None
         step, batch = at
@@ -155,6 +173,16 @@ class Dataflow:
         """Bring the store up to every batch so far; a snapshot of it holds nothing else."""
         for operator in self._keyed.values():
             operator.write_back()
+
+    @property
+    def concurrency(self) -> int:
+        """How many records of a batch may be in user functions' hands at a time."""
+        return max((async_map.concurrency for async_map in self._async_maps), default=1)
+
+    def close(self) -> None:
+        """End what user functions have in flight, and let them close what they have opened; nothing follows."""
+        for async_map in self._async_maps:
+            async_map.close()
 
     def _follow(self, stops: tuple[_Stop, ...], batch: Batch, cuttable: frozenset[_Stop]) -> None:
         """Bring a batch through all that follows: along a row of steps in a loop, at a branch one way after another."""
@@ -203,6 +231,11 @@ class Dataflow:
         match step:
             case StatefulMap() | Process():
                 return self._keyed[operator_id].process
+            case MapAsync():
+                from twopc.operators.async_map import AsyncMap
+
+                self._async_maps.append(AsyncMap(step))
+                return self._async_maps[-1].process
             case MapBatches():
                 # Arrow takes a while to import, and most jobs do without.
                 from twopc.operators.batches import map_batches

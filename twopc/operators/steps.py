@@ -26,8 +26,14 @@ class _Described:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise ConfigurationError(f"{self.operator} needs a function, not {type(self.function).__name__}")
-        if inspect.iscoroutinefunction(self.function):
-            raise ConfigurationError(f"{self} can't run a coroutine function: give it a plain one")
+        self._check_kind()
+
+    def _check_kind(self) -> None:
+        if _is_asynchronous(self.function):
+            raise ConfigurationError(
+                f"{self} can't run a coroutine function: give that to map_async or map_async_records, and this a plain "
+                "one"
+            )
 
     @property
     def operator(self) -> str:
@@ -163,7 +169,37 @@ class MapBatches(_Described):
     value_type: Any = None
 
 
-SETS_KEYS = (MapRecords, FlatMapRecords, MapBatches, Process)
+@dataclass(frozen=True, slots=True)
+class MapAsync(_Described):
+    """value -> awaitable of a value; the function may be an object with coroutine functions `open` and `close`"""
+
+    concurrency: int
+    timeout_ms: int | None
+    retries: int
+
+    def __post_init__(self) -> None:
+        _Described.__post_init__(self)
+        _check_whole(f"concurrency of {self.operator}", self.concurrency, 1)
+        _check_whole(f"retries of {self.operator}", self.retries, 0)
+        if self.timeout_ms == 0:
+            raise ConfigurationError(f"timeout of {self.operator} must be longer than nothing")
+
+    def _check_kind(self) -> None:
+        if not _is_coroutine_function(self.function):
+            raise ConfigurationError(
+                f"{self} needs a coroutine function (async def), not a plain one: give that to map or map_records"
+            )
+        for name in ("open", "close"):
+            if not _is_coroutine_function(getattr(self.function, name, self.function)):
+                raise ConfigurationError(f"{self} awaits {name}() of its function: make that a coroutine function")
+
+
+@dataclass(frozen=True, slots=True)
+class MapAsyncRecords(MapAsync):
+    """record -> awaitable of a record"""
+
+
+SETS_KEYS = (MapRecords, MapAsyncRecords, FlatMapRecords, MapBatches, Process)
 """Steps after which a record may have another key than that by which its partition was chosen."""
 
 KeyedStep = StatefulMap | Process
@@ -179,9 +215,24 @@ Step = (
     | Peek
     | PeekRecords
     | MapBatches
+    | MapAsync
     | AssignTimestamps
     | KeyedStep
 )
+
+
+def _is_coroutine_function(function: Function) -> bool:
+    called = type(function).__call__ if callable(function) else None
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def _is_asynchronous(function: Function) -> bool:
+    return _is_coroutine_function(function) or inspect.isasyncgenfunction(function)
+
+
+def _check_whole(what: str, number: Any, least: int) -> None:
+    if type(number) is not int or number < least:
+        raise ConfigurationError(f"{what} must be a whole number from {least} on, not {number!r}")
 
 
 def function_name(function: Function) -> str:

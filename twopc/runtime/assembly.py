@@ -87,10 +87,12 @@ def assemble(
     # The first hands over to the second, so the second is closed after it.
     for executor in (store_executor, snapshot_executor, commit_executor):
         closing.callback(executor.shutdown, wait=True, cancel_futures=True)
+    dataflow = Dataflow(definition.operators, KeyedState(backend))
+    closing.callback(dataflow.close)
     inline_bytes = spec.settings.inline_bytes(spec.parallelism)
     return SubtaskDependencies(
         inputs=Inputs(readers),
-        dataflow=Dataflow(definition.operators, KeyedState(backend)),
+        dataflow=dataflow,
         outputs=Outputs(writers),
         store=SubtaskStore(spec.subtask, backend, around.storage, around.work_folder, inline_bytes),
         link=around.link,
@@ -103,13 +105,15 @@ def assemble(
 
 def subtask_of(spec: SubtaskSpec, parts: SubtaskDependencies) -> Subtask:
     """Return the subtask that is made of these parts."""
+    # A batch of fewer records than may be in flight at a time would never have so many in flight.
+    least = max(spec.settings.batch_records_min, parts.dataflow.concurrency)
     return Subtask(
         spec.subtask,
         parts,
         follower=spec.follower,
         silence_limit_seconds=patience_seconds(spec),
         base=spec.base,
-        batch_size=BatchSize(spec.settings.batch_records_min, spec.settings.batch_records_max),
+        batch_size=BatchSize(least, max(least, spec.settings.batch_records_max)),
     )
 
 

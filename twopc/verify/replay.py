@@ -61,6 +61,7 @@ class Replay:
 
     def __exit__(self, *_: object) -> None:
         with ExitStack() as closing:
+            closing.callback(self._flow.close)
             for serdes in self._serdes.values():
                 closing.callback(serdes.close)
 
