@@ -49,7 +49,10 @@ class JobSource(Source):
 
     def input_of(self, split: str) -> str:
         named = (source.input_of(split) for source in self._sources.values())
-        return next((name for name in named if name in self.inputs or name != split), split)
+        return next((name for name in named if self.reads(name) or name != split), split)
+
+    def reads(self, name: str) -> bool:
+        return any(source.reads(name) for source in self._sources.values())
 
     def precedes(self, position: SplitPosition, later: SplitPosition) -> bool:
         return self._sources[self._owner(position)].precedes(position, later)
@@ -72,7 +75,7 @@ class JobSource(Source):
         """Return the source that knows what a position means. A source that was renamed still reads its splits."""
         if held.source in self._sources:
             return held.source
-        knowing = (operator for operator, each in self._sources.items() if each.input_of(held.split) in each.inputs)
+        knowing = (operator for operator, each in self._sources.items() if each.reads(each.input_of(held.split)))
         return next(knowing, next(iter(self._sources)))
 
 

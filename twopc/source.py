@@ -180,6 +180,10 @@ class Source(ABC):
         """Which input a split is a piece of: what `inputs` names, and a person gives up."""
         return split
 
+    def reads(self, name: str) -> bool:
+        """Whether this is the name of an input that is read, as far as that is known before it is planned."""
+        return name in self.inputs
+
     def precedes(self, position: SplitPosition, later: SplitPosition) -> bool:
         """Whether there may be input between two positions of one split, the first before the second."""
         return bool(position.position != later.position)

@@ -39,6 +39,9 @@ class ComingBack:
     def topics(self, names: Iterable[str]) -> dict[str, TopicInfo]:
         return {name: self.known[name] for name in names if name in self.known}
 
+    def topic_names(self) -> list[str]:
+        return list(self.known)
+
     def offsets(self, at: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position]:
         return {partition: Position(0 if when == EARLIEST else 9) for partition, when in at.items()}
 

@@ -12,7 +12,8 @@ from twopc.errors import TwoPhaseCommitError
 
 def feedback_of(source: JobSource, sink: JobSink, context: JobContext) -> Iterator[str]:
     """Yield a warning for each input of the job that is an output too, as far as can be told before it runs."""
-    return feedback(source.inputs, sink.outputs, partial(_is_one_cluster, source, sink, context))
+    read = list(filter(source.reads, sink.outputs))
+    return feedback(read, sink.outputs, partial(_is_one_cluster, source, sink, context))
 
 
 def feedback(inputs: Collection[str], outputs: Collection[str], is_one_cluster: Callable[[], bool]) -> Iterator[str]:

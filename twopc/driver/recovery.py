@@ -144,4 +144,4 @@ class Planner:
         """Return the name of a split's input; of a source that names none, the source's operator id."""
         source = self._definition.sources[split.source]
         name = source.input_of(split.id)
-        return name if name in source.inputs else split.source
+        return name if source.reads(name) else split.source

@@ -43,6 +43,7 @@ class KafkaEnds:
                 f"job {definition.name!r} can't be {done}: it must read with KafkaSource and write with KafkaSink, "
                 f"but {others}"
             )
+        refuse_pattern(ends.sources, done)
         return ends
 
     @property
@@ -74,6 +75,16 @@ class KafkaEnds:
         return _numbered(
             name, {key: (each.bootstrap_servers, each.transactional_id_prefix) for key, each in self.sinks.items()}
         )
+
+
+def refuse_pattern(sources: Mapping[str, KafkaSource], done: str) -> None:
+    """Raise ConfigurationError, as the job can't be `done`, where a source does not name its topics."""
+    for key, source in sources.items():
+        if source.pattern is not None:
+            raise ConfigurationError(
+                f"the job can't be {done}: which topics {key!r} reads, the pattern {source.pattern} says at each "
+                "start: give it topics in the pattern's place"
+            )
 
 
 def _numbered(name: str, places: Mapping[str, Hashable]) -> dict[str, str]:

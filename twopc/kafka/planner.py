@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_config import consumer_config
@@ -16,8 +16,9 @@ from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of, p
 from twopc.kafka.preflight import require_topics
 from twopc.kafka.reader import check_config
 from twopc.kafka.retry import call_with_retry
-from twopc.kafka.start import StartupMode, resolve
+from twopc.kafka.start import Earliest, StartupMode, resolve
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_pattern import TopicPattern
 from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.facts import SplitPosition
 from twopc.source import Follower, SourcePlanner, Split
@@ -27,13 +28,22 @@ PLAN_BUDGET_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class KafkaPlanner(SourcePlanner):
-    """Plans the partitions of these topics; connects anew for each question."""
+    """Plans the partitions of these topics, or of those that match; connects anew for each question."""
 
     topics: tuple[str, ...]
     group: str
     start: StartupMode
     servers: str
     properties: Mapping[str, Any]
+    pattern: TopicPattern | None
+
+    def resolved(self) -> Self:
+        """Return this planner with the topics that match the pattern now."""
+        if self.pattern is None:
+            return self
+        with self.connect() as client:
+            names = call_with_retry(client.topic_names, PLAN_BUDGET_SECONDS)
+        return replace(self, topics=self.pattern.among(names))
 
     def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
         held = {each.partition: each for each in self._own(restored.values())}
@@ -80,12 +90,15 @@ class KafkaPlanner(SourcePlanner):
         partitions: Sequence[TopicPartition],
         restored: Mapping[TopicPartition, PartitionPosition],
     ) -> dict[TopicPartition, Position]:
-        """Take what was restored; a partition added since to a topic that was read starts at its first record."""
+        """Take what was restored; a partition added since to a topic that was read starts at its first record.
+
+        So does a topic that matches a pattern since.
+        """
         known = {partition: _checked(restored[partition], topics) for partition in partitions if partition in restored}
         read_before = {partition.topic for partition in restored}
         added = [p for p in partitions if p not in known and p.topic in read_before]
         new = {p: topics[p.topic].topic_id for p in partitions if p not in known and p.topic not in read_before}
-        begun = resolve(self.start, client, self.group, new)
+        begun = resolve(Earliest() if self.pattern and restored else self.start, client, self.group, new)
         return known | client.offsets(dict.fromkeys(added, EARLIEST)) | begun
 
 

@@ -17,6 +17,7 @@ from twopc.kafka.preflight import bootstrap_servers_of, warn_of_internal_topics
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.start import GroupOffsets, StartupMode, checked_mode
 from twopc.kafka.subtask_client import SubtaskClient
+from twopc.kafka.topic_pattern import checked_pattern
 from twopc.protocol.facts import SplitPosition
 from twopc.serde import Bytes, Serde, checked_serde
 from twopc.source import Source, SourcePlanner, SourceReader, Split
@@ -25,16 +26,21 @@ BYTES: Serde = Bytes()
 
 
 class KafkaSource(Source):
-    """Reads the committed records of one topic or several.
+    """Reads the committed records of one topic or several, or of those whose whole names match a regular expression.
 
+    Which topics `pattern` names is found out at each start: those that are there, but for what `exclude` matches and
+    Kafka's own. One that is new since the restored checkpoint is read from its first record; of one that is gone the
+    positions have to be given up (`drop_inputs`).
     `group_id` is the job's name unless given: the consumer group that follows the job's positions, for monitoring and
     as a startup mode. `properties` are librdkafka's, for the consumers.
     """
 
     def __init__(
         self,
-        topics: str | Sequence[str],
+        topics: str | Sequence[str] = (),
         *,
+        pattern: str | None = None,
+        exclude: str | Sequence[str] = (),
         key: Serde = BYTES,
         value: Serde = BYTES,
         group_id: str | None = None,
@@ -42,10 +48,10 @@ class KafkaSource(Source):
         bootstrap_servers: str | None = None,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
-        named = (topics,) if isinstance(topics, str) or not isinstance(topics, Iterable) else topics
-        self.inputs = tuple(dict.fromkeys(named))
-        if not self.topics or not all(isinstance(topic, str) and topic for topic in self.topics):
-            raise ConfigurationError(f"KafkaSource needs the name of a topic, or several, not {topics!r}")
+        self.inputs = _checked_topics(topics) if pattern is None else ()
+        if (pattern is not None and topics) or (pattern is None and exclude):
+            raise ConfigurationError("KafkaSource needs topics, or a pattern= with or without exclude=, not both")
+        self.pattern = None if pattern is None else checked_pattern(pattern, exclude)
         self.key = checked_serde("key of KafkaSource", key)
         self.value = checked_serde("value of KafkaSource", value)
         self.group_id = group_id
@@ -55,13 +61,13 @@ class KafkaSource(Source):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics to read: a source of Kafka's has no other inputs."""
+        """The topics to read: a source of Kafka's has no other inputs. None are known where a pattern names them."""
         return self.inputs
 
     def describe(self) -> Mapping[str, Any]:
         return {
             "type": "KafkaSource",
-            "topics": ",".join(self.topics),
+            **({"topics": ",".join(self.topics)} if self.pattern is None else {"pattern": str(self.pattern)}),
             "key": self.key,
             "value": self.value,
             "start": self.start,
@@ -77,6 +83,9 @@ class KafkaSource(Source):
     def input_of(self, split: str) -> str:
         return input_of(split)
 
+    def reads(self, name: str) -> bool:
+        return name in self.topics if self.pattern is None else self.pattern.matches(name)
+
     def precedes(self, position: SplitPosition, later: SplitPosition) -> bool:
         one, other = partition_positions((position, later))
         return one.position < other.position and other.topic_id in ("", one.topic_id)
@@ -86,7 +95,9 @@ class KafkaSource(Source):
 
     def open_planner(self, context: JobContext) -> SourcePlanner:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
-        return KafkaPlanner(self.topics, self._group(context), self.start, servers, self.properties)
+        return KafkaPlanner(
+            self.topics, self._group(context), self.start, servers, self.properties, self.pattern
+        ).resolved()
 
     def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         leave_to_driver()
@@ -98,3 +109,13 @@ class KafkaSource(Source):
 
     def _group(self, context: JobContext) -> str:
         return self.group_id or context.job
+
+
+def _checked_topics(topics: str | Sequence[str]) -> tuple[str, ...]:
+    named = (topics,) if isinstance(topics, str) or not isinstance(topics, Iterable) else topics
+    distinct = tuple(dict.fromkeys(named))
+    if not distinct or not all(isinstance(topic, str) and topic for topic in distinct):
+        raise ConfigurationError(
+            f"KafkaSource needs the name of a topic, or several, or pattern=r'...' that matches names, not {topics!r}"
+        )
+    return distinct

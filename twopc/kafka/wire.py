@@ -159,6 +159,15 @@ class ControlClient:
                 raise self._brokers.failure_of(error(f"topic {topic.name!r}"))
         return found
 
+    def topic_names(self) -> list[str]:
+        """Return the topics that are there and may be seen, but for Kafka's own."""
+        answer = self._brokers.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False, min_version=10))
+        return [
+            topic.name
+            for topic in answer.topics
+            if not topic.is_internal and errors.for_code(topic.error_code) is errors.NoError
+        ]
+
     def topic_operations(self, names: Sequence[str]) -> dict[str, frozenset[str]]:
         """Return what ACLs allow on those of the topics that exist."""
         wanted = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=None) for name in names]

@@ -12,7 +12,7 @@ from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
 from twopc.kafka.cluster import Cluster
-from twopc.kafka.ends import KafkaEnds, cluster_of
+from twopc.kafka.ends import KafkaEnds, cluster_of, refuse_pattern
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.listing import listed
@@ -82,6 +82,7 @@ def plan_of(
     paths = Paths.of(job).to({sink for sinks in judged.values() for sink in sinks})
     ends = KafkaEnds.of(job)
     sources = {key: each for key, each in ends.sources.items() if key in paths.sources}
+    refuse_pattern(sources, "verified")
     clusters = {key: cluster_of(each, settings, access) for key, each in ends.sinks.items()}
     return VerifyPlan(
         job=job.name,
@@ -102,7 +103,7 @@ def _rebound(
     parts: dict[str, Any] = {}
     for operator, topics in _by_operator("--input", inputs, list(ends.sources)).items():
         parts[operator] = copy.copy(ends.sources[operator])
-        parts[operator].inputs = topics
+        parts[operator].inputs, parts[operator].pattern = topics, None
     fixed = {key: each for key, each in ends.sinks.items() if isinstance(each.topic, str)}
     alone = [name for name in outputs if "=" not in name]
     if len(ends.sinks) == len(fixed) == 1 and len(alone) > 1:

@@ -297,6 +297,11 @@ def _memory_folder() -> str | None:
 
 def _in_memory(end: Any, topics: MemoryTopics) -> Any:
     match end:
+        case KafkaSource() if end.pattern is not None:
+            raise ConfigurationError(
+                f"a job in memory reads topics that it names, but here the pattern {end.pattern} does: test the job "
+                "with KafkaSource(['topic', ...]) in its place"
+            )
         case KafkaSource():
             return MemorySource(end, topics)
         case KafkaSink():

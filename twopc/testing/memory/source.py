@@ -39,7 +39,7 @@ class MemorySource(KafkaSource):
         return nullcontext()
 
     def open_planner(self, context: JobContext) -> SourcePlanner:
-        return MemoryPlanner(self.topics, self._group(context), self.start, "", {}, self._memory)
+        return MemoryPlanner(self.topics, self._group(context), self.start, "", {}, None, self._memory)
 
     def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         return MemoryReader(self._memory, self.key, self.value, list(map(PartitionSplit.from_split, splits)))

@@ -1,0 +1,108 @@
+"""Input topics that a pattern names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.kafka.test_planning import CONTEXT, ComingBack
+from twopc import ConfigurationError, Job, KafkaSink, KafkaSource, StartingOffsets
+from twopc.driver.feedback import feedback_of
+from twopc.kafka.topic_pattern import TopicPattern, checked_pattern
+from twopc.kafka.wire import TopicInfo
+from twopc.protocol.facts import SplitPosition
+from twopc.testing import MemoryRun
+from twopc.verify.plan import plan_of
+
+ORDERS = TopicPattern(r"orders-.*", (r".*-test", "orders-old"))
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> ComingBack:
+    """A cluster with topics of one and of two partitions."""
+    there = ComingBack(busy=0)
+    there.known = {"orders-se": TopicInfo("id-se", 2), "orders-de": TopicInfo("id-de", 1), "other": TopicInfo("o", 1)}
+    monkeypatch.setattr("twopc.kafka.planner.ControlClient", there)
+    return there
+
+
+def read(source: KafkaSource, *restored: SplitPosition) -> list[str]:
+    """Return the splits that are planned, each with its offset."""
+    known = {held.split: held for held in restored}
+    splits = source.open_planner(CONTEXT).plan(known, bounded=False)
+    return [f"{split.id}@{split.begin.position[0]}" for split in splits]
+
+
+def test_a_pattern_is_of_whole_names() -> None:
+    topics = ("orders-se", "my-orders-se", "orders-", "orders")
+    assert [topic for topic in topics if ORDERS.matches(topic)] == ["orders-se", "orders-"]
+
+
+def test_what_is_excluded_is_not_read() -> None:
+    topics = ("orders-se-test", "orders-old", "orders-older", "orders-test-se")
+    assert [topic for topic in topics if ORDERS.matches(topic)] == ["orders-older", "orders-test-se"]
+
+
+def test_topics_are_sorted() -> None:
+    assert ORDERS.among(["orders-b", "x", "orders-a"]) == ("orders-a", "orders-b")
+
+
+@pytest.mark.parametrize(("pattern", "exclude"), [("orders-(", ()), ("orders", ["*"]), ("orders", 3)])
+def test_what_is_no_regular_expression_is_refused(pattern: str, exclude: Any) -> None:
+    with pytest.raises(ConfigurationError, match="for a pattern of topics"):
+        checked_pattern(pattern, exclude)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"topics": "a", "pattern": "b"}, {"topics": "a", "exclude": "b"}, {"exclude": "b"}, {"topics": ()}]
+)
+def test_a_source_has_topics_or_a_pattern(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="KafkaSource needs"):
+        KafkaSource(**wrong)
+
+
+def test_a_pattern_reads_the_topics_that_are_there(cluster: ComingBack) -> None:
+    assert read(KafkaSource(pattern="orders-.*")) == ["orders-de[0]@0", "orders-se[0]@0", "orders-se[1]@0"]
+    assert read(KafkaSource(pattern="orders-.*", exclude=".*-se")) == ["orders-de[0]@0"]
+
+
+def test_a_pattern_that_matches_nothing_is_refused_by_name(cluster: ComingBack) -> None:
+    with pytest.raises(ConfigurationError, match="no input topic matches pattern 'bills' without 'old': create one"):
+        read(KafkaSource(pattern="bills", exclude="old"))
+
+
+def test_a_topic_that_is_new_since_the_checkpoint_is_read_from_its_first_record(cluster: ComingBack) -> None:
+    latest = KafkaSource(pattern="orders-.*", start=StartingOffsets.latest())
+    assert read(latest) == ["orders-de[0]@9", "orders-se[0]@9", "orders-se[1]@9"]
+    held = SplitPosition("orders-de[0]", 0, [4, "id-de"])
+    assert read(latest, held) == ["orders-de[0]@4", "orders-se[0]@0", "orders-se[1]@0"]
+
+
+def test_positions_of_a_topic_that_is_gone_are_left_to_who_checks_them(cluster: ComingBack) -> None:
+    gone, held = SplitPosition("orders-fr[0]", 0, [4, "id-fr"]), SplitPosition("orders-de[0]", 0, [4, "id-de"])
+    assert "orders-fr[0]@4" not in read(KafkaSource(pattern="orders-.*"), gone, held)
+
+
+def reading_its_output() -> Job:
+    job = Job("loop")
+    job.source(KafkaSource(pattern="orders-.*")).sink(KafkaSink("orders-out", delivery_guarantee="none"))
+    return job
+
+
+def test_a_pattern_that_matches_an_output_is_warned_of(cluster: ComingBack) -> None:
+    definition = reading_its_output().definition()
+    [warning] = feedback_of(definition.source, definition.sink, CONTEXT)
+    assert "'orders-out' is input and output of this job" in warning
+
+
+def test_who_must_know_the_topics_beforehand_says_so() -> None:
+    with pytest.raises(ConfigurationError, match="can't be verified: which topics 'source-1' reads, the pattern"):
+        plan_of(reading_its_output().definition(), [], [], "127.0.0.1:1")
+    with pytest.raises(ConfigurationError, match="topics that it names, but here the pattern 'orders-"):
+        MemoryRun(reading_its_output())
+
+
+def test_a_job_with_a_pattern_is_verified_on_topics_that_are_named() -> None:
+    plan = plan_of(reading_its_output().definition(), ["orders-de", "orders-se"], [], "127.0.0.1:1")
+    assert plan.topics == ("orders-de", "orders-se")
