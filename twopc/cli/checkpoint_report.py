@@ -105,6 +105,7 @@ def _where(state: StateHandle, entry: CheckpointEntry) -> dict[str, Any]:
 
 
 def summary_table(summaries: Iterable[dict[str, Any]]) -> Table:
+    """Return checkpoints, one a row."""
     heads = ("job", "id", "kind", "label", "acknowledged at", "duration", "size", "subtasks", "transactions")
     return table(None, heads, [_damaged_row(each) if each["damage"] else _summary_row(each) for each in summaries])
 
@@ -190,6 +191,7 @@ def _number_text(position: Any) -> str:
 
 
 def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:
+    """Yield what the snapshots of one checkpoint hold: positions, transactions, files of state."""
     rows = list(snapshots)
     yield table(
         "Positions: the next to read",

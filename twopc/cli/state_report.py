@@ -34,6 +34,7 @@ def sizes_of(checkpoint: Checkpoint) -> Iterator[Row]:
 
 
 def sizes_table(sizes: Iterable[Row], title: str | None = None) -> Table:
+    """Return how many keys and bytes each state has, one state a row."""
     rows = [
         (
             str(StateName(each["operator"], each["state"])),
@@ -47,6 +48,7 @@ def sizes_table(sizes: Iterable[Row], title: str | None = None) -> Table:
 
 
 def entry_table(entries: Iterable[StateEntry]) -> Table:
+    """Return stored values with state, partition number and key, one a row."""
     rows = [
         (_shown(str(each.state)), _place(each), "" if each.partition is None else _key(each), _value(each))
         for each in entries
@@ -86,11 +88,13 @@ def moved_positions(old: Checkpoint, new: Checkpoint) -> list[Row]:
 
 
 def position_line(moved: Row) -> str:
+    """Return how the position of one split has moved, as `position of in[0]: 3 -> 5`."""
     old, new = ("none" if moved[side] is None else moved[side] for side in ("old", "new"))
     return f"  position of {_shown(moved['split'])}: {old} -> {new}"
 
 
 def totals_of(difference: Difference) -> Row:
+    """Return how many keys of each kind of change there are, and how many are the same."""
     return {**{kind.value: count for kind, count in difference.counts.items()}, "same": difference.same}
 
 

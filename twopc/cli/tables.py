@@ -13,6 +13,7 @@ _WIDTH_WITHOUT_TERMINAL = 160
 
 
 def table(title: str | None, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    """Return a table; a row may be shorter than the heads."""
     made = Table(title=title, title_justify="left")
     for head in heads:
         made.add_column(head, overflow="fold")
@@ -30,6 +31,7 @@ def moment(unix_ms: int) -> str:
 
 
 def size_text(size_bytes: int) -> str:
+    """Return a number of bytes in the unit that keeps it short."""
     size = float(size_bytes)
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:

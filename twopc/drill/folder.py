@@ -12,4 +12,5 @@ KAFKA = "kafka"
 
 
 def drill_folder(where: Path | None) -> AbstractContextManager[Path]:
+    """Return a folder for a drill, deleted at its end; brokers of drills that died are ended with their folders."""
     return scratch_folder("drill", where, before_sweep=lambda folder: end_broker_of(folder / KAFKA))

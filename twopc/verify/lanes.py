@@ -25,6 +25,7 @@ Surely = Callable[[TopicPartition, Place], bool]
 
 
 def everywhere(source: TopicPartition, place: Place) -> bool:
+    """Say so of every place."""
     return True
 
 

@@ -23,6 +23,7 @@ def as_json(report: Report) -> dict[str, Any]:
 
 
 def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
+    """Return what was judged of a topic as data."""
     return {
         "topic": verdict.topic,
         "held": verdict.held,
@@ -37,6 +38,7 @@ def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
 
 
 def finding_as_json(finding: Finding) -> dict[str, Any]:
+    """Return one record that is wrong as data."""
     return {
         "kind": finding.kind.value,
         "key": finding.key,
