@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.wrappers_pb2 import StringValue
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twopc.column import ColumnError
 from twopc.errors import ConfigurationError
-from twopc.serde import Avro, Bytes, Json, Serde, String
+from twopc.serde import Avro, Bytes, Double, Float, Int, Json, Long, Protobuf, Serde, SerdeContext, String
 
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -36,11 +37,20 @@ JSON_VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
-    ("serde", "values"),
-    [(Bytes(), st.binary()), (String(), st.text()), (Json(), JSON_VALUES), (Avro(SCHEMA), READINGS)],
-    ids=repr,
-)
+EXAMPLES: list[tuple[Serde, st.SearchStrategy[Any]]] = [
+    (Bytes(), st.binary()),
+    (String(), st.text()),
+    (Json(), JSON_VALUES),
+    (Avro(SCHEMA), READINGS),
+    (Int(), st.integers(-(2**31), 2**31 - 1)),
+    (Long(), st.integers(-(2**63), 2**63 - 1)),
+    (Float(), st.floats(width=32, allow_nan=False)),
+    (Double(), st.floats(allow_nan=False)),
+    (Protobuf(StringValue), st.builds(StringValue, value=st.text())),
+]
+
+
+@pytest.mark.parametrize(("serde", "values"), EXAMPLES, ids=repr)
 def test_what_is_encoded_is_decoded_to_the_same_value(serde: Serde, values: st.SearchStrategy[Any]) -> None:
     @settings(deadline=None)
     @given(st.lists(values | st.none()))
@@ -53,7 +63,18 @@ def test_what_is_encoded_is_decoded_to_the_same_value(serde: Serde, values: st.S
     check()
 
 
-@pytest.mark.parametrize("serde", [Bytes(), String(), Json(), Avro(SCHEMA)], ids=repr)
+@pytest.mark.parametrize("serde", [serde for serde, _ in EXAMPLES], ids=repr)
+def test_a_serde_travels_to_a_subtask(serde: Serde) -> None:
+    assert repr(pickle.loads(pickle.dumps(serde))) == repr(serde)
+
+
+@pytest.mark.parametrize("serde", [serde for serde, _ in EXAMPLES], ids=repr)
+def test_a_serde_works_for_every_topic_alike_and_holds_nothing(serde: Serde) -> None:
+    assert serde.open(SerdeContext("t", is_key=True)) is serde
+    serde.close()
+
+
+@pytest.mark.parametrize("serde", [serde for serde, _ in EXAMPLES], ids=repr)
 def test_a_tombstone_stays_a_tombstone(serde: Serde) -> None:
     assert serde.serialize(None) is None
     assert serde.deserialize(None) is None
@@ -65,6 +86,11 @@ def test_a_tombstone_stays_a_tombstone(serde: Serde) -> None:
         (Bytes(), [b"a", None, "text"]),
         (String(), ["a", None, b"bytes"]),
         (Json(), [{}, None, {1: 2}]),
+        (Int(), [1, None, 2**31]),
+        (Long(), [1, None, "1"]),
+        (Float(), [1.5, None, 1e39]),
+        (Double(), [1.5, None, "1.5"]),
+        (Protobuf(StringValue), [StringValue(), None, "text"]),
         (Avro(SCHEMA), [{"sensor": "a"}, None, {"celsius": 1.0}]),
         (Avro(SCHEMA), [{"sensor": "a"}, None, {"sensor": "a", "unknown": 1}]),
         (Avro(SCHEMA), [{"sensor": "a"}, None, {"sensor": "a", "ticks": "many"}]),
@@ -82,6 +108,9 @@ def test_a_value_that_can_not_be_encoded_is_told_by_its_index(serde: Serde, colu
     [
         (String(), [b"a", None, b"\xff"]),
         (Json(), [b"{}", None, b"{"]),
+        (Int(), [b"1234", None, b"123"]),
+        (Double(), [b"12345678", None, b"1234"]),
+        (Protobuf(StringValue), [b"", None, b"\xff"]),
         (Avro(SCHEMA), [b"\x02a\x00\x02", None, b"\x02"]),
         (Avro(SCHEMA), [b"\x02a\x00\x02", None, b"\x02a\x00\x02\x00"]),
     ],

@@ -2,6 +2,22 @@
 
 from twopc.serde.avro import Avro
 from twopc.serde.base import HeaderSerde, Serde, SerdeContext, checked_serde
+from twopc.serde.numbers import Double, Float, Int, Long
 from twopc.serde.plain import Bytes, Json, String
+from twopc.serde.protobuf import Protobuf
 
-__all__ = ["Avro", "Bytes", "HeaderSerde", "Json", "Serde", "SerdeContext", "String", "checked_serde"]
+__all__ = [
+    "Avro",
+    "Bytes",
+    "Double",
+    "Float",
+    "HeaderSerde",
+    "Int",
+    "Json",
+    "Long",
+    "Protobuf",
+    "Serde",
+    "SerdeContext",
+    "String",
+    "checked_serde",
+]

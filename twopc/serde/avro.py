@@ -1,21 +1,24 @@
-"""Avro. This module is the only door to fastavro."""
+"""Avro: values by a schema."""
 
 from __future__ import annotations
 
 import json
 import random
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro import schemaless_reader, schemaless_writer
 from fastavro.schema import to_parsing_canonical_form
 from fastavro.utils import generate_many
+from fastavro.validation import ValidationError, validate
 
 from twopc.column import map_column
 from twopc.errors import ConfigurationError
+from twopc.serde.avro_logical import Refused, generable
+from twopc.serde.avro_schema import PreparedSchema, changed, prepared
 from twopc.serde.base import Serde
 
 
@@ -23,42 +26,43 @@ class Avro(Serde):
     """Avro's binary form without a header, read and written with one schema, given as a dict or an `.avsc` file.
 
     The file is read when the job is built, so subtasks need no copy of it. What doesn't fit the schema is an error:
-    a field that the schema doesn't have, a missing one without a default, and bytes left over after the value.
+    a field that the schema doesn't have, a missing one without a default, bytes left over after the value, and what
+    would read back as something else, such as a decimal of too many digits or microseconds in `timestamp-millis`.
     """
 
     def __init__(self, schema: Mapping[str, Any] | str | Path) -> None:
         self.schema: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else _read_schema(Path(schema))
         try:
             self._text = json.dumps(self.schema, sort_keys=True)
-            _parsed(self._text)
+            prepared(self._text)
         except Exception as error:
             origin = "the dict" if isinstance(schema, Mapping) else f"the file {schema}"
             raise ConfigurationError(f"{origin} given to Avro is not an Avro schema: {error}") from error
 
     def deserialize(self, data: bytes | None) -> Any:
-        return _read_value(_parsed(self._text), data)
+        return read_value(prepared(self._text), data)
 
     def serialize(self, value: Any) -> bytes | None:
-        return _write_value(_parsed(self._text), value)
+        return write_value(prepared(self._text), value)
 
     def deserialize_all(self, column: list[bytes | None]) -> list[Any]:
-        return map_column(partial(_read_value, _parsed(self._text)), column)
+        return map_column(partial(read_value, prepared(self._text)), column)
 
     def serialize_all(self, column: list[Any]) -> list[bytes | None]:
-        return map_column(partial(_write_value, _parsed(self._text)), column)
+        return map_column(partial(write_value, prepared(self._text)), column)
 
     def examples(self, count: int) -> list[Any]:
         """Return values that fit the schema, for a load: the same ones every time."""
         before = random.getstate()
         random.seed(0)
         try:
-            return list(generate_many(self.schema, count))
+            return list(generate_many(changed(self.schema, generable), count))
         finally:
             random.setstate(before)
 
     def writes_as(self, other: Avro) -> bool:
         """Say whether a value has the same bytes under both: one Parsing Canonical Form (Avro's specification)."""
-        mine, others = (str(to_parsing_canonical_form(_parsed(each._text))) for each in (self, other))
+        mine, others = (str(to_parsing_canonical_form(prepared(each._text).plain)) for each in (self, other))
         return mine == others
 
     def __repr__(self) -> str:
@@ -77,25 +81,42 @@ def _read_schema(path: Path) -> dict[str, Any]:
     return schema
 
 
-def _read_value(parsed: Any, data: bytes | None) -> Any:
+def read_value(schema: PreparedSchema, data: bytes | None) -> Any:
+    """Return the value of these bytes, which are nothing else."""
     if data is None:
         return None
     buffer = BytesIO(data)
-    value = schemaless_reader(buffer, parsed, None)
+    value = schemaless_reader(buffer, schema.strict, None)
     if left := len(data) - buffer.tell():
         raise ValueError(f"{left} bytes are left after the value: it was written with another schema")
+    if schema.check is not None:
+        schema.check(value)
     return value
 
 
-def _write_value(parsed: Any, value: Any) -> bytes | None:
+def write_value(schema: PreparedSchema, value: Any) -> bytes | None:
+    """Return the bytes of a value; raise an error that names the field where it doesn't fit."""
     if value is None:
         return None
+    if schema.check is not None:
+        schema.check(value)
     buffer = BytesIO()
-    schemaless_writer(buffer, parsed, value, strict_allow_default=True)
+    try:
+        schemaless_writer(buffer, schema.strict, value, strict_allow_default=True)
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise _named(schema, value, error) from error
     return buffer.getvalue()
 
 
-@lru_cache(maxsize=256)
-def _parsed(text: str) -> Any:
-    """Return fastavro's own form of a schema, made once per process and schema; it is neither pickled nor changed."""
-    return parse_schema(json.loads(text))
+def _named(schema: PreparedSchema, value: Any, error: Exception) -> Exception:
+    """Return an error that says which field doesn't fit, where fastavro's own doesn't."""
+    try:
+        validate(value, schema.strict)
+    except ValidationError as refused:
+        last = refused.errors[-1]
+        kind = last.schema if isinstance(last.schema, str) else last.schema.get("type", last.schema)
+        said = f"{last.datum!r}" if isinstance(last.datum, Refused) else f"{last.datum!r}, which is no {kind}"
+        return ValueError(f"{last.field or 'the value'} is {said}")
+    except Exception:  # noqa: BLE001 - whatever it meets, the first error stands
+        return error
+    return error

@@ -10,7 +10,7 @@ from typing import Any
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.envelope import decode_fact, encode_fact
-from twopc.serde import Avro, Bytes, Json, Serde, String
+from twopc.serde import Avro, Bytes, Double, Float, Int, Json, Long, Protobuf, Serde, String
 from twopc.state.backend import Family, StateBackend
 from twopc.state.forms import FORMS, Form
 from twopc.state.layout import StateName
@@ -19,7 +19,15 @@ KEY = b"/serdes"
 """Where they are in operator state; the name of an operator's own state never begins so."""
 
 _KIND = "state-serdes"
-_PLAIN: dict[type[Serde], str] = {Bytes: "bytes", Json: "json", String: "string"}
+_PLAIN: dict[type[Serde], str] = {
+    Bytes: "bytes",
+    Double: "double",
+    Float: "float",
+    Int: "int",
+    Json: "json",
+    Long: "long",
+    String: "string",
+}
 _BY_NAME: dict[str, type[Serde]] = {name: kind for kind, name in _PLAIN.items()}
 
 
@@ -98,7 +106,8 @@ def _description(serde: Serde) -> dict[str, Any]:
         return {"serde": "avro", "schema": serde.schema}
     if isinstance(serde, Form):
         return {"serde": serde.kind, **{name: _description(part) for name, part in serde.parts.items()}}
-    return {"serde": _PLAIN.get(type(serde), "other"), "name": type(serde).__qualname__}
+    name = repr(serde) if type(serde) is Protobuf else type(serde).__qualname__
+    return {"serde": _PLAIN.get(type(serde), "other"), "name": name}
 
 
 def _serde(name: str, description: Any) -> Serde | None:
