@@ -20,6 +20,7 @@ from typing import Any
 from twopc.ends import JobSink, JobSource
 from twopc.errors import ConfigurationError
 from twopc.operators.steps import SETS_KEYS, KeyedStep, Step
+from twopc.port import Port
 from twopc.protocol.ids import checked_name
 from twopc.serde import Serde
 from twopc.sink import Sink
@@ -42,7 +43,7 @@ What = Source | Step | Merge | Sink
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator of a job: its id, the ids of those that it takes records from, and what it does with them."""
+    """One operator of a job: its id, the ports that it takes records from, and what it does with them."""
 
     id: str
     inputs: tuple[str, ...]
@@ -165,7 +166,11 @@ class JobDefinition:
             opening, closing = ("([", "])") if each.id in self.ends else ("[", "]")
             text = _mermaid_text(each.id) + "<br>" + _mermaid_text(str(each))
             lines.append(f'  n{numbers[each.id]}{opening}"{text}"{closing}')
-        lines += [f"  n{numbers[before]} --> n{numbers[each.id]}" for each in self.operators for before in each.inputs]
+        lines += [
+            f"  n{numbers[port.operator]} -->{f'|{port.output}|' if port.output else ''} n{numbers[each.id]}"
+            for each in self.operators
+            for port in map(Port.parse, each.inputs)
+        ]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -178,7 +183,7 @@ class JobDefinition:
             raise ConfigurationError(f"job {self.name!r} has no source: begin with job.source(KafkaSource('topic'))")
         if not self.sinks:
             raise ConfigurationError(f"job {self.name!r} has no sink: end the chain with .sink(KafkaSink('topic'))")
-        used = {before for each in self.operators for before in each.inputs}
+        used = {Port.parse(before).operator for each in self.operators for before in each.inputs}
         for each in self.operators:
             if each.id not in used and each.id not in self.sinks:
                 raise ConfigurationError(
@@ -203,6 +208,9 @@ class GraphBuilder:
             name = what.name
         if name is not None:
             checked_name(f"the name of a {kind}", name)
+            # A sink is nobody's input, and may be named after its topic.
+            if "." in name and not isinstance(what, Sink):
+                raise ConfigurationError(f"the name of a {kind}, {name!r}, has a dot: give it one without")
         operator_id = f"{kind}-{self._kinds[kind]}" if name is None else name
         operators = (*self.operators, Operator(operator_id, inputs, what))
         refuse_duplicates(self.name, operators)
@@ -220,7 +228,7 @@ def upstream(operators: Sequence[Operator], of: str) -> Iterator[Operator]:
     wanted = {of}
     for each in reversed(operators):
         if each.id in wanted:
-            wanted.update(each.inputs)
+            wanted.update(Port.parse(before).operator for before in each.inputs)
             if each.id != of:
                 yield each
 

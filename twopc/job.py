@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
@@ -30,6 +31,7 @@ from twopc.operators.steps import (
     Process,
     StatefulMap,
 )
+from twopc.port import Port
 from twopc.processor import Processor
 from twopc.record import Record
 from twopc.serde import Json, Serde
@@ -235,6 +237,17 @@ class Stream:
         is the short form, and faster.
         """
         return self._then(Process(processor, name), name)
+
+    def side_output(self, name: str) -> Stream:
+        """Return the stream of what the processor before it puts out with `context.output(name, record)`."""
+        made_by = next((each.what for each in self._job.operators if each.id == self._at), None)
+        if not isinstance(made_by, Process):
+            raise ConfigurationError(
+                f"job {self._job.name!r}: only what process makes has side outputs: process(...).side_output(...)"
+            )
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", name):
+            raise ConfigurationError(f"the name of a side output is letters, digits, '_' and '-', not {name!r}")
+        return Stream(self._job, str(Port(self._at, name)))
 
     def merge(self, *others: Stream, name: str | None = None) -> Stream:
         """Return one stream of the records of this one and of the others; what each holds keeps its order."""

@@ -149,6 +149,12 @@ class Timers(Protocol):
     def delete(self, at: int) -> None: ...
 
 
+class SideOutputs(Protocol):
+    """Where records go that are put out beside those that are returned."""
+
+    def put(self, name: str, record: Record) -> None: ...
+
+
 class Context:
     """What a function of a processor knows of its record, and can do beside returning records.
 
@@ -157,7 +163,7 @@ class Context:
     Topic, partition and offset are in `on_timer` those of the record that moved time.
     """
 
-    __slots__ = ("_timers", "headers", "key", "offset", "partition", "stream_time", "timestamp", "topic")
+    __slots__ = ("_sides", "_timers", "headers", "key", "offset", "partition", "stream_time", "timestamp", "topic")
 
     key: Any
     timestamp: int | None
@@ -166,7 +172,12 @@ class Context:
     partition: int
     offset: int
     stream_time: int | None
+    _sides: SideOutputs
     _timers: Timers
+
+    def output(self, name: str, record: Record) -> None:
+        """Put a record out at a side output, `stream.side_output(name)`; where the job takes none, it is dropped."""
+        self._sides.put(name, record)
 
     def set_timer(self, at: int) -> None:
         """Have `on_timer` called for this key, once, when the stream time has reached `at`, in Unix milliseconds.

@@ -13,8 +13,9 @@ stores those of the first rows that wait. Behind a branch nothing may wait: one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,6 +44,7 @@ from twopc.operators.steps import (
 )
 from twopc.operators.values import Result, assign_timestamps, filter_values, flat_map_values, map_values, peek_values
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
+from twopc.port import Port
 from twopc.record import Batch, Row
 from twopc.state.layout import StateName
 
@@ -104,6 +106,8 @@ class _Stop:
     step: Step | None
     operate: Callable[[Batch, Over], Result] | None
     following: tuple[_Stop, ...] = ()
+    sides: Mapping[str, tuple[_Stop, ...]] = field(default_factory=dict)
+    """What follows each side output."""
 
 
 class Dataflow:
@@ -195,6 +199,9 @@ class Dataflow:
             taken, output = self._apply(stop.step, stop.operate, batch, over)
             if taken < len(batch):
                 self._waiting.append(((stop,), batch.behind(taken)))
+            for name, side in stop.sides.items():
+                for behind in side:
+                    self._follow((behind,), self._keyed[stop.id].side_output(name), frozenset())
             stops, batch = stop.following, output
         if len(batch):
             for stop in stops:
@@ -212,18 +219,21 @@ class Dataflow:
 
     def _connected(self, nodes: Sequence[Node]) -> dict[str, tuple[_Stop, ...]]:
         """Return where the records of each source come first. A merge is no place of its own: what follows it is."""
-        following: dict[str, list[_Stop]] = {node.id: [] for node in nodes}
+        following: defaultdict[Port, list[_Stop]] = defaultdict(list)
         starts: dict[str, tuple[_Stop, ...]] = {}
         for node in reversed(nodes):
-            after = tuple(following[node.id])
+            after = tuple(following[Port(node.id)])
             if not node.inputs:
                 starts[node.id] = after
                 continue
             if isinstance(node.what, Step):
-                before = [_Stop(node.id, node.what, self._operation(node.id, node.what), after)]
+                sides = {
+                    port.output: tuple(at) for port, at in following.items() if port.operator == node.id and port.output
+                }
+                before = [_Stop(node.id, node.what, self._operation(node.id, node.what), after, sides)]
             else:
                 before = list(after) or [_Stop(node.id, None, None)]
-            for origin in node.inputs:
+            for origin in map(Port.parse, node.inputs):
                 following[origin][:0] = before
         return starts
 

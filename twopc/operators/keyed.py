@@ -61,6 +61,10 @@ class KeyedOperator:
         self._states.settle()
         return len(outputs), batch.first(len(outputs)).with_values(outputs)
 
+    def side_output(self, name: str) -> Batch:
+        """A stateful_map has none."""
+        raise AssertionError(f"{self._step} has no output {name!r}")
+
     def write_back(self) -> None:
         """Bring the store up to every batch so far."""
         assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"

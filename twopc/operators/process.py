@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -68,6 +69,8 @@ class ProcessOperator:
         self._context = Context()
         self._timers = _KeyTimers(self._step, self._context)
         self._context._timers = self._timers
+        self._sides = _Sides()
+        self._context._sides = self._sides
         self._partitions: dict[int, _Partition] = {}
         self._failed = False
 
@@ -81,10 +84,12 @@ class ProcessOperator:
         rows: list[Row] = []
         outputs: list[Record] = []
         taken = 0
+        self._sides.clear()
         rest = over(records)
         self._failed = True
         try:
             for key, row, record in zip(keys, batch.rows, rest, strict=False):
+                self._sides.row = row
                 self._one(key, row.partition() or 0, record, outputs)
                 rows += [row] * (len(outputs) - len(rows))
                 taken += 1
@@ -95,6 +100,10 @@ class ProcessOperator:
         self._failed = False
         self._settle()
         return taken, as_batch(rows, outputs)
+
+    def side_output(self, name: str) -> Batch:
+        """Return what the last batch has put out there."""
+        return as_batch(*self._sides.outputs[name])
 
     def write_back(self) -> None:
         """Bring the store up to every batch so far."""
@@ -164,6 +173,23 @@ class ProcessOperator:
         for partition in self._partitions.values():
             for queue in partition.queues:
                 queue.settle()
+
+
+class _Sides:
+    """What a batch puts out beside what its functions return, each with the row that it was made of."""
+
+    def __init__(self) -> None:
+        self.row: Row | None = None
+        self.outputs: defaultdict[str, tuple[list[Row], list[Record]]] = defaultdict(lambda: ([], []))
+
+    def put(self, name: str, record: Record) -> None:
+        rows, records = self.outputs[name]
+        assert self.row is not None
+        records.append(checked(record))
+        rows.append(self.row)
+
+    def clear(self) -> None:
+        self.outputs.clear()
 
 
 class _KeyTimers:

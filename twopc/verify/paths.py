@@ -17,6 +17,7 @@ from typing import Any
 from twopc.graph import JobDefinition, Merge, Operator, upstream
 from twopc.listing import listed
 from twopc.operators.steps import KeyedStep
+from twopc.port import Port
 from twopc.sink import Sink
 from twopc.source import Source
 
@@ -44,19 +45,23 @@ class Paths:
         tangled = {each.id: said for each in operators if (said := _tangled(operators, each))}
         undetermined: dict[str, str] = {}
         nodes: list[PathNode] = []
-        ends: dict[str, tuple[PathNode, ...]] = {}
+        ends: dict[str, tuple[Port, ...]] = {}
         for each in operators:
-            behind = (undetermined[before] for before in each.inputs if before in undetermined)
+            ports = list(map(Port.parse, each.inputs))
+            behind = (undetermined[port.operator] for port in ports if port.operator in undetermined)
             if said := tangled.get(each.id) or next(behind, ""):
                 undetermined[each.id] = said
-            before = tuple(node for origin in each.inputs for node in ends[origin])
+            before = tuple(
+                Port(end.operator, port.output or end.output) for port in ports for end in ends[port.operator]
+            )
             if each.id in tangled:
                 ends[each.id] = ()
             elif isinstance(each.what, Merge):
                 ends[each.id] = before
             else:
-                ends[each.id] = _copies(each, before)
-                nodes += ends[each.id]
+                copies = _copies(each, before)
+                ends[each.id] = tuple(Port(node.id) for node in copies)
+                nodes += copies
         return cls(tuple(nodes), undetermined)
 
     def to(self, sinks: Collection[str]) -> Paths:
@@ -65,7 +70,7 @@ class Paths:
         kept = []
         for node in reversed(self.nodes):
             if node.id in wanted or node.operator in sinks:
-                wanted.update(node.inputs)
+                wanted.update(Port.parse(before).operator for before in node.inputs)
                 kept.append(node)
         return Paths(tuple(kept[::-1]), self.undetermined)
 
@@ -80,11 +85,14 @@ class Paths:
         return {node.id: node for node in self.nodes if isinstance(node.what, Sink)}
 
 
-def _copies(operator: Operator, before: Sequence[PathNode]) -> tuple[PathNode, ...]:
+def _copies(operator: Operator, before: Sequence[Port]) -> tuple[PathNode, ...]:
     """Return the operator once for each path that comes to it; not at all behind what no path leads through."""
     if len(before) == 1 or not operator.inputs:
-        return (PathNode(operator.id, tuple(node.id for node in before), operator.what, operator.id),)
-    return tuple(PathNode(f"{operator.id}/{node.id}", (node.id,), operator.what, operator.id) for node in before)
+        return (PathNode(operator.id, tuple(map(str, before)), operator.what, operator.id),)
+    return tuple(
+        PathNode("/".join((operator.id, *filter(None, port))), (str(port),), operator.what, operator.id)
+        for port in before
+    )
 
 
 def _tangled(operators: Sequence[Operator], operator: Operator) -> str:

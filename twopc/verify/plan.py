@@ -16,6 +16,7 @@ from twopc.kafka.ends import KafkaEnds, cluster_of, refuse_pattern
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.listing import listed
+from twopc.port import Port
 from twopc.verify.judge import EXAMPLES
 from twopc.verify.paths import Paths
 
@@ -171,9 +172,9 @@ def _undetermined(job: JobDefinition) -> dict[str, str]:
     for each in job.operators:
         if each.id in ends.elsewhere and each.id in job.sources:
             why[each.id] = f"it has records of {each.id!r}, which is a {ends.elsewhere[each.id]}, no KafkaSource"
-        for before in each.inputs:
-            if before in why:
-                why.setdefault(each.id, why[before])
+        for before in map(Port.parse, each.inputs):
+            if before.operator in why:
+                why.setdefault(each.id, why[before.operator])
     return why
 
 

@@ -24,6 +24,10 @@ from twopc import (
     ValueState,
 )
 from twopc.testing import MemoryRun
+from twopc.testing.memory.run import Moment
+from twopc.testing.rows import InputRow, batch_of
+from twopc.verify.paths import Paths
+from twopc.verify.replay import Replay
 
 
 class FirstOfId(Processor):
@@ -128,3 +132,71 @@ def test_a_processor_behind_a_change_of_the_key_is_refused() -> None:
         stream.map_records(lambda record: record).process(FirstOfId(), name="x")
     with pytest.raises(ConfigurationError, match=r"Put process before it"):
         stream.process(FirstOfId(), name="x").process(FirstOfId(), name="y")
+
+
+class Routing(Processor):
+    """Late records go beside the others, and twice there; what nobody takes goes nowhere."""
+
+    def process(self, record: Record, context: Context) -> Record | None:
+        if context.timestamp == context.stream_time:
+            return record
+        context.output("late", record)
+        context.output("late", record.replace(value={"behind": (context.stream_time or 0) - record.value["at_ms"]}))
+        context.output("nowhere", record)
+        return None
+
+
+routing = Job("routing")
+routed = routing.source(KafkaSource("in", value=Json()), timestamp=lambda value: value["at_ms"]).process(
+    Routing(), name="routing"
+)
+routed.side_output("late").map(lambda value: {**value, "late": True}).sink(KafkaSink("late", value=Json()))
+routed.sink(KafkaSink("out", value=Json()))
+routed.merge(routed.side_output("late")).sink(KafkaSink("all", value=Json()))
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_what_is_put_out_beside_goes_to_those_that_take_it_also_through_a_crash(after: Moment) -> None:
+    with MemoryRun(routing) as run:
+        for stamp in (5, 3, 6):
+            run.send("in", {"at_ms": stamp}, b"a")
+            run.crash(after=after)
+        run.checkpoint()
+        assert [record.value for record in run.read("out")] == [{"at_ms": 5}, {"at_ms": 6}]
+        late = [record.value for record in run.read("late")]
+        assert late == [{"at_ms": 3, "late": True}, {"behind": 2, "late": True}]
+        values = [record.value for record in run.read("all")]
+        assert sorted(values, key=repr) == [{"at_ms": 3}, {"at_ms": 5}, {"at_ms": 6}, {"behind": 2}]
+
+
+def test_a_replay_follows_side_outputs() -> None:
+    replay = Replay(Paths.of(routing.definition()))
+    every = [InputRow({"at_ms": stamp}, b"a", offset_=offset) for offset, stamp in enumerate((5, 3, 6))]
+    made = [(each.sink, each.expected.source.offset) for each in replay.make("source-1", batch_of(every))]
+    assert sorted(made) == [
+        ("sink-1", 1),
+        ("sink-1", 1),
+        ("sink-2", 0),
+        ("sink-2", 2),
+        ("sink-3", 0),
+        ("sink-3", 1),
+        ("sink-3", 1),
+        ("sink-3", 2),
+    ]
+
+
+def test_a_job_shows_which_output_an_operator_takes() -> None:
+    definition = routing.definition()
+    assert "  <- routing.late\n" in definition.describe()
+    assert "  <- routing, routing.late\n" in definition.describe()
+    assert "-->|late| n" in definition.mermaid()
+
+
+def test_only_a_processor_has_side_outputs_and_no_id_has_a_dot() -> None:
+    stream = Job("j").source(KafkaSource("in"))
+    with pytest.raises(ConfigurationError, match="only what process makes has side outputs"):
+        stream.side_output("late")
+    with pytest.raises(ConfigurationError, match=r"the name of a side output .* not 'a\.b'"):
+        stream.process(FirstOfId(), name="x").side_output("a.b")
+    with pytest.raises(ConfigurationError, match=r"the name of a map, 'a\.b', has a dot"):
+        stream.map(str, name="a.b")
