@@ -23,11 +23,11 @@ from pathlib import Path
 
 from coordinator.events import Attached, MessageReceived, SessionId, StartAttempt
 from coordinator.jobs import Jobs
+from twopc import events
 from twopc.clock import ManualClock
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.facts import Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.layout import manifest_path
 from twopc.protocol.messages import Ack, Committed, Complete, ToSubtask, Trigger
 from twopc.storage import files
@@ -93,7 +93,7 @@ class Subtasks:
 
     def hang_up(self, session: SessionId) -> None: ...
 
-    def publish(self, event: JobEvent) -> None: ...
+    def publish(self, event: events.Event) -> None: ...
 
 
 def acknowledgement(subtask: int, checkpoint_id: CheckpointId) -> Ack:

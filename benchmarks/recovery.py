@@ -28,6 +28,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from twopc import events
 from twopc.bench.load import PacedLoad, values_of
 from twopc.bench.plan import BenchPlan
 from twopc.bench.reader import OutputReader
@@ -36,7 +37,6 @@ from twopc.config import RunSettings
 from twopc.driver.run import run
 from twopc.kafka.cluster import Cluster
 from twopc.loader.job_loader import load_job
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.serde import Bytes
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic
@@ -58,20 +58,22 @@ class Watch:
         self.first: dict[str, float] = {}
         self._parallelism = parallelism
 
-    def note(self, event: JobEvent) -> None:
+    def note(self, event: events.Event) -> None:
         with self.changed:
-            if event.kind == JobEventKind.ATTEMPT_STARTED:
+            if isinstance(event, events.AttemptStarted):
                 self.attempt, self.pids, self.first = event.attempt, {}, {}
-            if event.kind == JobEventKind.ATTACHED:
+            if isinstance(event, events.SubtaskAttached):
                 self.pids[event.subtask] = event.pid
-            if event.kind != JobEventKind.ATTACHED or len(self.pids) == self._parallelism:
-                self.first.setdefault(event.kind, time.time())
+            if not isinstance(event, events.SubtaskAttached) or len(self.pids) == self._parallelism:
+                self.first.setdefault(event.name, time.time())
             self.changed.notify_all()
 
     def wait_committed(self, attempt_after: int, seconds: float) -> dict[str, float]:
         """Wait until an attempt later than this one has committed a checkpoint everywhere."""
         with self.changed:
-            done = self.changed.wait_for(lambda: self.attempt > attempt_after and "confirmed" in self.first, seconds)
+            done = self.changed.wait_for(
+                lambda: self.attempt > attempt_after and "checkpoint-confirmed" in self.first, seconds
+            )
             assert done, "the job did not recover"
             return dict(self.first)
 
@@ -84,8 +86,9 @@ def one_kill(watch: Watch, reader: OutputReader) -> dict[str, float]:
     os.kill(victim, signal.SIGKILL)
     first = watch.wait_committed(attempt, 120)
     visible = _first_after(reader, killed)
-    steps = [killed, first["attempt-started"], first.get("restored", first["attempt-started"]), first["attached"]]
-    steps += [first["triggered"], first["confirmed"], max(visible, first["confirmed"])]
+    started, confirmed = first["attempt-started"], first["checkpoint-confirmed"]
+    steps = [killed, started, first.get("checkpoint-restored", started), first["subtask-attached"]]
+    steps += [first["checkpoint-triggered"], confirmed, max(visible, confirmed)]
     parts = [later - earlier for earlier, later in pairwise(steps)]
     return dict(zip(PARTS, [*parts, visible - killed], strict=True))
 

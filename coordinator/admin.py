@@ -17,11 +17,11 @@ from coordinator.events import DisposeCheckpoint, StopJob, TriggerCheckpoint
 from coordinator.jobs import Jobs
 from coordinator.loop import Loop, LoopClient, abort_with
 from coordinator.sessions import Channel, Sessions
+from twopc import events
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind, checked_label
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, checked_name
 from twopc.protocol.job_description import JobDescription
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.rpc import admin_pb2 as pb
 from twopc.rpc.admin_pb2_grpc import AdminServicer
 from twopc.rpc.fields import encode
@@ -29,8 +29,9 @@ from twopc.rpc.redaction import redact
 
 LONGEST_WAIT_SECONDS = 86_400.0
 
+_Outcome = events.CheckpointCompleted | events.CheckpointAborted
+
 _ASKED_FOR = {str(kind): kind for kind in (CheckpointKind.MANUAL, CheckpointKind.SAVEPOINT)}
-_THE_END = frozenset({JobEventKind.FINISHED, JobEventKind.FAILED, JobEventKind.FENCED})
 
 
 class AdminService(AdminServicer):
@@ -69,9 +70,9 @@ class AdminService(AdminServicer):
         try:
             request_id = checked_name("request_id", request.request_id) if request.request_id else uuid.uuid4().hex
             asked = _asked(request, request_id)
-            with self._outcomes(request.job, lambda jobs: jobs.request(request.job, asked), context) as events:
-                for event in events:
-                    if event.request_id == request_id and event.kind in (JobEventKind.COMPLETED, JobEventKind.ABORTED):
+            with self._outcomes(request.job, lambda jobs: jobs.request(request.job, asked), context) as channel:
+                for event in channel:
+                    if isinstance(event, _Outcome) and event.request_id == request_id:
                         return _answered(event)
             raise Unavailable(f"request {request_id} was not answered in time: the checkpoint may still complete")
         except Exception as error:  # noqa: BLE001
@@ -92,28 +93,29 @@ class AdminService(AdminServicer):
             label = _label(request.label)
             if label and not request.savepoint:
                 raise ConfigurationError("a label names a savepoint: ask for one")
-            with self._outcomes(request.job, stop, context) as events:
+            with self._outcomes(request.job, stop, context) as channel:
                 if finished_with is None:
-                    return self._await_end(request.job, events, context)
+                    return self._await_end(request.job, channel, context)
             return pb.StopJobResponse(finished=True, checkpoint_id=finished_with, message="")
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
 
-    def _await_end(self, name: str, events: Iterable[JobEvent], context: grpc.ServicerContext) -> pb.StopJobResponse:
+    def _await_end(
+        self, name: str, channel: Iterable[events.CoordinatorEvent], context: grpc.ServicerContext
+    ) -> pb.StopJobResponse:
         """How a job that is stopping ended; raise Unavailable if it has not when there is nothing more to hear."""
         final, how = NO_CHECKPOINT, "it may still end"
-        for event in events:
-            if event.kind == JobEventKind.COMPLETED and event.final:
+        for event in channel:
+            if isinstance(event, events.CheckpointCompleted) and event.final:
                 final = event.checkpoint_id
-            elif event.kind == JobEventKind.FAILED and event.restartable:
+            elif isinstance(event, events.AttemptFailed) and event.restartable:
                 how = f"an attempt failed ({redact(event.message)}); the next one goes on stopping"
-            elif event.kind == JobEventKind.ATTEMPT_STARTED:
+            elif isinstance(event, events.AttemptStarted):
                 self._require_still_stopping(name, context)
-            elif event.kind in _THE_END:
-                finished = event.kind == JobEventKind.FINISHED
-                return pb.StopJobResponse(
-                    finished=finished, checkpoint_id=final, message="" if finished else redact(event.message)
-                )
+            elif isinstance(event, events.JobFinished):
+                return pb.StopJobResponse(finished=True, checkpoint_id=final, message="")
+            elif isinstance(event, events.AttemptFailed | events.AttemptFenced):
+                return pb.StopJobResponse(finished=False, checkpoint_id=final, message=redact(event.message))
         raise Unavailable(f"job {name!r} has not ended in time: {how}")
 
     def _require_still_stopping(self, name: str, context: grpc.ServicerContext) -> None:
@@ -141,13 +143,13 @@ class AdminService(AdminServicer):
     @contextmanager
     def _outcomes(
         self, job: str, action: Callable[[Jobs], None], context: grpc.ServicerContext
-    ) -> Iterator[Channel[JobEvent]]:
+    ) -> Iterator[Channel[events.CoordinatorEvent]]:
         """Do the action, and give the events of the job that follow, until the caller's deadline."""
         # gRPC tells of no deadline as of one in centuries.
         remaining = context.time_remaining()
         if remaining is None or remaining > LONGEST_WAIT_SECONDS:
             raise ConfigurationError("the call needs a deadline of at most a day: say how long to wait for the outcome")
-        channel = Channel[JobEvent]()
+        channel = Channel[events.CoordinatorEvent]()
         context.add_callback(channel.close)
 
         def act(jobs: Jobs) -> None:
@@ -191,8 +193,9 @@ def _described(jobs: Jobs, name: str) -> JobDescription:
 
 def _finished_with(jobs: Jobs, name: str) -> CheckpointId | None:
     """The last checkpoint of a job that has ended in order: whoever stops it then has what was asked for."""
-    events = jobs.status(name)
-    return events[0].checkpoint_id if any(each.kind == JobEventKind.FINISHED for each in events) else None
+    status = jobs.status(name)
+    finished = [event for event in status if isinstance(event, events.JobFinished)]
+    return finished[0].checkpoint_id if finished else None
 
 
 def _running(jobs: Jobs, name: str) -> JobDescription:
@@ -212,15 +215,14 @@ def _label(label: str) -> str:
     return checked_label(label) if label else ""
 
 
-def _answered(event: JobEvent) -> pb.TriggerCheckpointResponse:
-    return pb.TriggerCheckpointResponse(
-        completed=event.kind == JobEventKind.COMPLETED,
-        checkpoint_id=event.checkpoint_id,
-        reason=event.reason or "",
-        message=redact(event.message),
-        duration_ms=event.duration_ms,
-        request_id=event.request_id,
-    )
+def _answered(event: _Outcome) -> pb.TriggerCheckpointResponse:
+    answer = pb.TriggerCheckpointResponse(checkpoint_id=event.checkpoint_id, request_id=event.request_id)
+    match event:
+        case events.CheckpointCompleted():
+            answer.completed, answer.duration_ms = True, event.duration_ms
+        case events.CheckpointAborted():
+            answer.reason, answer.message = event.reason, redact(event.message)
+    return answer
 
 
 def _encode_redacted(job: JobDescription) -> pb.JobDescription:

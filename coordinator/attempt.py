@@ -32,11 +32,11 @@ from coordinator.failures import Failures, History
 from coordinator.membership import Membership
 from coordinator.schedule import RequestQueue, Schedule, Triggering, earliest
 from coordinator.stages import StageEnds
+from twopc import events
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
     CheckpointCompleted,
     CheckpointReserved,
@@ -80,7 +80,7 @@ class RunningAttempt:
         self._failures = Failures(self.in_flight, self.requests, self.membership, self._schedule, history)
 
     @property
-    def failed(self) -> JobEvent | None:
+    def failed(self) -> events.AttemptFailed | None:
         """The event that said that the attempt failed, if it did."""
         return self._failures.failed
 
@@ -94,7 +94,7 @@ class RunningAttempt:
         replaced = self.membership.attach(event)
         if replaced is not None:
             out.hang_up(replaced.session)
-        out.publish(JobEventKind.ATTACHED, subtask=event.subtask, pid=event.pid, message=event.host)
+        out.publish(events.SubtaskAttached, subtask=event.subtask, pid=event.pid, host=event.host)
         out.send(event.session, Welcome())
         self._repeat_missed(event, state, out)
         if self.membership.all_attached and self._schedule.ready is None:
@@ -104,7 +104,7 @@ class RunningAttempt:
         """A checkpoint in flight goes on waiting: the subtask may attach again."""
         gone = self.membership.detach(event.session)
         if gone is not None:
-            out.publish(JobEventKind.DETACHED, subtask=gone.subtask)
+            out.publish(events.SubtaskDetached, subtask=gone.subtask)
 
     def _has_forgotten(self, event: Attached, state: LedgerState) -> bool:
         """Whether this is not the process that acknowledged before: it lacks what that one has pre-committed."""
@@ -143,12 +143,12 @@ class RunningAttempt:
                     self.confirmations.report(member.subtask, completed.checkpoint_id, out.now)
             case EndOfInput():
                 if self.membership.end(member.subtask, message):
-                    out.publish(JobEventKind.END_OF_INPUT, subtask=member.subtask)
+                    out.publish(events.EndOfInput, subtask=member.subtask)
             case Failed():
                 self._failures.fail(message.error_type, message.message, message.restartable, out, member.subtask)
             case Progress():
                 self.membership.progress[member.subtask] = message
-                out.publish(JobEventKind.PROGRESS, subtask=member.subtask, progress=message)
+                out.publish(events.SubtaskProgress, subtask=member.subtask, progress=message)
             case _:
                 assert_never(message)
 
@@ -162,7 +162,7 @@ class RunningAttempt:
             self._failures.abort(pending, FailureReason.CHECKPOINT_DECLINED, message, out)
         elif pending.acknowledge(ack, out.now):
             out.publish(
-                JobEventKind.ACKNOWLEDGED,
+                events.CheckpointAcknowledged,
                 checkpoint_id=ack.checkpoint_id,
                 subtask=member.subtask,
                 duration_ms=ack.pause_ms + ack.store_ms,
@@ -267,7 +267,7 @@ class RunningAttempt:
         self._stages.triggered(fact.checkpoint_id)
         if request.kind is CheckpointKind.PERIODIC:
             self._schedule.triggered = out.now.monotonic_ms
-        out.publish(JobEventKind.TRIGGERED, checkpoint_id=fact.checkpoint_id, **request.event_fields)
+        out.publish(events.CheckpointTriggered, checkpoint_id=fact.checkpoint_id, **request.event_fields)
         self.send_all(pending.trigger, out)
 
     def completed(self, fact: CheckpointCompleted, out: DecisionBuilder) -> None:
@@ -279,7 +279,7 @@ class RunningAttempt:
         self._history.completed += 1
         self.confirmations.completed(fact.checkpoint_id, out.now)
         out.publish(
-            JobEventKind.COMPLETED,
+            events.CheckpointCompleted,
             checkpoint_id=fact.checkpoint_id,
             duration_ms=float(out.now.monotonic_ms - pending.triggered.monotonic_ms),
             **pending.request.event_fields,

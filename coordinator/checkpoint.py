@@ -126,7 +126,7 @@ class CheckpointRequest:
     @property
     def event_fields(self) -> Mapping[str, Any]:
         """How an event names it."""
-        return {"checkpoint_kind": self.kind, "label": self.label, "request_id": self.request_id}
+        return {"kind": self.kind, "label": self.label, "request_id": self.request_id}
 
 
 @dataclass(slots=True)

@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from coordinator.events import DecisionBuilder
+from twopc import events
 from twopc.protocol.completed import CompletedCheckpoint
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEventKind
 from twopc.protocol.ledger_facts import CommittablesConfirmed
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.times import Instant
@@ -191,12 +191,12 @@ class Confirmations:
         before = self._commits.everywhere
         self._first_report = None
         for subtask, checkpoint_id in self._commits.store().items():
-            out.publish(JobEventKind.COMMITTED, checkpoint_id=checkpoint_id, subtask=subtask)
+            out.publish(events.CheckpointCommitted, checkpoint_id=checkpoint_id, subtask=subtask)
         everywhere = self._commits.everywhere
         if everywhere > before:
             since = self._commits.pop_completed_at(everywhere) or out.now
             duration = float(out.now.monotonic_ms - since.monotonic_ms)
-            out.publish(JobEventKind.CONFIRMED, checkpoint_id=everywhere, duration_ms=duration)
+            out.publish(events.CheckpointConfirmed, checkpoint_id=everywhere, duration_ms=duration)
 
 
 def claimed_names(claims: Claims, completed: Sequence[CompletedCheckpoint]) -> dict[str, CheckpointId]:

@@ -30,12 +30,12 @@ from coordinator.failures import History
 from coordinator.requests import fact_of_request
 from coordinator.schedule import check_request
 from coordinator.status import Phase, describe, phase_of
+from twopc import events
 from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.protocol.job_description import JobDescription
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import (
     CheckpointCompleted,
     CheckpointReserved,
@@ -95,21 +95,22 @@ class Core:
             self._knows_deadline = True
         return self._deadline
 
-    def status(self, now: Instant) -> tuple[JobEvent, ...]:
+    def status(self, now: Instant) -> tuple[events.CoordinatorEvent, ...]:
         """Where the job stands, for one who starts to watch; then how its attempt ended, if it has, once more."""
         running, newest = self._running, self.state.newest
         waiting = running is not None and self.phase is Phase.WAITING
         attached = f" ({running.membership.attached} of {running.parallelism} attached)" if running and waiting else ""
         out = DecisionBuilder(self._job, self.state.current, now)
         out.publish(
-            JobEventKind.STATUS,
+            events.JobStatus,
             checkpoint_id=newest.checkpoint_id if newest else NO_CHECKPOINT,
             message=f"{self.phase.value}{attached}",
         )
         if self._fenced:
-            out.publish(JobEventKind.FENCED, message=self._fenced)
+            out.publish(events.AttemptFenced, message=self._fenced)
         elif self.state.ended is not None and self.state.ended.finished:
-            out.publish(JobEventKind.FINISHED, message=self.state.ended.reason)
+            newest_id = newest.checkpoint_id if newest else NO_CHECKPOINT
+            out.publish(events.JobFinished, checkpoint_id=newest_id, message=self.state.ended.reason)
         elif self.state.ended is None and running is not None and running.failed is not None:
             out.events.append(running.failed)
         return out.decision().events
@@ -219,7 +220,7 @@ class Core:
             case AttemptEnded():
                 self._ended(fact, running, out)
             case LossSettled():
-                out.publish(JobEventKind.LOSS_SETTLED, checkpoint_id=fact.checkpoint_id, message=fact.message)
+                out.publish(events.LossSettled, checkpoint_id=fact.checkpoint_id, message=fact.message)
             case StopRequested() | CheckpointsDisposed() | StartsPlanned():
                 running.request_stored(fact, out)
             case _:
@@ -230,7 +231,7 @@ class Core:
         if fact.finished:
             newest = self.state.newest
             newest_id = newest.checkpoint_id if newest else NO_CHECKPOINT
-            out.publish(JobEventKind.FINISHED, checkpoint_id=newest_id, message=fact.reason)
+            out.publish(events.JobFinished, checkpoint_id=newest_id, message=fact.reason)
         running.send_all(Finish(), out)
 
     def _start(self, fact: AttemptStarted, out: DecisionBuilder) -> None:
@@ -238,10 +239,10 @@ class Core:
             self._running.fence(f"attempt {fact.attempt} owns the job now{fact.driver}", out)
         self._running = RunningAttempt(fact, self._history)
         out.attempt = fact.attempt
-        out.publish(JobEventKind.ATTEMPT_STARTED, checkpoint_id=fact.restored)
+        out.publish(events.AttemptStarted, restored=fact.restored)
 
     def _lost(self, reason: str, out: DecisionBuilder) -> None:
         self._fenced = reason
         if self._running is not None:
             self._running.fence(reason, out)
-        out.publish(JobEventKind.FENCED, message=reason)
+        out.publish(events.AttemptFenced, message=reason)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NewType
+from typing import Concatenate, NewType, ParamSpec, TypeVar
 
+from twopc import events
 from twopc.protocol.attempts import NO_TRACES, CheckpointSettings, Traces
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import Fact
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import ToCoordinator, ToSubtask
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.protocol.times import Instant
+
+E = TypeVar("E", bound=events.CoordinatorEvent)
+Details = ParamSpec("Details")
 
 SessionId = NewType("SessionId", int)
 """One stream of one subtask; a stream that is opened again is another session."""
@@ -224,7 +227,7 @@ class Decision:
     What depends on a fact is in the decision that answers `Stored`, so nothing can be sent before it is durable.
     """
 
-    events: tuple[JobEvent, ...] = ()
+    events: tuple[events.CoordinatorEvent, ...] = ()
     messages: tuple[Send | HangUp, ...] = ()
     facts: tuple[Fact, ...] = ()
 
@@ -236,13 +239,19 @@ class DecisionBuilder:
     job: str
     attempt: AttemptId
     now: Instant
-    events: list[JobEvent] = field(default_factory=list)
+    events: list[events.CoordinatorEvent] = field(default_factory=list)
     messages: list[Send | HangUp] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
 
-    def publish(self, kind: JobEventKind, **details: Any) -> JobEvent:
-        """Tell drivers and views; `details` are fields of JobEvent."""
-        event = JobEvent(kind=kind, job=self.job, attempt=self.attempt, time_ms=self.now.unix_ms, **details)
+    def publish(
+        self,
+        kind: Callable[Concatenate[str, AttemptId, int, Details], E],
+        /,
+        *args: Details.args,
+        **details: Details.kwargs,
+    ) -> E:
+        """Tell drivers and views of an event of this class, with these fields of its own."""
+        event = kind(self.job, self.attempt, self.now.unix_ms, *args, **details)
         self.events.append(event)
         return event
 

@@ -22,10 +22,10 @@ from coordinator.checkpoint import (
 from coordinator.events import DecisionBuilder
 from coordinator.membership import Membership
 from coordinator.schedule import RequestQueue, Schedule, earliest
+from twopc import events
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import FailedCheckpoint
-from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
 from twopc.protocol.messages import Abort
 
 KEPT_FAILURES = 10
@@ -88,7 +88,7 @@ class Failures:
         schedule: Schedule,
         history: History,
     ) -> None:
-        self.failed: JobEvent | None = None
+        self.failed: events.AttemptFailed | None = None
         self._in_flight = in_flight
         self._requests = requests
         self._membership = membership
@@ -110,12 +110,10 @@ class Failures:
         """End this checkpoint because of a subtask, which `said` why."""
         reason = FailureReason.CHECKPOINT_DECLINED
         out.publish(
-            JobEventKind.DECLINED,
+            events.CheckpointDeclined,
             checkpoint_id=pending.checkpoint_id,
             subtask=subtask,
             message=said,
-            reason=reason,
-            **pending.request.event_fields,
         )
         self.abort(pending, reason, message, out)
 
@@ -168,15 +166,20 @@ class Failures:
             self.refuse(request, reason, message, out)
 
     def fail(
-        self, error_type: str, message: str, restartable: bool, out: DecisionBuilder, subtask: SubtaskIndex = WHOLE_JOB
+        self,
+        error_type: str,
+        message: str,
+        restartable: bool,
+        out: DecisionBuilder,
+        subtask: SubtaskIndex | None = None,
     ) -> None:
         """No more checkpoints in this attempt; the driver decides what follows. Only the first failure is told."""
         if self.failed is not None:
             return
         self.failed = out.publish(
-            JobEventKind.FAILED, subtask=subtask, message=message, restartable=restartable, error_type=error_type
+            events.AttemptFailed, subtask=subtask, message=message, restartable=restartable, error_type=error_type
         )
-        reason = FailureReason.JOB_FAILURE if subtask == WHOLE_JOB else FailureReason.TASK_FAILURE
+        reason = FailureReason.JOB_FAILURE if subtask is None else FailureReason.TASK_FAILURE
         self.abort_all(reason, f"the attempt failed: {message}", out)
 
     def expire(self, out: DecisionBuilder) -> None:
@@ -225,7 +228,7 @@ class Failures:
         out: DecisionBuilder,
     ) -> None:
         out.publish(
-            JobEventKind.ABORTED,
+            events.CheckpointAborted,
             checkpoint_id=checkpoint_id,
             message=message,
             reason=reason,

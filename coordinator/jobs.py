@@ -23,13 +23,13 @@ from coordinator.restore_plan import earlier_checkpoints, next_global_commit, pl
 from coordinator.schedule import earliest
 from coordinator.shell import DecisionSink, JobShell
 from coordinator.status import Phase
+from twopc import events
 from twopc.clock import Clock
 from twopc.errors import Fenced, Unavailable
 from twopc.protocol.attempts import GlobalCommit, StartedAttempt
 from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.ids import AttemptId, checked_name
 from twopc.protocol.job_description import JobDescription
-from twopc.protocol.job_events import JobEvent
 from twopc.storage.store import CheckpointStore
 
 CLAIMS = 20
@@ -91,7 +91,7 @@ class Jobs:
         """Take in what subtasks have said, all that has arrived together."""
         self._job(name).drive(EventBatch(events))
 
-    def status(self, name: str) -> tuple[JobEvent, ...]:
+    def status(self, name: str) -> tuple[events.CoordinatorEvent, ...]:
         """What one who starts to watch has to know."""
         return self._job(name).core.status(self._clock.now())
 

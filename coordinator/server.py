@@ -16,9 +16,9 @@ from coordinator.jobs import Jobs
 from coordinator.loop import Loop
 from coordinator.service import JobService, SubtaskService
 from coordinator.sessions import EventStream, Sessions
+from twopc import events
 from twopc.clock import SystemClock
 from twopc.errors import ConfigurationError
-from twopc.protocol.job_events import JobEvent
 from twopc.rpc import admin_pb2, admin_pb2_grpc, control_pb2, control_pb2_grpc
 from twopc.rpc.channel import ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX
 from twopc.rpc.tls import TlsFiles, server_credentials
@@ -52,7 +52,7 @@ class CoordinatorServer:
         store: CheckpointStore,
         address: str = "127.0.0.1:0",
         token: str | None = None,
-        observers: Sequence[Callable[[JobEvent], None]] = (),
+        observers: Sequence[Callable[[events.CoordinatorEvent], None]] = (),
         *,
         tls: TlsFiles | None = None,
         limits: Limits = Limits(),  # noqa: B008  a frozen value

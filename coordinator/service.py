@@ -25,10 +25,10 @@ from coordinator.events import (
 )
 from coordinator.loop import Loop, LoopClient, abort_with
 from coordinator.sessions import Channel, Sessions, subscription
+from twopc import events
 from twopc.errors import ConfigurationError, ProtocolViolation, TwoPhaseCommitError
 from twopc.protocol.attempts import CheckpointSettings, Traces
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToSubtask
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
@@ -37,7 +37,7 @@ from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlService
 from twopc.rpc.fields import (
     decode,
     decode_value,
-    encode,
+    encode_event,
     encode_value,
 )
 from twopc.rpc.redaction import redact
@@ -219,12 +219,12 @@ class JobService(JobControlServicer):
     def Watch(  # noqa: N802
         self, request: pb.WatchRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.JobEvents]:
-        channel = Channel[JobEvent]()
+        channel = Channel[events.CoordinatorEvent]()
         context.add_callback(channel.close)
         try:
             self._client.ask(subscription(request.job, channel, self._sessions), context)
-            for events in channel.batches():
-                yield pb.JobEvents(events=[encode(event, pb.JobEvent) for event in events])
+            for batch in channel.batches():
+                yield pb.JobEvents(events_json=[encode_event(event) for event in batch])
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
         finally:

@@ -17,8 +17,8 @@ from coordinator.access import Limits
 from coordinator.events import SessionId
 from coordinator.jobs import Jobs
 from coordinator.loop import Loop, LoopClient
+from twopc import events
 from twopc.errors import TwoPhaseCommitError, Unavailable
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import FencedOff, ToSubtask
 
 T = TypeVar("T")
@@ -70,12 +70,12 @@ class Channel(Generic[T]):
 class Sessions:
     """Routes messages to subtasks and events to watchers; the `DecisionSink` of the jobs."""
 
-    def __init__(self, observers: Sequence[Callable[[JobEvent], None]] = ()) -> None:
+    def __init__(self, observers: Sequence[Callable[[events.CoordinatorEvent], None]] = ()) -> None:
         self._observers = tuple(observers)
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._subtasks: dict[SessionId, Channel[ToSubtask]] = {}
-        self._watchers: dict[Channel[JobEvent], str] = {}
+        self._watchers: dict[Channel[events.CoordinatorEvent], str] = {}
 
     def open(self) -> tuple[SessionId, Channel[ToSubtask]]:
         """Register a subtask's stream."""
@@ -89,12 +89,12 @@ class Sessions:
         with self._lock:
             self._subtasks.pop(session, None)
 
-    def watch(self, job: str, channel: Channel[JobEvent]) -> None:
+    def watch(self, job: str, channel: Channel[events.CoordinatorEvent]) -> None:
         """Let every event of the job go to this channel from now on."""
         with self._lock:
             self._watchers[channel] = job
 
-    def unwatch(self, channel: Channel[JobEvent]) -> None:
+    def unwatch(self, channel: Channel[events.CoordinatorEvent]) -> None:
         with self._lock:
             self._watchers.pop(channel, None)
 
@@ -121,7 +121,7 @@ class Sessions:
         if channel is not None:
             channel.close()
 
-    def publish(self, event: JobEvent) -> None:
+    def publish(self, event: events.CoordinatorEvent) -> None:
         with self._lock:
             channels = [channel for channel, job in self._watchers.items() if job == event.job]
         for channel in channels:
@@ -130,10 +130,10 @@ class Sessions:
             try:
                 observer(event)
             except Exception:
-                log.exception("an observer of job %s raised on %s; the coordinator goes on", event.job, event.kind)
+                log.exception("an observer of job %s raised on %s; the coordinator goes on", event.job, event.name)
 
 
-def subscription(job: str, channel: Channel[JobEvent], sessions: Sessions) -> Callable[[Jobs], None]:
+def subscription(job: str, channel: Channel[events.CoordinatorEvent], sessions: Sessions) -> Callable[[Jobs], None]:
     """Return what the coordinator's thread does so that this channel gets the status of a job, and what follows it."""
 
     def subscribe(jobs: Jobs) -> None:
@@ -151,23 +151,22 @@ class EventStream:
         self._client = LoopClient(loop, limits)
         self._sessions = sessions
         self._lock = threading.Lock()
-        self._channels: set[Channel[JobEvent]] = set()
+        self._channels: set[Channel[events.CoordinatorEvent]] = set()
         self._stopped = False
 
-    def watch(self, job: str) -> Iterator[JobEvent]:
+    def watch(self, job: str) -> Iterator[events.CoordinatorEvent]:
         """Yield every event of a job from now on, its status first, then how its attempt ended if it has.
 
         Ends when `stop_watching` is called, and when the coordinator does.
         """
-        channel = Channel[JobEvent]()
+        channel = Channel[events.CoordinatorEvent]()
         with self._lock:
             self._channels.add(channel)
             if self._stopped:
                 channel.close()
         try:
             self._client.ask_within(None, subscription(job, channel, self._sessions))
-            for events in channel.batches():
-                yield from events
+            yield from channel
         finally:
             self._sessions.unwatch(channel)
             with self._lock:

@@ -23,12 +23,12 @@ from coordinator.events import (
     Stored,
 )
 from coordinator.ledger import Ledger, MissingSnapshot
+from twopc import events
 from twopc.clock import Clock
 from twopc.errors import Fenced, ProtocolViolation
 from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointReserved, Fact
 from twopc.protocol.messages import Complete, ToSubtask, Trigger
 
@@ -54,7 +54,7 @@ class DecisionSink(Protocol):
 
     def hang_up(self, session: SessionId) -> None: ...
 
-    def publish(self, event: JobEvent) -> None: ...
+    def publish(self, event: events.CoordinatorEvent) -> None: ...
 
 
 class JobShell:
@@ -93,7 +93,7 @@ class JobShell:
     def _emit(self, decision: Decision) -> None:
         for event in decision.events:
             self._sink.publish(event)
-            if event.kind is JobEventKind.ACKNOWLEDGED and not decision.facts:
+            if isinstance(event, events.CheckpointAcknowledged) and not decision.facts:
                 reached(CrashPoint.COORDINATOR_IN_ACKS, checkpoint=event.checkpoint_id)
         for number, message in enumerate(decision.messages, start=1):
             if isinstance(message, HangUp):

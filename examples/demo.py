@@ -24,6 +24,7 @@ from late_flights_answer import expected_late_flights, read_late_flights
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from twopc import events
 from twopc.cli.view import PlainLines, live_view
 from twopc.config import RunSettings
 from twopc.driver.run import RunReport, run
@@ -31,7 +32,6 @@ from twopc.errors import TwoPhaseCommitError
 from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.loader.job_loader import load_job
 from twopc.logs import configure_logging
-from twopc.protocol.job_events import JobEvent
 from twopc.testing.ports import free_port
 from twopc.testing.topics import create_topic
 
@@ -94,7 +94,7 @@ class Killer(threading.Thread):
         self._cancelled.set()
 
 
-def run_job(bootstrap_servers: str, folder: Path) -> tuple[RunReport, list[JobEvent]]:
+def run_job(bootstrap_servers: str, folder: Path) -> tuple[RunReport, list[events.Event]]:
     """Run the job through the crash; return how it ended and what was seen."""
     reached = folder / "reached"
     os.environ[VARIABLE] = (
@@ -108,15 +108,15 @@ def run_job(bootstrap_servers: str, folder: Path) -> tuple[RunReport, list[JobEv
         master=f"local[{PARALLELISM}]",
         until_end=True,
     )
-    seen: list[JobEvent] = []
+    seen: list[events.Event] = []
     killer = Killer(reached)
     killer.start()
     with ExitStack() as closing:
         closing.callback(killer.cancel)
         view = closing.enter_context(live_view("late-flights")) if console.is_terminal else PlainLines("late-flights")
 
-        def on_event(event: JobEvent) -> None:
-            if event.kind != "progress":
+        def on_event(event: events.Event) -> None:
+            if not isinstance(event, events.SubtaskProgress):
                 seen.append(event)
             view.note(event)
 
@@ -139,13 +139,19 @@ def verify(bootstrap_servers: str) -> bool:
     return not missing and not extra
 
 
-def recovered(seen: list[JobEvent]) -> bool:
+def recovered(seen: list[events.Event]) -> bool:
     """Say what recovery did; return whether a transaction was resumed after the crash."""
     for event in seen:
-        if event.attempt > 1 and event.kind in ("restored", "resumed", "lingering-aborted"):
-            what = {"restored": f"checkpoint {event.checkpoint_id} restored", "resumed": f"resumed {event.message}"}
-            console.print(f"    {what.get(event.kind, f'aborted the lingering {event.message}')}")
-    return any(event.kind == "resumed" for event in seen)
+        match event:
+            case _ if event.attempt == 1:
+                continue
+            case events.CheckpointRestored(checkpoint_id=number):
+                console.print(f"    checkpoint {number} restored")
+            case events.TransactionResumed(transaction=name):
+                console.print(f"    resumed {name}")
+            case events.TransactionAborted(transaction=name):
+                console.print(f"    aborted the lingering {name}")
+    return any(isinstance(event, events.TransactionResumed) for event in seen)
 
 
 def demo(folder: Path, closing: ExitStack) -> int:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from coordinator.checkpoint import CHECKPOINT_TRANSITIONS, CheckpointPhase
 from coordinator.status import PHASE_CHANGES, Phase
+from twopc import events
 from twopc.faults.crash_table import CrashPoint
 from twopc.kafka.slots import SLOT_TRANSITIONS, SlotState
 from twopc.kafka.transaction_verdict import BrokerState, Described, Evidence, Recorded, Verdict, Witness, judge
@@ -55,6 +56,21 @@ def messages() -> str:
         for kind in get_args(union)
     ]
     return table(["direction", "message", "carries", "says"], rows)
+
+
+def job_events() -> str:
+    """Every class of event, with its fields; of all events, what the base has."""
+    base = {field.name for field in dataclasses.fields(events.JobEvent)}
+    rows = [
+        (f"`{kind.__name__}`", teller, ", ".join(_own_fields(kind, base)), _says(kind))
+        for teller, union in (("coordinator", events.CoordinatorEvent), ("driver", events.DriverEvent))
+        for kind in get_args(union)
+    ]
+    return table(["event", "told by the", "fields of its own", "says"], rows)
+
+
+def _own_fields(kind: type[Any], base: Iterable[str]) -> Iterable[str]:
+    return (field.name for field in dataclasses.fields(kind) if field.name not in base)
 
 
 def ledger_facts() -> str:
@@ -208,6 +224,7 @@ def _word(verdict: Verdict) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "messages": messages,
+    "events": job_events,
     "ledger": ledger_facts,
     "phases": phases,
     "transitions": checkpoint_transitions,

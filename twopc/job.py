@@ -41,8 +41,8 @@ from twopc.source import Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from twopc import events
     from twopc.driver.run import RunReport
-    from twopc.protocol.job_events import JobEvent
 
 
 class Job(GraphBuilder):
@@ -83,7 +83,7 @@ class Job(GraphBuilder):
     def run(
         self,
         *,
-        on_event: Callable[[JobEvent], None] | None = None,
+        on_event: Callable[[events.Event], None] | None = None,
         stop: threading.Event | None = None,
         **settings: Any,
     ) -> RunReport:
@@ -93,6 +93,9 @@ class Job(GraphBuilder):
         is not given comes from the environment (`TWOPC_PARALLELISM`, ...), else it has its default. `host="inline"`
         runs the functions in the calling thread, for breakpoints and notebooks. With `host="process"` each worker loads
         the file that the job is defined in: what that file runs stands under `if __name__ == "__main__":`.
+
+        `on_event` is called with every event of the job, on a thread of its own. An event is a value of one of the
+        classes of `twopc.events`: match it by class (`from twopc import events`). What `on_event` raises is logged.
         """
         from twopc.driver.run import run
         from twopc.loader.job_file import job_file_of

@@ -2,30 +2,23 @@ from __future__ import annotations
 
 import pytest
 
+from tests.job_events import event
+from twopc import events
 from twopc.bench.figures import steady_cpu, steady_rate, summary
 from twopc.bench.recorder import Recorder
 from twopc.bench.usage import Usage, cpu_at
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import Progress
 
 
-def progress(at_s: float, records: int, subtask: int = 0) -> JobEvent:
+def progress(at_s: float, records: int, subtask: int = 0) -> events.Event:
     told = Progress(records, records, None, None)
-    return JobEvent(
-        kind=JobEventKind.PROGRESS,
-        job="j",
-        attempt=AttemptId(1),
-        time_ms=round(at_s * 1000),
-        subtask=SubtaskIndex(subtask),
-        progress=told,
-    )
+    return event(events.SubtaskProgress, time_ms=round(at_s * 1000), subtask=subtask, progress=told)
 
 
-def recorded(*events: JobEvent) -> Recorder:
+def recorded(*heard: events.Event) -> Recorder:
     recorder = Recorder()
-    for event in events:
-        recorder.note(event)
+    for each in heard:
+        recorder.note(each)
     return recorder
 
 
@@ -52,7 +45,7 @@ def test_the_records_of_all_subtasks_count() -> None:
 
 
 def test_a_new_attempt_counts_from_zero() -> None:
-    started = JobEvent(kind=JobEventKind.ATTEMPT_STARTED, job="j", attempt=AttemptId(2), time_ms=2_000)
+    started = event(events.AttemptStarted, attempt=2, time_ms=2_000)
     assert recorded(progress(1, 5), started, progress(3, 1)).records == 1
 
 
@@ -76,20 +69,9 @@ def test_nothing_is_said_of_no_durations() -> None:
 
 
 def test_checkpoints_pauses_and_aborts_are_counted() -> None:
-    def event(kind: JobEventKind, **more: float) -> JobEvent:
-        return JobEvent(
-            kind=kind,
-            job="j",
-            attempt=AttemptId(1),
-            time_ms=1_000,
-            checkpoint_id=CheckpointId(1),
-            duration_ms=more.get("duration_ms", 0.0),
-            pause_ms=more.get("pause_ms", 0.0),
-        )
-
     recorder = recorded(
-        event(JobEventKind.ACKNOWLEDGED, pause_ms=7),
-        event(JobEventKind.COMPLETED, duration_ms=30),
-        event(JobEventKind.ABORTED),
+        event(events.CheckpointAcknowledged, pause_ms=7),
+        event(events.CheckpointCompleted, time_ms=1_000, duration_ms=30),
+        event(events.CheckpointAborted),
     )
     assert (recorder.pauses, recorder.checkpoints, recorder.aborted) == ([7], [(1.0, 30)], 1)

@@ -1,26 +1,21 @@
 """What the live view derives from events."""
 
-from typing import Any
-
+from tests.job_events import event
+from twopc import events
 from twopc.cli.view_state import CHECKPOINTS_SHOWN, RunView
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import Progress
 
 
-def event(kind: str, **more: Any) -> JobEvent:
-    return JobEvent(**{"job": "j", "attempt": 1, "kind": JobEventKind(kind), "time_ms": 1_000, "subtask": -1, **more})
-
-
-def view(*events: JobEvent) -> RunView:
+def view(*heard: events.Event) -> RunView:
     made = RunView("j")
-    for one in events:
+    for one in heard:
         made.note(one)
     return made
 
 
-def progress(subtask: int, records: int, *, lag: int | None = 5, at: int = 1_000) -> JobEvent:
+def progress(subtask: int, records: int, *, lag: int | None = 5, at: int = 1_000) -> events.Event:
     said = Progress(records_in=records, records_out=records, lag=lag, open_transaction="t", pending_transactions=())
-    return event("progress", subtask=subtask, progress=said, time_ms=at)
+    return event(events.SubtaskProgress, subtask=subtask, progress=said, time_ms=at)
 
 
 def test_records_and_lag_are_sums_over_subtasks() -> None:
@@ -38,28 +33,33 @@ def test_the_rate_is_of_the_last_seconds() -> None:
 
 def test_a_checkpoint_goes_through_its_phases() -> None:
     made = view(
-        event("attached", subtask=0, pid=1),
-        event("triggered", checkpoint_id=3),
-        event("acknowledged", checkpoint_id=3, subtask=0, pause_ms=7.0),
+        event(events.SubtaskAttached, subtask=0, pid=1),
+        event(events.CheckpointTriggered, checkpoint_id=3),
+        event(events.CheckpointAcknowledged, checkpoint_id=3, subtask=0, pause_ms=7.0),
     )
     assert made.checkpoints[3].phase == "acknowledged 1/1"
-    made.note(event("completed", checkpoint_id=3, duration_ms=12.0))
+    made.note(event(events.CheckpointCompleted, checkpoint_id=3, duration_ms=12.0))
     assert (made.checkpoints[3].phase, made.checkpoints[3].duration_ms) == ("completed", 12.0)
-    made.note(event("confirmed", checkpoint_id=3))
+    made.note(event(events.CheckpointConfirmed, checkpoint_id=3))
     assert made.checkpoints[3].phase == "committed"
 
 
 def test_an_aborted_checkpoint_says_why() -> None:
-    made = view(event("triggered", checkpoint_id=1), event("aborted", checkpoint_id=1, message="expired"))
+    made = view(
+        event(events.CheckpointTriggered, checkpoint_id=1),
+        event(events.CheckpointAborted, checkpoint_id=1, message="expired"),
+    )
     assert made.checkpoints[1].phase == "aborted: expired"
 
 
 def test_only_the_newest_checkpoints_are_kept() -> None:
-    made = view(*(event("triggered", checkpoint_id=number) for number in range(1, CHECKPOINTS_SHOWN + 3)))
+    made = view(
+        *(event(events.CheckpointTriggered, checkpoint_id=number) for number in range(1, CHECKPOINTS_SHOWN + 3))
+    )
     assert min(made.checkpoints) == 3
 
 
 def test_a_new_attempt_forgets_the_subtasks_of_the_old_one() -> None:
-    made = view(progress(0, 10), event("attempt-started", attempt=2))
+    made = view(progress(0, 10), event(events.AttemptStarted, attempt=2))
     assert made.records_in == 0
     assert made.notes[-1][1] == "attempt 2 started"

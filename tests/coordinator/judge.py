@@ -8,9 +8,9 @@ from coordinator.events import SessionId
 from coordinator.jobs import Jobs
 from coordinator.ledger import Ledger
 from tests.coordinator.kit import JOB, FaultyStorage, Recorder
+from twopc import events
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, ToSubtask, Trigger, Welcome
 
 EXCLUSIVE = (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL)
@@ -27,7 +27,7 @@ class Judge(Recorder):
         self._disk = disk
         self._settings = settings
         self._ledger: tuple[frozenset[str], Ledger] | None = None
-        self._in_flight: dict[int, CheckpointKind | None] = {}
+        self._in_flight: dict[int, CheckpointKind] = {}
         self.triggered: set[int] = history.triggered if history else set()
         self.completed: set[int] = history.completed if history else set()
         self.aborted: set[int] = history.aborted if history else set()
@@ -62,40 +62,38 @@ class Judge(Recorder):
         assert not self.aborted & self.completed, "one checkpoint was both aborted and completed"
         super().send(session, message)
 
-    def publish(self, event: JobEvent) -> None:
-        match event.kind:
-            case "attempt-started":
+    def publish(self, event: events.CoordinatorEvent) -> None:
+        match event:
+            case events.AttemptStarted():
                 self._in_flight.clear()
-            case "triggered":
+            case events.CheckpointTriggered():
                 self._check_trigger(event)
-                self._in_flight[event.checkpoint_id] = event.checkpoint_kind
-            case "completed" | "aborted":
+                self._in_flight[event.checkpoint_id] = event.kind
+            case events.CheckpointCompleted() | events.CheckpointAborted():
                 self._ended(event)
-            case "confirmed":
+            case events.CheckpointConfirmed():
                 completed = self._durable().state.find(event.checkpoint_id)
                 assert completed is not None
                 assert not completed.outstanding, "confirmed before the confirmations were durable"
         super().publish(event)
 
-    def _check_trigger(self, event: JobEvent) -> None:
+    def _check_trigger(self, event: events.CheckpointTriggered) -> None:
         assert event.checkpoint_id > max(self.triggered, default=0), "ids must grow"
         assert len(self._in_flight) < self._settings.concurrent, "too many in flight"
         assert not any(kind in EXCLUSIVE for kind in self._in_flight.values()), "triggered beside it"
         assert self.jobs is not None
         waiting = {each.kind for each in self.jobs.describe(JOB).queued}
-        if event.checkpoint_kind is not CheckpointKind.SAVEPOINT:
+        if event.kind is not CheckpointKind.SAVEPOINT:
             assert CheckpointKind.SAVEPOINT not in waiting, "a savepoint goes first"
-        if event.checkpoint_kind is CheckpointKind.PERIODIC:
+        if event.kind is CheckpointKind.PERIODIC:
             assert not waiting, "what people ask for goes before the periodic one"
 
-    def _ended(self, event: JobEvent) -> None:
+    def _ended(self, event: events.CheckpointCompleted | events.CheckpointAborted) -> None:
         if event.checkpoint_id:
             self._in_flight.pop(event.checkpoint_id, None)
         if event.request_id:
             self.answers[event.request_id] += 1
-        if event.kind == "aborted":
-            assert event.reason is not None, "aborted without a reason"
-        elif event.checkpoint_kind is CheckpointKind.SAVEPOINT:
+        if isinstance(event, events.CheckpointCompleted) and event.kind is CheckpointKind.SAVEPOINT:
             self.savepoints.add(event.checkpoint_id)
 
     def check_what_is_kept(self) -> None:

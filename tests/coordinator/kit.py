@@ -19,12 +19,12 @@ from coordinator.events import (
     TriggerCheckpoint,
 )
 from coordinator.jobs import Jobs
+from twopc import events
 from twopc.clock import ManualClock
 from twopc.protocol.attempts import CheckpointSettings, StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import Committable, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.ledger_facts import Entry
 from twopc.protocol.ledger_state import decode_entry
 from twopc.protocol.messages import (
@@ -41,6 +41,7 @@ from twopc.protocol.messages import (
 from twopc.storage.memory import MemoryStore
 from twopc.storage.store import CheckpointStore
 
+E = TypeVar("E", bound=events.JobEvent)
 F = TypeVar("F", bound=Entry)
 
 JOB = "flights"
@@ -91,7 +92,7 @@ class Recorder:
     def __init__(self) -> None:
         self.sent: list[tuple[SessionId, ToSubtask]] = []
         self.hung_up: list[SessionId] = []
-        self.events: list[JobEvent] = []
+        self.events: list[events.CoordinatorEvent] = []
 
     def send(self, session: SessionId, message: ToSubtask) -> None:
         self.sent.append((session, message))
@@ -99,7 +100,7 @@ class Recorder:
     def hang_up(self, session: SessionId) -> None:
         self.hung_up.append(session)
 
-    def publish(self, event: JobEvent) -> None:
+    def publish(self, event: events.CoordinatorEvent) -> None:
         self.events.append(event)
 
 
@@ -228,9 +229,10 @@ class Scene:
         self._read[session] = len(messages)
         return messages[seen:]
 
-    def told(self) -> list[str]:
-        """The kinds of all events so far, in order; with the checkpoint where there is one."""
-        return [f"{event.kind} {event.checkpoint_id}".removesuffix(" 0") for event in self.outlet.events]
-
-    def last_event(self, kind: str) -> JobEvent:
-        return [event for event in self.outlet.events if event.kind == kind][-1]
+    def told(self, kind: type[E], number: int | None = None) -> list[E]:
+        """All events of this class so far, in order; of this checkpoint, if a number is given."""
+        return [
+            event
+            for event in self.outlet.events
+            if isinstance(event, kind) and number in (None, getattr(event, "checkpoint_id", None))
+        ]

@@ -9,6 +9,7 @@ import pytest
 from coordinator.events import Attached, SessionId, StartAttempt
 from coordinator.jobs import Jobs
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, TIMEOUT, Recorder, Scene, checkpoint
+from twopc import events
 from twopc.errors import ConfigurationError, Fenced
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, Trigger, Welcome
@@ -38,7 +39,7 @@ def test_a_broken_stream_does_not_abort_the_checkpoint_in_flight() -> None:
     scene.attach(0, last=1)
     scene.ack(0, 1)
     scene.ack(1, 1)
-    assert "completed 1" in scene.told()
+    assert scene.told(events.CheckpointCompleted, 1)
 
 
 def test_a_stream_that_stays_broken_lets_the_checkpoint_time_out() -> None:
@@ -47,9 +48,9 @@ def test_a_stream_that_stays_broken_lets_the_checkpoint_time_out() -> None:
     scene.wait(INTERVAL)
     scene.detach(0)
     scene.wait(TIMEOUT)
-    assert "aborted 1" in scene.told()
+    assert scene.told(events.CheckpointAborted, 1)
     scene.wait(TIMEOUT)
-    assert "triggered 2" not in scene.told()
+    assert not scene.told(events.CheckpointTriggered, 2)
 
 
 def test_a_missed_trigger_is_repeated() -> None:
@@ -99,7 +100,7 @@ def test_the_stream_that_was_replaced_is_hung_up_and_counts_for_nothing() -> Non
     assert scene.outlet.hung_up == [old]
     scene.session_of[0] = old
     scene.ack(0, 1)
-    assert "completed 1" not in scene.told()
+    assert not scene.told(events.CheckpointCompleted, 1)
 
 
 def test_a_second_process_for_a_subtask_of_the_same_attempt_fails_the_attempt() -> None:
@@ -108,7 +109,7 @@ def test_a_second_process_for_a_subtask_of_the_same_attempt_fails_the_attempt() 
     scene.attach(0, pid=4711)
     (message,) = scene.heard(0)
     assert isinstance(message, FencedOff)
-    assert scene.last_event("failed").restartable
+    assert scene.told(events.AttemptFailed)[-1].restartable
 
 
 def test_a_subtask_that_has_forgotten_what_it_acknowledged_fails_the_attempt() -> None:
@@ -119,7 +120,7 @@ def test_a_subtask_that_has_forgotten_what_it_acknowledged_fails_the_attempt() -
     scene.attach(0, last=0)
     (message,) = scene.heard(0)
     assert isinstance(message, FencedOff)
-    assert scene.last_event("failed").restartable
+    assert scene.told(events.AttemptFailed)[-1].restartable
 
 
 def test_after_a_restart_the_same_attempt_goes_on_with_its_interval() -> None:
@@ -194,7 +195,7 @@ def test_a_subtask_that_missed_the_end_is_told_to_finish() -> None:
     scene.restart()
     scene.attach(0, last=1)
     assert scene.heard(0) == [Finish()]
-    assert [event.kind for event in scene.jobs.status(JOB)] == ["status", "finished"]
+    assert [type(event) for event in scene.jobs.status(JOB)] == [events.JobStatus, events.JobFinished]
 
 
 def test_a_subtask_beyond_the_parallelism_is_refused() -> None:
@@ -233,7 +234,7 @@ class TestTwoCoordinators:
         scene.wait(INTERVAL)
         (message,) = scene.heard(0)
         assert isinstance(message, FencedOff)
-        assert "fenced" in scene.told()
+        assert scene.told(events.AttemptFenced)
         scene.wait(10 * INTERVAL)
         with pytest.raises(Fenced, match=r"another coordinator .* attempt 2 \(pid 7 on here\)"):
             scene.confirm(1)
@@ -245,7 +246,7 @@ class TestTwoCoordinators:
         self.second(scene)
         scene.ack(0, 1)
         assert not any(isinstance(message, Complete) for message in scene.heard(0))
-        assert "completed 1" not in scene.told()
+        assert not scene.told(events.CheckpointCompleted, 1)
 
     def test_who_attaches_to_the_first_one_is_fenced_off(self) -> None:
         scene = Scene()
@@ -278,8 +279,8 @@ class TestTwoCoordinators:
         other = Scene(disk)
         disk.before_next_write = lambda: scene.wait(INTERVAL)
         assert other.start(parallelism=1).attempt == AttemptId(2)
-        assert "triggered 1" in scene.told()
-        assert "fenced" not in other.told()
+        assert scene.told(events.CheckpointTriggered, 1)
+        assert not other.told(events.AttemptFenced)
 
     def test_the_first_one_can_take_the_job_back_with_a_new_attempt(self) -> None:
         scene = Scene()
@@ -291,7 +292,7 @@ class TestTwoCoordinators:
         assert scene.heard(0) == [Trigger(checkpoint(1))]
         other.attach(0)
         other.wait(INTERVAL)
-        assert "fenced" in other.told()
+        assert other.told(events.AttemptFenced)
 
 
 def test_several_jobs_do_not_meet() -> None:

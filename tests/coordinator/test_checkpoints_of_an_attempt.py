@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.coordinator.kit import INTERVAL, JOB, TIMEOUT, FaultyStorage, Scene, checkpoint, snapshot
+from twopc import events
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.messages import Abort, Ack, Complete, Failed, FencedOff, Trigger
 
@@ -46,7 +47,7 @@ def test_one_subtask_acknowledging_twice_does_not_stand_in_for_another() -> None
     scene.wait(INTERVAL)
     scene.ack(0, 1)
     scene.ack(0, 1)
-    assert "completed 1" not in scene.told()
+    assert not scene.told(events.CheckpointCompleted, 1)
 
 
 def test_one_checkpoint_at_a_time() -> None:
@@ -54,7 +55,7 @@ def test_one_checkpoint_at_a_time() -> None:
     scene.run()
     scene.wait(INTERVAL)
     scene.wait(3 * INTERVAL)
-    assert scene.told().count("triggered 2") == 0
+    assert not scene.told(events.CheckpointTriggered, 2)
 
 
 def test_an_acknowledgement_of_an_older_checkpoint_counts_for_nothing() -> None:
@@ -65,8 +66,8 @@ def test_an_acknowledgement_of_an_older_checkpoint_counts_for_nothing() -> None:
     scene.wait(INTERVAL)
     scene.ack(0, 1)
     scene.ack(1, 1)
-    assert "triggered 2" in scene.told()
-    assert not [told for told in scene.told() if told.startswith("completed")]
+    assert scene.told(events.CheckpointTriggered, 2)
+    assert not scene.told(events.CheckpointCompleted)
 
 
 def test_a_late_acknowledgement_of_an_aborted_checkpoint_is_answered_with_its_abort() -> None:
@@ -88,10 +89,10 @@ def test_an_acknowledgement_from_an_older_attempt_counts_for_nothing() -> None:
     new = dict(scene.session_of)
     scene.session_of = old
     scene.ack(0, 1)
-    assert "completed 1" not in scene.told()
+    assert not scene.told(events.CheckpointCompleted, 1)
     scene.session_of = new
     scene.ack(0, 1)
-    assert "completed 1" in scene.told()
+    assert scene.told(events.CheckpointCompleted, 1)
 
 
 def test_a_snapshot_of_another_subtask_aborts_the_checkpoint() -> None:
@@ -108,7 +109,7 @@ def test_a_decline_aborts_the_checkpoint_everywhere_and_the_next_one_goes_on() -
     scene.wait(INTERVAL)
     scene.ack(1, 1)
     scene.decline(0, 1, "disk full")
-    assert "disk full" in scene.last_event("aborted").message
+    assert "disk full" in scene.told(events.CheckpointAborted)[-1].message
     assert aborted(scene, 0) == [1]
     assert aborted(scene, 1) == [1]
     scene.complete(2)
@@ -120,9 +121,9 @@ def test_a_checkpoint_that_takes_too_long_is_aborted() -> None:
     scene.wait(INTERVAL)
     scene.ack(0, 1)
     scene.wait(TIMEOUT - 1)
-    assert "aborted 1" not in scene.told()
+    assert not scene.told(events.CheckpointAborted, 1)
     scene.wait(1)
-    assert "subtask 1" in scene.last_event("aborted").message
+    assert "subtask 1" in scene.told(events.CheckpointAborted)[-1].message
     assert aborted(scene, 0) == [1]
 
 
@@ -132,7 +133,7 @@ def test_an_acknowledgement_that_comes_with_the_time_out_still_counts() -> None:
     scene.wait(INTERVAL)
     scene.clock.advance(TIMEOUT)
     scene.ack(0, 1)
-    assert "completed 1" in scene.told()
+    assert scene.told(events.CheckpointCompleted, 1)
 
 
 def test_three_failures_in_a_row_are_tolerated_and_a_fourth_fails_the_attempt() -> None:
@@ -141,13 +142,13 @@ def test_three_failures_in_a_row_are_tolerated_and_a_fourth_fails_the_attempt() 
     for number in (1, 2, 3):
         scene.wait(INTERVAL)
         scene.decline(0, number)
-    assert "failed" not in scene.told()
+    assert not scene.told(events.AttemptFailed)
     scene.wait(INTERVAL)
     scene.decline(0, 4)
-    failed = scene.last_event("failed")
+    failed = scene.told(events.AttemptFailed)[-1]
     assert failed.restartable
     scene.wait(10 * INTERVAL)
-    assert "triggered 5" not in scene.told()
+    assert not scene.told(events.CheckpointTriggered, 5)
 
 
 def test_a_completed_checkpoint_forgives_the_failures_before_it() -> None:
@@ -161,7 +162,7 @@ def test_a_completed_checkpoint_forgives_the_failures_before_it() -> None:
     for number in (5, 6, 7):
         scene.wait(INTERVAL)
         scene.decline(0, number)
-    assert "failed" not in scene.told()
+    assert not scene.told(events.AttemptFailed)
 
 
 def test_the_failure_of_a_subtask_aborts_what_is_pending_and_ends_the_taking_of_checkpoints() -> None:
@@ -169,12 +170,12 @@ def test_the_failure_of_a_subtask_aborts_what_is_pending_and_ends_the_taking_of_
     scene.run()
     scene.wait(INTERVAL)
     scene.say(0, Failed("UserCodeError", "flights[3]@17: boom", restartable=False))
-    failed = scene.last_event("failed")
+    failed = scene.told(events.AttemptFailed)[-1]
     assert (failed.subtask, failed.error_type, failed.restartable) == (0, "UserCodeError", False)
     assert "boom" in failed.message
     assert aborted(scene, 1) == [1]
     scene.wait(10 * INTERVAL)
-    assert "triggered 2" not in scene.told()
+    assert not scene.told(events.CheckpointTriggered, 2)
 
 
 def test_only_the_first_failure_is_told() -> None:
@@ -182,7 +183,7 @@ def test_only_the_first_failure_is_told() -> None:
     scene.run()
     scene.say(0, Failed("UserCodeError", "boom", restartable=False))
     scene.say(1, Failed("Unavailable", "the other one is gone", restartable=True))
-    assert scene.told().count("failed") == 1
+    assert len(scene.told(events.AttemptFailed)) == 1
 
 
 def test_a_new_attempt_fences_the_subtasks_of_the_one_before() -> None:
@@ -201,7 +202,7 @@ def test_a_subtask_of_an_older_attempt_that_attaches_is_fenced_off() -> None:
     scene.attach(0, attempt=1)
     (message,) = scene.heard(0)
     assert isinstance(message, FencedOff)
-    assert "attached" not in scene.told()
+    assert not scene.told(events.SubtaskAttached)
 
 
 def test_attempts_and_ids_go_on_growing_over_attempts_and_restarts() -> None:
@@ -239,8 +240,8 @@ def test_a_disk_that_is_full_at_the_completion_aborts_the_checkpoint_and_the_job
         scene.ack(0, 1)
         scene.ack(1, 1)
         assert aborted(scene, 0) == [1]
-        assert "completed 1" not in scene.told()
-        assert "No space left" in scene.last_event("aborted").message
+        assert not scene.told(events.CheckpointCompleted, 1)
+        assert "No space left" in scene.told(events.CheckpointAborted)[-1].message
         disk.is_full = lambda name, data: False
         scene.heard(1)
         scene.complete(2)
@@ -253,19 +254,25 @@ def test_the_driver_ending_an_attempt_aborts_what_is_pending_and_late_messages_a
     scene.end()
     assert aborted(scene, 0) == [1]
     scene.ack(0, 1)
-    assert "completed 1" not in scene.told()
+    assert not scene.told(events.CheckpointCompleted, 1)
     scene.wait(10 * INTERVAL)
     assert scene.jobs.deadline() is None
 
 
+def _status(scene: Scene) -> events.JobStatus:
+    status = scene.jobs.status(JOB)[0]
+    assert isinstance(status, events.JobStatus)
+    return status
+
+
 def test_the_status_says_where_the_job_stands() -> None:
     scene = Scene()
-    assert scene.jobs.status(JOB)[0].message == "no attempt"
+    assert _status(scene).message == "no attempt"
     scene.start(parallelism=2)
     scene.attach(0)
-    assert scene.jobs.status(JOB)[0].message == "waiting for subtasks (1 of 2 attached)"
+    assert _status(scene).message == "waiting for subtasks (1 of 2 attached)"
     scene.attach(1)
-    assert scene.jobs.status(JOB)[0].message == "running"
+    assert _status(scene).message == "running"
 
 
 def test_one_who_starts_to_watch_after_a_failure_is_told_of_it() -> None:
@@ -273,4 +280,6 @@ def test_one_who_starts_to_watch_after_a_failure_is_told_of_it() -> None:
     scene.run()
     scene.say(0, Failed("UserCodeError", "boom", restartable=False))
     status, failed = scene.jobs.status(JOB)
-    assert (status.message, failed.kind, failed.error_type) == ("failed", "failed", "UserCodeError")
+    assert isinstance(status, events.JobStatus)
+    assert isinstance(failed, events.AttemptFailed)
+    assert (status.message, failed.error_type) == ("failed", "UserCodeError")

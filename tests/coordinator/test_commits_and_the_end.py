@@ -7,6 +7,7 @@ import pytest
 from coordinator.events import StartAttempt
 from coordinator.ledger import Ledger
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint
+from twopc import events
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
 from twopc.protocol.attempts import Traces
 from twopc.protocol.ids import AttemptId
@@ -22,10 +23,10 @@ def test_confirmed_is_told_when_all_subtasks_have_committed() -> None:
     scene.run()
     scene.complete(1, commit=False)
     scene.committed(0, 1)
-    assert "confirmed 1" not in scene.told()
+    assert not scene.told(events.CheckpointConfirmed, 1)
     scene.committed(1, 1)
-    assert scene.told().count("committed 1") == 2
-    assert scene.told().count("confirmed 1") == 1
+    assert len(scene.told(events.CheckpointCommitted, 1)) == 2
+    assert len(scene.told(events.CheckpointConfirmed, 1)) == 1
 
 
 def test_a_later_commit_covers_the_earlier_checkpoints_of_that_subtask() -> None:
@@ -42,7 +43,7 @@ def test_a_commit_of_a_checkpoint_that_never_completed_counts_for_nothing() -> N
     scene.run(parallelism=1)
     scene.wait(INTERVAL)
     scene.committed(0, 1)
-    assert "committed 1" not in scene.told()
+    assert not scene.told(events.CheckpointCommitted, 1)
 
 
 def test_a_commit_of_an_earlier_attempts_checkpoint_counts_for_nothing() -> None:
@@ -61,10 +62,10 @@ def test_a_confirmation_that_could_not_be_stored_is_stored_later() -> None:
     scene.complete(1, parallelism=1, commit=False)
     disk.is_full = lambda name, data: b"committables-confirmed" in data
     scene.committed(0, 1)
-    assert "committed 1" not in scene.told()
+    assert not scene.told(events.CheckpointCommitted, 1)
     disk.is_full = lambda name, data: False
     scene.wait(INTERVAL)
-    assert "committed 1" in scene.told()
+    assert scene.told(events.CheckpointCommitted, 1)
     assert on_disk(scene).state.completed[0].outstanding == frozenset()
 
 
@@ -135,7 +136,7 @@ def test_periodic_checkpoints_go_on_while_some_subtasks_are_at_the_end_of_their_
     scene.complete(1)
     scene.complete(2)
     scene.end_of_input(1)
-    assert scene.last_event("triggered").final
+    assert scene.told(events.CheckpointTriggered)[-1].final
 
 
 def test_the_final_checkpoint_waits_for_the_one_in_flight() -> None:
@@ -165,9 +166,9 @@ def test_the_job_finishes_when_all_subtasks_have_committed_the_final_checkpoint(
     scene.ack(0, 1, "a")
     scene.ack(1, 1)
     scene.committed(0, 1)
-    assert "finished 1" not in scene.told()
+    assert not scene.told(events.JobFinished, 1)
     scene.committed(1, 1)
-    assert "finished 1" in scene.told()
+    assert scene.told(events.JobFinished, 1)
     for subtask in (0, 1):
         assert scene.heard(subtask) == [Trigger(checkpoint(1), final=True), Complete(checkpoint(1)), Finish()]
 
@@ -178,7 +179,7 @@ def test_nothing_is_triggered_after_the_final_checkpoint() -> None:
     scene.stop()
     scene.ack(0, 1)
     scene.wait(10 * INTERVAL)
-    assert "triggered 2" not in scene.told()
+    assert not scene.told(events.CheckpointTriggered, 2)
 
 
 def test_a_stop_that_could_not_be_stored_is_refused() -> None:

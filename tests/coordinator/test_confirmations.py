@@ -11,6 +11,7 @@ import pytest
 from coordinator.commits import WAIT_MS
 from coordinator.ledger import Ledger
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint, snapshot, stored
+from twopc import events
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.ledger_facts import CommittablesConfirmed
@@ -43,13 +44,16 @@ def test_what_all_subtasks_have_committed_is_stored_at_once_as_one_fact() -> Non
         assert not facts(scene.storage)
         scene.committed(subtask, 1)
     assert [len(fact.names) for fact in facts(scene.storage)] == [100]
-    assert "confirmed 1" in scene.told()
+    assert scene.told(events.CheckpointConfirmed, 1)
 
 
 def test_one_subtask_alone_waits_for_nobody() -> None:
     scene = waiting(1)
     scene.committed(0, 1)
-    assert scene.told()[-2:] == ["committed 1", "confirmed 1"]
+    assert [type(event) for event in scene.outlet.events[-2:]] == [
+        events.CheckpointCommitted,
+        events.CheckpointConfirmed,
+    ]
 
 
 def test_what_was_said_is_stored_a_moment_later_where_others_are_late() -> None:
@@ -57,12 +61,12 @@ def test_what_was_said_is_stored_a_moment_later_where_others_are_late() -> None:
     scene.committed(0, 1)
     scene.wait(WAIT_MS - 1)
     assert not facts(scene.storage)
-    assert "committed 1" not in scene.told()
+    assert not scene.told(events.CheckpointCommitted, 1)
     scene.wait(1)
     (completed,) = on_disk(scene).state.completed
     assert completed.confirmed == {"t1-0"}
     assert completed.outstanding == {"t1-1"}
-    assert "committed 1" in scene.told()
+    assert scene.told(events.CheckpointCommitted, 1)
 
 
 def test_the_moment_counts_from_the_first_that_waits() -> None:
@@ -90,7 +94,7 @@ def test_what_is_said_twice_is_stored_once() -> None:
     scene.committed(0, 1)
     scene.wait(WAIT_MS)
     assert [fact.names for fact in facts(scene.storage)] == [("t1-0",)]
-    assert scene.told().count("committed 1") == 1
+    assert len(scene.told(events.CheckpointCommitted, 1)) == 1
 
 
 def test_what_was_said_before_the_attempt_failed_waits_no_longer() -> None:
@@ -137,7 +141,7 @@ def test_what_the_driver_confirms_confirms_nothing_of_what_subtasks_said() -> No
     scene = waiting()
     scene.committed(0, 1)
     scene.confirm(1, "t1-1")
-    assert "committed 1" not in scene.told()
+    assert not scene.told(events.CheckpointCommitted, 1)
     assert on_disk(scene).state.completed[0].outstanding == {"t1-0"}
     scene.wait(WAIT_MS)
     assert on_disk(scene).state.completed[0].outstanding == frozenset()
@@ -191,7 +195,7 @@ def calls_of_a_checkpoint(parallelism: int) -> int:
             scene.committed(subtask, 2)
     finally:
         sys.setprofile(None)
-    assert "confirmed 2" in scene.told()
+    assert scene.told(events.CheckpointConfirmed, 2)
     return count
 
 

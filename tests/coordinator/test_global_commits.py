@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.ledger import Ledger
 from tests.coordinator.kit import INTERVAL, JOB, Scene, checkpoint, snapshot
+from twopc import events
 from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.messages import Ack, Finish
@@ -41,7 +42,7 @@ def kept(scene: Scene) -> list[int]:
 
 def test_the_commit_of_a_subtask_confirms_nothing_that_is_committed_globally() -> None:
     scene = running("a")
-    assert "confirmed 1" in scene.told()
+    assert scene.told(events.CheckpointConfirmed, 1)
     assert Ledger(JOB, scene.storage).state.completed[0].outstanding == {"a"}
 
 
@@ -118,7 +119,7 @@ def test_a_job_ends_only_when_nothing_is_outstanding_globally() -> None:
     assert Finish() not in scene.heard(0)
     scene.confirm(2, "b")
     assert Finish() in scene.heard(0)
-    assert "finished 2" in scene.told()
+    assert scene.told(events.JobFinished, 2)
 
 
 def test_whoever_goes_back_to_an_earlier_checkpoint_still_commits_what_had_completed() -> None:

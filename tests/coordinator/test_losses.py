@@ -7,6 +7,7 @@ import pytest
 from coordinator.events import SettleLoss
 from coordinator.retention import to_forget
 from tests.coordinator.kit import JOB, Scene, checkpoint
+from twopc import events
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced
 from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
@@ -61,8 +62,8 @@ def test_a_decision_is_told_and_stored_once() -> None:
     scene = after_two_checkpoints()
     decide(scene, "t2-0")
     decide(scene, "t2-0")
-    assert scene.told().count("loss-settled 2") == 1
-    assert scene.last_event("loss-settled").message == "what was lost"
+    assert len(scene.told(events.LossSettled, 2)) == 1
+    assert scene.told(events.LossSettled)[-1].message == "what was lost"
 
 
 def test_a_loss_that_was_accepted_restores_nothing_from_before() -> None:
@@ -79,7 +80,7 @@ def test_a_loss_that_was_to_be_written_again_can_be_accepted_later() -> None:
     scene.start()
     decide(scene, "t2-0", bases=())
     decide(scene, "t2-0", bases=())
-    assert scene.told().count("loss-settled 2") == 2
+    assert len(scene.told(events.LossSettled, 2)) == 2
     scene.restart()
     started = scene.start()
     assert started.restored == started.latest

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, TIMEOUT, FaultyStorage, Scene
+from twopc import events
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.messages import Failed
 
 
 def reason_of(scene: Scene) -> FailureReason | None:
-    return scene.last_event("aborted").reason
+    return scene.told(events.CheckpointAborted)[-1].reason
 
 
 def test_a_decline() -> None:
@@ -20,7 +21,7 @@ def test_a_decline() -> None:
     scene.run()
     scene.wait(INTERVAL)
     scene.decline(0, 1)
-    assert scene.last_event("declined").reason is FailureReason.CHECKPOINT_DECLINED
+    assert scene.told(events.CheckpointDeclined)[-1].subtask == 0
     assert reason_of(scene) is FailureReason.CHECKPOINT_DECLINED
 
 
@@ -61,7 +62,7 @@ def test_an_id_whose_storing_failed_is_never_used_and_the_next_is_tried_an_inter
     assert scene.jobs.deadline() == scene.clock.now().monotonic_ms + INTERVAL
     disk.is_full = lambda name, data: False
     scene.wait(INTERVAL)
-    assert scene.last_event("triggered").checkpoint_id == 2
+    assert scene.told(events.CheckpointTriggered)[-1].checkpoint_id == 2
 
 
 def test_the_failure_of_a_subtask() -> None:
@@ -78,7 +79,7 @@ def test_too_many_failures_fail_the_job_and_what_else_is_in_flight() -> None:
     scene.wait(INTERVAL)
     scene.wait(INTERVAL)
     scene.decline(0, 2)
-    reasons = [event.reason for event in scene.outlet.events if event.kind == "aborted"]
+    reasons = [event.reason for event in scene.told(events.CheckpointAborted)]
     assert reasons == [FailureReason.CHECKPOINT_DECLINED, FailureReason.JOB_FAILURE]
 
 
@@ -88,7 +89,7 @@ def test_of_two_that_expire_together_the_second_ends_with_the_job_that_the_first
     scene.wait(INTERVAL)
     scene.ask(CheckpointKind.MANUAL)
     scene.wait(TIMEOUT)
-    aborted = [(event.checkpoint_id, event.reason) for event in scene.outlet.events if event.kind == "aborted"]
+    aborted = [(event.checkpoint_id, event.reason) for event in scene.told(events.CheckpointAborted)]
     assert aborted == [(1, FailureReason.CHECKPOINT_EXPIRED), (2, FailureReason.JOB_FAILURE)]
 
 
@@ -113,10 +114,10 @@ def test_as_many_failures_in_a_row_as_are_tolerable_do_not_fail_the_attempt() ->
     scene.run()
     scene.wait(INTERVAL)
     scene.decline(0, 1)
-    assert "failed" not in scene.told()
+    assert not scene.told(events.AttemptFailed)
     scene.wait(INTERVAL)
     scene.decline(0, 2)
-    assert "failed" in scene.told()
+    assert scene.told(events.AttemptFailed)
 
 
 def test_a_savepoint_that_fails_counts_for_nothing() -> None:
@@ -125,7 +126,7 @@ def test_a_savepoint_that_fails_counts_for_nothing() -> None:
     scene.ask(CheckpointKind.SAVEPOINT)
     scene.decline(0, 1)
     assert reason_of(scene) is FailureReason.CHECKPOINT_DECLINED
-    assert "failed" not in scene.told()
+    assert not scene.told(events.AttemptFailed)
 
 
 def test_a_manual_checkpoint_that_fails_counts() -> None:
@@ -133,7 +134,7 @@ def test_a_manual_checkpoint_that_fails_counts() -> None:
     scene.run()
     scene.ask(CheckpointKind.MANUAL)
     scene.decline(0, 1)
-    assert "failed" in scene.told()
+    assert scene.told(events.AttemptFailed)
 
 
 def test_nothing_is_triggered_after_the_attempt_has_failed() -> None:
@@ -142,9 +143,9 @@ def test_nothing_is_triggered_after_the_attempt_has_failed() -> None:
     scene.wait(INTERVAL)
     scene.ask(CheckpointKind.MANUAL)
     scene.wait(TIMEOUT)
-    assert "failed" in scene.told()
+    assert scene.told(events.AttemptFailed)
     assert scene.jobs.describe(JOB).in_flight == ()
-    assert [line for line in scene.told() if line.startswith("triggered")] == ["triggered 1"]
+    assert [event.checkpoint_id for event in scene.told(events.CheckpointTriggered)] == [1]
 
 
 def test_every_reason_has_a_meaning() -> None:

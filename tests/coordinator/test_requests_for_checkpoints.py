@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.schedule import MOST_REQUESTS
 from tests.coordinator.kit import INTERVAL, JOB, TIMEOUT, Scene, checkpoint
+from twopc import events
 from twopc.errors import ConfigurationError, Fenced, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.messages import Complete, Trigger
@@ -20,9 +21,8 @@ def test_a_request_is_triggered_at_once_and_every_event_of_it_names_it() -> None
     assert scene.heard(0) == [Trigger(checkpoint(1))]
     scene.ack(0, 1)
     scene.ack(1, 1)
-    for kind in ("triggered", "completed"):
-        event = scene.last_event(kind)
-        assert (event.checkpoint_kind, event.label, event.request_id) == (SAVEPOINT, "before-upgrade", "r1")
+    for event in (scene.told(events.CheckpointTriggered)[-1], scene.told(events.CheckpointCompleted)[-1]):
+        assert (event.kind, event.label, event.request_id) == (SAVEPOINT, "before-upgrade", "r1")
 
 
 def test_savepoints_go_before_manual_checkpoints_and_both_before_the_periodic_one() -> None:
@@ -35,7 +35,7 @@ def test_savepoints_go_before_manual_checkpoints_and_both_before_the_periodic_on
     for number in range(1, 6):
         scene.ack(0, number)
         scene.ack(1, number)
-    triggered = [event for event in scene.outlet.events if event.kind == "triggered"]
+    triggered = scene.told(events.CheckpointTriggered)
     assert [event.request_id for event in triggered] == ["", "r1", "r3", "r0", "r2", ""]
 
 
@@ -46,9 +46,9 @@ def test_a_request_that_is_repeated_is_the_same_request() -> None:
     scene.ask(MANUAL, "", "r1")
     scene.ack(0, 1)
     scene.ack(1, 1)
-    assert scene.told().count("triggered 1") == 1
+    assert len(scene.told(events.CheckpointTriggered, 1)) == 1
     scene.ask(MANUAL, "", "r1")
-    assert "triggered 2" not in scene.told()
+    assert not scene.told(events.CheckpointTriggered, 2)
 
 
 def test_a_request_while_no_attempt_runs_is_refused() -> None:
@@ -95,7 +95,7 @@ def test_whoever_waits_is_answered_when_the_attempt_ends() -> None:
     scene.ask(MANUAL, "", "in-flight")
     scene.ask(SAVEPOINT, "", "queued")
     scene.end()
-    aborted = [event for event in scene.outlet.events if event.kind == "aborted"]
+    aborted = scene.told(events.CheckpointAborted)
     assert [(event.request_id, event.checkpoint_id) for event in aborted] == [("in-flight", 1), ("queued", 0)]
     assert {event.reason for event in aborted} == {FailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN}
 
@@ -106,9 +106,9 @@ def test_whoever_waits_for_subtasks_that_do_not_attach_is_answered_after_the_che
     scene.attach(0)
     scene.ask(SAVEPOINT, "", "r1")
     scene.wait(TIMEOUT - 1)
-    assert "aborted" not in scene.told()
+    assert not scene.told(events.CheckpointAborted, 0)
     scene.wait(1)
-    event = scene.last_event("aborted")
+    event = scene.told(events.CheckpointAborted)[-1]
     assert (event.request_id, event.reason) == ("r1", FailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING)
 
 
@@ -166,7 +166,7 @@ def test_whoever_waits_is_answered_when_another_coordinator_has_taken_the_job_ov
     rival.restart()
     rival.start()
     scene.start()
-    event = scene.last_event("aborted")
+    event = scene.told(events.CheckpointAborted)[-1]
     assert (event.request_id, event.reason) == ("r1", FailureReason.CHECKPOINT_COORDINATOR_SUSPEND)
 
 
@@ -178,5 +178,5 @@ def test_whoever_waits_is_answered_when_storing_the_id_shows_that_another_coordi
     rival.start()
     with pytest.raises(Fenced):
         scene.ask(SAVEPOINT, "", "r1")
-    event = scene.last_event("aborted")
+    event = scene.told(events.CheckpointAborted)[-1]
     assert (event.request_id, event.reason) == ("r1", FailureReason.CHECKPOINT_COORDINATOR_SUSPEND)

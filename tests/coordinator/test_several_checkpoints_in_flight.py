@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, TIMEOUT, Scene, checkpoint
+from twopc import events
 from twopc.errors import ConfigurationError
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
@@ -66,7 +67,7 @@ def test_one_that_completes_subsumes_those_before_it() -> None:
     scene.heard(0)
     scene.ack(0, 2)
     scene.ack(1, 2)
-    event = scene.last_event("aborted")
+    event = scene.told(events.CheckpointAborted)[-1]
     assert (event.checkpoint_id, event.reason) == (1, FailureReason.CHECKPOINT_SUBSUMED)
     assert scene.heard(0) == [Complete(checkpoint(2))]
 
@@ -81,7 +82,7 @@ def test_a_late_acknowledgement_of_a_subsumed_checkpoint_is_answered_with_the_co
     scene.ack(0, 1)
     scene.ack(1, 1)
     assert scene.heard(0) == [Complete(checkpoint(2))]
-    assert "completed 1" not in scene.told()
+    assert not scene.told(events.CheckpointCompleted, 1)
 
 
 def test_a_decline_aborts_its_own_checkpoint_only() -> None:
@@ -99,7 +100,7 @@ def test_each_expires_by_its_own_trigger() -> None:
     scene.wait(INTERVAL)
     scene.wait(INTERVAL)
     scene.wait(TIMEOUT - INTERVAL)
-    expired = [(event.checkpoint_id, event.reason) for event in scene.outlet.events if event.kind == "aborted"]
+    expired = [(event.checkpoint_id, event.reason) for event in scene.told(events.CheckpointAborted)]
     assert expired == [(1, FailureReason.CHECKPOINT_EXPIRED)]
     assert 2 in in_flight(scene)
 
@@ -110,7 +111,7 @@ def test_a_subsumed_checkpoint_is_no_failure() -> None:
     scene.wait(INTERVAL)
     scene.ack(0, 2)
     scene.ack(1, 2)
-    assert "failed" not in scene.told()
+    assert not scene.told(events.AttemptFailed)
 
 
 def test_nothing_is_triggered_while_a_savepoint_is_in_flight_so_that_it_is_never_subsumed() -> None:
@@ -129,7 +130,7 @@ def test_a_checkpoint_that_was_triggered_before_a_savepoint_may_complete_before_
     for number in (1, 2):
         scene.ack(0, number)
         scene.ack(1, number)
-    assert [event.checkpoint_id for event in scene.outlet.events if event.kind == "completed"] == [1, 2]
+    assert [event.checkpoint_id for event in scene.told(events.CheckpointCompleted)] == [1, 2]
 
 
 def test_nothing_is_triggered_beside_a_final_checkpoint() -> None:
@@ -159,7 +160,7 @@ def test_a_subtask_that_forgot_the_later_of_two_that_it_acknowledged_fails_the_a
     scene.ack(0, 1)
     scene.ack(0, 2)
     scene.attach(0, last=1)
-    assert scene.last_event("failed").subtask == 0
+    assert scene.told(events.AttemptFailed)[-1].subtask == 0
 
 
 def test_a_restarted_coordinator_aborts_all_that_was_in_flight() -> None:

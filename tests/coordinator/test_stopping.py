@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, Scene, checkpoint
+from twopc import events
 from twopc.errors import ConfigurationError
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.messages import Complete, Drain, Finish, Trigger
@@ -37,7 +38,7 @@ def test_the_last_checkpoint_may_be_a_savepoint_with_a_label(scene: Scene) -> No
     finish(scene, 2)
     kept = scene.jobs.describe(JOB).kept[-1]
     assert (kept.kind, kept.label) == (CheckpointKind.FINAL_SAVEPOINT, "before-1.2")
-    assert scene.last_event("completed").final
+    assert scene.told(events.CheckpointCompleted)[-1].final
 
 
 def test_a_last_checkpoint_that_is_a_savepoint_outlives_any_number_of_others(scene: Scene) -> None:

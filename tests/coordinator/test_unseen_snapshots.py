@@ -7,6 +7,7 @@ from hashlib import sha256
 import pytest
 
 from tests.coordinator.kit import INTERVAL, Scene
+from twopc import events
 from twopc.protocol.facts import StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.manifest import Manifest
@@ -52,12 +53,12 @@ def test_a_snapshot_that_the_coordinator_does_not_see_declines_the_checkpoint_an
     scene = acknowledged(1, path, *stored)
     (abort,) = scene.heard(0)
     assert isinstance(abort, Abort)
-    said = scene.last_event("declined")
-    assert (said.checkpoint_id, said.subtask, said.reason) == (1, 1, "CHECKPOINT_DECLINED")
-    for told in (abort.reason, said.message, scene.last_event("aborted").message):
+    said = scene.told(events.CheckpointDeclined)[-1]
+    assert (said.checkpoint_id, said.subtask) == (1, 1)
+    for told in (abort.reason, said.message, scene.told(events.CheckpointAborted)[-1].message):
         assert "subtask 1 on here stored its snapshot where the coordinator does not see it" in told
         assert "--checkpoint-dir" in told
-    assert "completed 1" not in scene.told()
+    assert not scene.told(events.CheckpointCompleted, 1)
 
 
 def test_the_next_checkpoint_completes_when_the_folder_is_shared_again() -> None:
@@ -65,4 +66,4 @@ def test_the_next_checkpoint_completes_when_the_folder_is_shared_again() -> None
     for subtask in range(2):
         scene.heard(subtask)
     scene.complete(2)
-    assert "completed 2" in scene.told()
+    assert scene.told(events.CheckpointCompleted, 2)

@@ -13,9 +13,9 @@ import pytest
 from coordinator.access import Limits
 from coordinator.server import CoordinatorServer
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, eventually
+from twopc import events
 from twopc.driver.events import EventSource
 from twopc.errors import CheckpointCorrupted, Unavailable
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.layout import LEDGER
 from twopc.rpc.job_client import JobClient
 from twopc.storage.local import LocalStore
@@ -27,12 +27,12 @@ class Served:
 
     server: CoordinatorServer
     client: JobClient
-    events: EventSource
+    source: EventSource
 
-    def follow(self, job: str = JOB) -> deque[JobEvent]:
+    def follow(self, job: str = JOB) -> deque[events.CoordinatorEvent]:
         """Watch on a thread, which ends with the watching; return where its events come."""
-        told: deque[JobEvent] = deque()
-        threading.Thread(target=lambda: deque(map(told.append, self.events.watch(job))), daemon=True).start()
+        told: deque[events.CoordinatorEvent] = deque()
+        threading.Thread(target=lambda: deque(map(told.append, self.source.watch(job))), daemon=True).start()
         eventually(lambda: bool(told), "the status is told")
         return told
 
@@ -52,7 +52,7 @@ def test_the_status_comes_first_and_then_what_happens(served: Served) -> None:
     told = served.follow()
     served.client.start_attempt(JOB, SETTINGS)
     eventually(lambda: len(told) > 1, "the attempt is told")
-    assert [event.kind for event in [*told][:2]] == ["status", "attempt-started"]
+    assert [type(event) for event in [*told][:2]] == [events.JobStatus, events.AttemptStarted]
 
 
 def test_another_job_is_not_told_of(served: Served) -> None:
@@ -71,17 +71,17 @@ def test_several_are_told_the_same(served: Served) -> None:
 
 
 def test_watching_ends_when_it_is_told_to_and_does_not_begin_again(served: Served) -> None:
-    thread = threading.Thread(target=lambda: list(served.events.watch(JOB)), daemon=True)
+    thread = threading.Thread(target=lambda: list(served.source.watch(JOB)), daemon=True)
     thread.start()
-    served.events.stop_watching()
+    served.source.stop_watching()
     thread.join(PATIENCE_SECONDS)
     assert not thread.is_alive()
-    assert list(served.events.watch(JOB)) == []
+    assert list(served.source.watch(JOB)) == []
 
 
 def test_who_watches_no_longer_is_forgotten(served: Served) -> None:
     served.follow()
-    served.events.stop_watching()
+    served.source.stop_watching()
     eventually(lambda: not served.server._sessions._watchers, "it is forgotten")
 
 
@@ -89,7 +89,7 @@ def test_a_job_whose_ledger_is_damaged_can_not_be_watched(served: Served, tmp_pa
     (tmp_path / JOB / LEDGER).mkdir(parents=True)
     (tmp_path / JOB / LEDGER / "000000000001.json").write_bytes(b"{}")
     with pytest.raises(CheckpointCorrupted, match=r"000000000001\.json"):
-        next(iter(served.events.watch(JOB)))
+        next(iter(served.source.watch(JOB)))
 
 
 def test_who_watches_a_coordinator_that_does_not_answer_is_told_so(tmp_path: Path) -> None:

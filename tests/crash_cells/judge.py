@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from tests.crash_cells.rig import Rig
 from tests.leak_audit import Place, wait_until_clean
+from twopc import events
 
 _NEVER = frozenset({"TransactionLost", "CheckpointCorrupted", "ProtocolViolation"})
 
@@ -53,23 +54,23 @@ def positions_never_go_back(rig: Rig) -> Iterator[str]:
 
 def ids_never_repeat(rig: Rig) -> Iterator[str]:
     """Each checkpoint id was triggered and completed once, in ascending order within and over attempts."""
-    for kind in ("triggered", "completed"):
-        seen = [(event["attempt"], event["checkpoint_id"]) for event in rig.events(kind)]
+    for kind in (events.CheckpointTriggered, events.CheckpointCompleted):
+        seen = [(event.attempt, event.checkpoint_id) for event in rig.events(kind)]
         # Several drivers of one job hear the same coordinator.
         by_attempt = list(dict.fromkeys(seen))
         ids = [checkpoint_id for _, checkpoint_id in sorted(by_attempt)]
         if any(later <= earlier for earlier, later in pairwise(ids)):
-            yield f"checkpoint ids were {kind} out of order, or twice: {sorted(by_attempt)}"
+            yield f"checkpoint ids came out of order in {kind.__name__}, or twice: {sorted(by_attempt)}"
 
 
 def no_loss_was_reported(rig: Rig) -> Iterator[str]:
     """Where no transaction can time out, none may be lost, nor said to be; what an outrun attempt says is no matter."""
     newest = 0
-    for event in rig.events():
-        newest = max(newest, event["attempt"])
-        outrun = event["attempt"] < newest
-        if event["kind"] == "failed" and not outrun and event["error_type"] in _NEVER:
-            yield f"attempt {event['attempt']} failed with {event['error_type']}: {event['message']}"
+    for event in rig.events(events.JobEvent):
+        newest = max(newest, event.attempt)
+        outrun = event.attempt < newest
+        if isinstance(event, events.AttemptFailed) and not outrun and event.error_type in _NEVER:
+            yield f"attempt {event.attempt} failed with {event.error_type}: {event.message}"
 
 
 CHECKS: tuple[Check, ...] = (

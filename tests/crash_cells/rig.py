@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from tests.counting.finished import FinishedJob
 from tests.counting.numbered_input import NumberedInput
+from twopc import events
 from twopc.faults.armed import ArmedFault, armed
+from twopc.faults.driver import decode
 from twopc.faults.points import VARIABLE
 from twopc.faults.process import PATIENCE_SECONDS, ManagedProcess, await_true, is_stopped, start_coordinator
 from twopc.testing.topics import create_topic, produce
+
+E = TypeVar("E", bound=events.JobEvent)
 
 PARTITIONS = 2
 KEYS = 13
@@ -105,17 +108,17 @@ class Rig:
         assert started.exit_code is None, f"the coordinator ended at once: {started.last_words()}"
         return started
 
-    def events(self, kind: str = "") -> list[dict[str, Any]]:
-        """All that any driver was told so far, in order; of one kind, if given."""
+    def events(self, kind: type[E]) -> list[E]:
+        """All of this class that any driver was told so far, in order."""
         if not self.events_file.exists():
             return []
         lines = self.events_file.read_text().splitlines(keepends=True)
-        events = [json.loads(line) for line in lines if line.endswith("\n")]
-        return [event for event in events if kind in ("", event["kind"])]
+        heard = [decode(line) for line in lines if line.endswith("\n")]
+        return [event for event in heard if isinstance(event, kind)]
 
     def workers(self, attempt: int) -> set[int]:
         """The process ids of the workers that have attached to an attempt."""
-        return {int(event["pid"]) for event in self.events("attached") if event["attempt"] == attempt}
+        return {event.pid for event in self.events(events.SubtaskAttached) if event.attempt == attempt}
 
     def has_happened(self, arm: ArmedFault) -> bool:
         return arm.has_happened(self.folder)
@@ -138,7 +141,7 @@ class Rig:
     def await_completed_after(self, attempt: int) -> None:
         """Wait until an attempt later than this one has completed a checkpoint."""
         self.await_true(
-            lambda: any(event["attempt"] > attempt for event in self.events("completed")),
+            lambda: any(event.attempt > attempt for event in self.events(events.CheckpointCompleted)),
             f"no attempt after {attempt} completed a checkpoint",
         )
 
@@ -149,12 +152,12 @@ class Rig:
     @property
     def attempt(self) -> int:
         """The greatest attempt that a driver was told of."""
-        return max((int(event["attempt"]) for event in self.events()), default=0)
+        return max((event.attempt for event in self.events(events.JobEvent)), default=0)
 
     @property
     def completed(self) -> int:
         """The greatest checkpoint that completed, as far as a driver was told."""
-        return max((int(event["checkpoint_id"]) for event in self.events("completed")), default=0)
+        return max((event.checkpoint_id for event in self.events(events.CheckpointCompleted)), default=0)
 
     @property
     def finished(self) -> FinishedJob:

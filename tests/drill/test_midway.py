@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.job_events import event
+from twopc import events
 from twopc.drill import midway
 from twopc.drill.midway import Interruption, MidwayReader, middles
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import AttemptId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.protocol.ids import SubtaskIndex
 from twopc.record import Batch, Row
 from twopc.source import SourceReader
 
@@ -36,10 +37,6 @@ class Counting(SourceReader):
 
     def finished(self) -> bool:
         return self.at == 10
-
-
-def event(kind: JobEventKind, attempt: int = 1, pid: int = 0) -> JobEvent:
-    return JobEvent(kind=kind, job="j", attempt=AttemptId(attempt), time_ms=0, subtask=SubtaskIndex(0), pid=pid)
 
 
 @pytest.fixture
@@ -68,14 +65,14 @@ def test_every_process_is_killed_when_checkpoints_have_completed_in_the_middle(
 ) -> None:
     interruption = Interruption(tmp_path, 1)
     reader = MidwayReader(Counting(), {IN: Position(7)}, tmp_path, SubtaskIndex(0), "source-1")
-    interruption.note(event(JobEventKind.ATTACHED, pid=sleeper.pid))
+    interruption.note(event(events.SubtaskAttached, pid=sleeper.pid))
     for _ in range(5):
-        interruption.note(event(JobEventKind.COMPLETED))
+        interruption.note(event(events.CheckpointCompleted))
         assert sleeper.poll() is None, "not before it stands in the middle"
     reader.poll(0.0, 9)
     reader.poll(0.0, 9)
     for _ in range(4):
-        interruption.note(event(JobEventKind.COMPLETED))
+        interruption.note(event(events.CheckpointCompleted))
     assert sleeper.wait(60) == -9
     assert interruption.struck_at is not None
     reader.poll(0.0, 9)
@@ -90,7 +87,7 @@ def test_where_no_checkpoint_completes_it_goes_on_and_was_not_struck(
     reader = MidwayReader(Counting(), {IN: Position(0)}, tmp_path, SubtaskIndex(0), "source-1")
     reader.poll(0.0, 9)
     for _ in range(3):
-        interruption.note(event(JobEventKind.PROGRESS))
+        interruption.note(event(events.SubtaskProgress))
     reader.poll(0.0, 10)
     assert (interruption.struck_at, reader.finished()) == (None, True)
 
@@ -98,10 +95,10 @@ def test_where_no_checkpoint_completes_it_goes_on_and_was_not_struck(
 def test_a_subtask_stands_in_the_middle_when_all_its_sources_do(tmp_path: Path) -> None:
     interruption = Interruption(tmp_path, 1, sources=2)
     MidwayReader(Counting(), {}, tmp_path, SubtaskIndex(0), "web").poll(0.0, 9)
-    interruption.note(event(JobEventKind.PROGRESS))
+    interruption.note(event(events.SubtaskProgress))
     assert interruption.stood_at is None
     at_end = Counting()
     at_end.at = 10
     assert MidwayReader(at_end, {}, tmp_path, SubtaskIndex(0), "app").finished(), "and so nobody polls it"
-    interruption.note(event(JobEventKind.PROGRESS))
+    interruption.note(event(events.SubtaskProgress))
     assert interruption.stood_at is not None

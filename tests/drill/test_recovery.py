@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.job_events import event
+from twopc import events
 from twopc.drill.recovery import (
     ReadNote,
     Recovery,
@@ -17,27 +19,17 @@ from twopc.drill.recovery import (
 )
 from twopc.drill.verdict import CheckVerdict
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.job_events import JobEvent, JobEventKind
 
 
-def times(*events: tuple[JobEventKind, int, int]) -> RecoveryTimes:
-    """Kind, checkpoint and second."""
+def times(*heard: tuple[type[events.CheckpointTriggered | events.CheckpointCompleted], int, int]) -> RecoveryTimes:
+    """Class, checkpoint and second."""
     found = RecoveryTimes()
-    for kind, number, second in events:
-        found.note(
-            JobEvent(
-                kind=kind,
-                job="j",
-                attempt=AttemptId(1),
-                checkpoint_id=CheckpointId(number),
-                time_ms=second * 1000,
-            )
-        )
+    for kind, number, second in heard:
+        found.note(event(kind, checkpoint_id=number, time_ms=second * 1000))
     return found
 
 
-T, C = JobEventKind.TRIGGERED, JobEventKind.COMPLETED
+T, C = events.CheckpointTriggered, events.CheckpointCompleted
 
 
 def test_a_job_has_recovered_when_a_checkpoint_that_began_after_the_fault_is_complete() -> None:

@@ -8,33 +8,33 @@ from typing import cast
 
 import pytest
 
+from tests.job_events import event
+from twopc import events
 from twopc.drill.stage import Stage
 from twopc.drill.stored_strikes import LITTLE_ROOM, fill_under
-from twopc.protocol.ids import AttemptId
-from twopc.protocol.job_events import JobEvent, JobEventKind
 
 WORKER = 4711
 DECLINED = "subtask 1 declined: the snapshot of subtask 1 can't be stored in .../chk-4: [Errno 27] File too large"
 
 
-def aborted(why: str) -> JobEvent:
-    return JobEvent(kind=JobEventKind.ABORTED, job="job", message=why, attempt=AttemptId(1), time_ms=0)
+def aborted(why: str) -> events.Event:
+    return event(events.CheckpointAborted, message=why)
 
 
 @dataclass
 class FakeStage:
     """Its processes tell `then` once the worker has gone on."""
 
-    then: list[JobEvent]
+    then: list[events.Event]
     lives: bool = True
-    told: list[JobEvent] = field(default_factory=list)
+    told: list[events.Event] = field(default_factory=list)
     limits: list[tuple[int, int | None]] = field(default_factory=list)
 
     def limit_files(self, pid: int, size_bytes: int | None) -> bool:
         self.limits.append((pid, size_bytes))
         return self.lives
 
-    def events(self) -> Iterator[JobEvent]:
+    def all_events(self) -> Iterator[events.Event]:
         yield from self.told
 
     def go_on(self) -> None:

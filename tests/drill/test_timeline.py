@@ -1,29 +1,20 @@
 from __future__ import annotations
 
-from typing import Any
-
+from tests.job_events import event
+from twopc import events
 from twopc.drill.timeline import RecoveryClock, Timeline
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import Progress
 
 BEGAN = 1_000.0
 
 
-def event(kind: str, at: float, subtask: int = -1, **fields: Any) -> JobEvent:
-    return JobEvent(
-        kind=JobEventKind(kind),
-        job="orders",
-        attempt=AttemptId(2),
-        time_ms=int((BEGAN + at) * 1000),
-        subtask=SubtaskIndex(subtask),
-        **fields,
-    )
+def at(seconds: float) -> int:
+    return int((BEGAN + seconds) * 1000)
 
 
-def progress(at: float, subtask: int, records: int) -> JobEvent:
+def progress(seconds: float, subtask: int, records: int) -> events.Event:
     told = Progress(records_in=records, records_out=records, lag=0, open_transaction=None, pending_transactions=())
-    return event("progress", at, subtask, progress=told)
+    return event(events.SubtaskProgress, time_ms=at(seconds), subtask=subtask, progress=told)
 
 
 def test_a_job_is_restored_when_its_last_subtask_is() -> None:
@@ -37,24 +28,24 @@ def test_a_job_is_restored_when_its_last_subtask_is() -> None:
 
 def test_it_has_caught_up_when_its_last_subtask_has() -> None:
     clock = RecoveryClock(BEGAN, 2)
-    clock.note(event("end-of-input", 3.0, 1))
+    clock.note(event(events.EndOfInput, time_ms=at(3.0), subtask=1))
     before = clock.caught_up
-    clock.note(event("end-of-input", 4.0, 0))
+    clock.note(event(events.EndOfInput, time_ms=at(4.0), subtask=0))
     assert (before, clock.caught_up) == (None, 4.0)
 
 
 def test_who_has_nothing_left_to_read_was_restored_before() -> None:
     clock = RecoveryClock(BEGAN, 1)
-    clock.note(event("end-of-input", 3.0, 0))
+    clock.note(event(events.EndOfInput, time_ms=at(3.0), subtask=0))
     clock.note(progress(3.1, 0, 0))
     assert (clock.restored, clock.caught_up) == (3.0, 3.0)
 
 
 def test_the_timeline_tells_what_happened_in_order() -> None:
     timeline = Timeline(BEGAN)
-    timeline.note(event("completed", 2.0, checkpoint_id=CheckpointId(7), duration_ms=12.4))
-    timeline.note(event("attempt-started", 1.0))
-    timeline.note(event("triggered", 1.5, checkpoint_id=CheckpointId(7)))
+    timeline.note(event(events.CheckpointCompleted, time_ms=at(2.0), checkpoint_id=7, duration_ms=12.4))
+    timeline.note(event(events.AttemptStarted, time_ms=at(1.0), attempt=2))
+    timeline.note(event(events.CheckpointTriggered, time_ms=at(1.5), checkpoint_id=7))
     assert [(moment.at, moment.kind, moment.text) for moment in timeline.in_order()] == [
         (1.0, "restarts", "attempt 2 started"),
         (2.0, "checkpoints", "checkpoint 7 completed in 12 ms"),
@@ -63,22 +54,22 @@ def test_the_timeline_tells_what_happened_in_order() -> None:
 
 def test_rates_go_on_over_a_restart() -> None:
     timeline = Timeline(BEGAN)
-    for at, records in ((0.0, 0), (1.0, 100), (2.0, 300)):
-        timeline.note(progress(at, 0, records))
-    timeline.note(event("attempt-started", 2.5))
+    for second, records in ((0.0, 0), (1.0, 100), (2.0, 300)):
+        timeline.note(progress(second, 0, records))
+    timeline.note(event(events.AttemptStarted, time_ms=at(2.5), attempt=2))
     timeline.note(progress(3.0, 0, 50))
     assert timeline.rates() == ((0.0, 0.0), (1.0, 100.0), (2.0, 200.0), (3.0, 50.0))
 
 
 def test_what_a_job_reads_at_its_end_in_less_than_a_step_is_in_the_rates() -> None:
     timeline = Timeline(BEGAN)
-    for at, records in ((0.0, 0), (1.0, 100), (1.5, 1_100)):
-        timeline.note(progress(at, 0, records))
+    for second, records in ((0.0, 0), (1.0, 100), (1.5, 1_100)):
+        timeline.note(progress(second, 0, records))
     assert timeline.rates() == ((0.0, 0.0), (1.0, 100.0), (1.5, 2_000.0))
 
 
 def test_what_comes_right_behind_a_step_is_no_rate_of_its_own() -> None:
     timeline = Timeline(BEGAN)
-    for at, records in ((0.0, 0), (1.0, 100), (2.0, 200), (2.25, 350)):
-        timeline.note(progress(at, 0, records))
+    for second, records in ((0.0, 0), (1.0, 100), (2.0, 200), (2.25, 350)):
+        timeline.note(progress(second, 0, records))
     assert timeline.rates() == ((0.0, 0.0), (1.0, 100.0), (2.25, 200.0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.driver.test_machine import LATER, Coordinator, EmptySink, Played
+from twopc import events
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.actions import CommitGlobally, StartAttempt, Submit
@@ -13,7 +14,6 @@ from twopc.errors import GlobalCommitFailed
 from twopc.protocol.attempts import GlobalCommit
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEventKind
 from twopc.sink import GlobalCommitter
 
 
@@ -52,9 +52,9 @@ class Outstanding(Coordinator):
 
 def test_a_recovery_waits_for_the_global_commit_that_an_attempt_before_it_has_under_way() -> None:
     played = Played(coordinator=Coordinator(LATER), sink=TableSink(), holds=CommitGlobally)
-    played.answer(CommitGlobally, None).attaches().hears(JobEventKind.COMPLETED, checkpoint_id=CheckpointId(8))
+    played.answer(CommitGlobally, None).attaches().hears(events.CheckpointCompleted, checkpoint_id=CheckpointId(8))
     assert len(played.actions(CommitGlobally)) == 2, "that of the recovery, and one beside the subtasks"
-    played.hears(JobEventKind.FAILED, message="gone", restartable=True).happens(Tick(), 60.0)
+    played.hears(events.AttemptFailed, message="gone", restartable=True).happens(Tick(), 60.0)
     assert len(played.actions(StartAttempt)) == 2
     assert len(played.actions(CommitGlobally)) == 2
     played.answer(CommitGlobally, None)
@@ -72,7 +72,7 @@ def test_a_global_commit_that_fails_is_tried_again_as_the_restart_strategy_says_
     sink, settings = TableSink(OSError("disk full")), RunSettings(restart_attempts=2, restart_strategy="fixed-delay")
     played = Played(sink=sink, settings=settings).attaches()
     played._edge.coordinator = Outstanding(LATER)
-    played.hears(JobEventKind.COMPLETED, checkpoint_id=CheckpointId(7))
+    played.hears(events.CheckpointCompleted, checkpoint_id=CheckpointId(7))
     for later in range(1, 5):
         played.happens(Tick(), 100.0 * later)
     assert isinstance(played.error, GlobalCommitFailed)

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.driver.scripts import FakeEdge
+from tests.job_events import event
+from twopc import events
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
 from twopc.driver.actions import (
@@ -54,7 +56,6 @@ from twopc.protocol.attempts import GlobalCommit, StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.planned_starts import Witnessed
 from twopc.serde import Json
 from twopc.sink import Committer, Settled, Sink, SinkWriter
@@ -200,12 +201,11 @@ class Played:
         )
         return self.happens(Answer(number, answer))
 
-    def hears(self, kind: JobEventKind, **more: Any) -> Played:
-        attempt = self.driver.progress.current.attempt
-        return self.happens(JobEvent(kind=kind, job="flights", attempt=attempt, time_ms=0, **more))
+    def hears(self, kind: type[events.CoordinatorEvent], **more: Any) -> Played:
+        return self.happens(event(kind, attempt=self.driver.progress.current.attempt, **more))
 
     def attaches(self) -> Played:
-        return self.hears(JobEventKind.ATTACHED, subtask=SubtaskIndex(0))
+        return self.hears(events.SubtaskAttached, subtask=SubtaskIndex(0))
 
     def actions(self, kind: type[E]) -> list[E]:
         return [output.action for output in self.seen if isinstance(output, Wanted) and isinstance(output.action, kind)]
@@ -225,7 +225,7 @@ class Played:
 
 
 def test_a_job_that_has_finished_is_told_killed_and_swept_once_more() -> None:
-    played = Played().attaches().hears(JobEventKind.FINISHED)
+    played = Played().attaches().hears(events.JobFinished)
     assert played.error is None
     [end] = played.actions(EndAttempt)
     assert end.reason == "finished"
@@ -258,7 +258,7 @@ def test_a_start_that_fails_before_there_ever_was_a_subtask_is_not_tried_again()
 
 def failed(**more: Any) -> Played:
     """One whose first attempt has failed while its subtasks ran."""
-    return Played(**more).attaches().hears(JobEventKind.FAILED, message="gone", restartable=True)
+    return Played(**more).attaches().hears(events.AttemptFailed, message="gone", restartable=True)
 
 
 def test_an_attempt_that_failed_is_followed_by_another_when_the_delay_is_over() -> None:
@@ -283,7 +283,7 @@ def test_a_run_that_gives_up_leaves_nothing_open() -> None:
 
 def test_brokers_that_do_not_answer_keep_no_run_from_giving_up() -> None:
     played = Played(coordinator=Coordinator(LATER), settings=RunSettings(restart_strategy="none"), holds=Settle)
-    played.answer(Settle, []).attaches().hears(JobEventKind.FAILED, message="gone", restartable=True)
+    played.answer(Settle, []).attaches().hears(events.AttemptFailed, message="gone", restartable=True)
     assert not played.over, "what the failed attempt left open is being settled"
     assert str(played.happens(Tick(), 11.0).error) == "gone"
     assert any("is left to the next start" in line for line in played.lines)
@@ -304,7 +304,7 @@ def test_a_stop_of_running_subtasks_asks_for_a_last_checkpoint() -> None:
     played = Played().attaches().happens(StopRequested())
     assert len(played.actions(RequestStop)) == 1
     assert not played.over
-    assert played.hears(JobEventKind.FINISHED).error is None
+    assert played.hears(events.JobFinished).error is None
 
 
 def test_a_stop_while_the_job_waits_to_start_again_says_what_had_ended_it() -> None:
@@ -338,14 +338,14 @@ def test_what_a_subtask_has_told_is_waited_for_however_late_it_comes(
     played.happens(SubtaskEnded(Unavailable("a process ended"), said_why)).happens(Tick(), 2.0)
     if said_why:
         assert not played.over
-        played.hears(JobEventKind.FAILED, message="poison", error_type="UserCodeError")
+        played.hears(events.AttemptFailed, message="poison", error_type="UserCodeError")
     assert type(played.error) is told
 
 
 def test_a_job_has_not_finished_before_all_that_was_told_of_it_has_come() -> None:
     played = Played().attaches().happens(SubtaskEnded(None, False)).happens(Tick(), 2.0)
     assert not played.over
-    assert played.hears(JobEventKind.FINISHED).error is None
+    assert played.hears(events.JobFinished).error is None
 
 
 def test_a_job_of_which_nobody_says_that_it_has_finished_has_not_however_well_its_subtasks_ended() -> None:
@@ -356,7 +356,7 @@ def test_a_job_of_which_nobody_says_that_it_has_finished_has_not_however_well_it
 
 def test_a_job_that_has_finished_stays_so_whatever_a_subtask_met_at_its_end() -> None:
     played = Played().attaches().happens(SubtaskEnded(Unavailable("a process was killed"), True))
-    assert played.hears(JobEventKind.FINISHED).error is None
+    assert played.hears(events.JobFinished).error is None
 
 
 @pytest.mark.parametrize(("subtasks", "said"), [(3, "1 of 3 subtasks read nothing: splits to read: 2"), (2, None)])

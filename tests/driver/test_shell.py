@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.driver.test_machine import Coordinator, EmptySink, QuietSource
+from twopc import events
 from twopc.config import RunSettings
 from twopc.driver.attempt import RunningJob
 from twopc.driver.events import EventWatch
 from twopc.driver.machine import Driver, Event
 from twopc.driver.shell import DriverShell, JobEdge
 from twopc.graph import JobDefinition
-from twopc.protocol.job_events import JobEvent
 from twopc.storage.local import LocalStore
 
 PATIENCE_SECONDS = 120
@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 120
 class Silent:
     """A coordinator that tells nothing."""
 
-    def watch(self, job: str) -> Iterator[JobEvent]:
+    def watch(self, job: str) -> Iterator[events.CoordinatorEvent]:
         return iter(())
 
     def stop_watching(self) -> None:

@@ -7,43 +7,28 @@ import time
 
 import pytest
 
+from tests.job_events import event
+from twopc import events
 from twopc.driver.host import StoppedEarly
 from twopc.driver.signals import StopSignals
 from twopc.driver.stopping import PATIENCE_SECONDS, Liveness, hopeless
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
 
 LATE = PATIENCE_SECONDS + 1
 
 
-def event(
-    kind: str, subtask: int = WHOLE_JOB, checkpoint: CheckpointKind | None = None, said: str = "", number: int = 0
-) -> JobEvent:
-    return JobEvent(
-        checkpoint_id=CheckpointId(number),
-        kind=JobEventKind(kind),
-        job="flights",
-        attempt=AttemptId(1),
-        time_ms=0,
-        subtask=SubtaskIndex(subtask),
-        checkpoint_kind=checkpoint,
-        message=said,
-    )
-
-
-def seen(*events: tuple[float, JobEvent]) -> Liveness:
+def seen(*heard_at: tuple[float, events.CoordinatorEvent]) -> Liveness:
     """Of two subtasks that attached at once."""
     liveness = Liveness()
     for number in range(2):
-        liveness.note(event(JobEventKind.ATTACHED, number), 0.0)
-    for at, each in events:
+        liveness.note(event(events.SubtaskAttached, subtask=number), 0.0)
+    for at, each in heard_at:
         liveness.note(each, at)
     return liveness
 
 
-def heard(at: float, *subtasks: int) -> list[tuple[float, JobEvent]]:
-    return [(at, event(JobEventKind.PROGRESS, number)) for number in subtasks]
+def heard(at: float, *subtasks: int) -> list[tuple[float, events.CoordinatorEvent]]:
+    return [(at, event(events.SubtaskProgress, subtask=number)) for number in subtasks]
 
 
 def test_a_last_checkpoint_is_waited_for_while_every_subtask_is_heard_of_however_long_it_takes() -> None:
@@ -60,11 +45,18 @@ def test_nothing_is_given_up_at_once() -> None:
         (seen(*heard(LATE, 0)), True, "nothing was heard of subtask 1"),
         (seen(*heard(LATE, 0, 1)), False, "the coordinator does not answer"),
         (
-            seen(*heard(LATE, 0, 1), (LATE, event(JobEventKind.ABORTED, WHOLE_JOB, CheckpointKind.FINAL, "no leader"))),
+            seen(
+                *heard(LATE, 0, 1),
+                (LATE, event(events.CheckpointAborted, kind=CheckpointKind.FINAL, message="no leader")),
+            ),
             True,
             "it failed (no leader)",
         ),
-        (seen((0, event("completed", checkpoint=CheckpointKind.FINAL, number=7))), True, "the brokers do not commit"),
+        (
+            seen((0, event(events.CheckpointCompleted, kind=CheckpointKind.FINAL, checkpoint_id=7))),
+            True,
+            "the brokers do not commit",
+        ),
     ],
 )
 def test_what_can_no_longer_come_is_named(liveness: Liveness, accepted: bool, why: str) -> None:
@@ -75,9 +67,9 @@ def test_what_can_no_longer_come_is_named(liveness: Liveness, accepted: bool, wh
 
 def ended(*confirmed: int) -> str | None:
     """Say what is awaited once checkpoint 7, the last one, is complete, and these are committed by all subtasks."""
-    complete = event("completed", checkpoint=CheckpointKind.FINAL, number=7)
-    events = [(0.0, complete), *((1.0, event("confirmed", number=number)) for number in confirmed)]
-    return hopeless(seen(*events), 2, 0.0, LATE, accepted=True)
+    complete = event(events.CheckpointCompleted, kind=CheckpointKind.FINAL, checkpoint_id=7)
+    later = [(1.0, event(events.CheckpointConfirmed, checkpoint_id=number)) for number in confirmed]
+    return hopeless(seen((0.0, complete), *later), 2, 0.0, LATE, accepted=True)
 
 
 def test_a_last_checkpoint_whose_output_is_not_committed_is_not_said_to_be_missing() -> None:
@@ -100,7 +92,7 @@ def test_a_subtask_that_never_started_is_not_waited_for() -> None:
 
 
 def test_a_failed_periodic_checkpoint_says_nothing_of_the_last_one() -> None:
-    failed = (LATE, event(JobEventKind.ABORTED, WHOLE_JOB, CheckpointKind.PERIODIC, "declined"))
+    failed = (LATE, event(events.CheckpointAborted, kind=CheckpointKind.PERIODIC, message="declined"))
     assert hopeless(seen(*heard(LATE, 0, 1), failed), 2, 0.0, LATE, accepted=True) is None
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.job_events import event
+from twopc import events
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.actions import AbortLingering, CommitGlobally, FindShortage, RequestStop
@@ -19,28 +21,17 @@ from twopc.driver.supervision import (
     Supervision,
 )
 from twopc.errors import Fenced, GlobalCommitFailed, Unavailable
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.protocol.ids import AttemptId
 
 CONTEXT = JobContext("flights", AttemptId(3), 1, RunSettings())
 
 
-def supervision(*kinds: JobEventKind) -> Supervision:
+def supervision(*kinds: type[events.SubtaskAttached | events.CheckpointCompleted]) -> Supervision:
     """Of an attempt of which these events were heard."""
     progress = AttemptProgress(CONTEXT.attempt)
     for number, kind in enumerate(kinds, start=1):
-        subtask = SubtaskIndex(0 if kind == JobEventKind.ATTACHED else -1)
-        progress.note(
-            JobEvent(
-                kind=kind,
-                job="flights",
-                attempt=CONTEXT.attempt,
-                time_ms=0,
-                checkpoint_id=CheckpointId(number),
-                subtask=subtask,
-            ),
-            0.0,
-        )
+        of_it = {"subtask": 0} if kind is events.SubtaskAttached else {"checkpoint_id": number}
+        progress.note(event(kind, attempt=CONTEXT.attempt, **of_it), 0.0)
     return Supervision(CONTEXT, progress)
 
 
@@ -53,11 +44,11 @@ def swept(watched: Supervision, now: float, answer: Any = ()) -> list[Any]:
 
 
 def test_nothing_is_swept_before_a_checkpoint_has_completed() -> None:
-    assert due(supervision(JobEventKind.ATTACHED), 1.0) == []
+    assert due(supervision(events.SubtaskAttached), 1.0) == []
 
 
 def test_one_sweeps_when_a_checkpoint_has_completed_and_again_after_a_pause() -> None:
-    watched = supervision(JobEventKind.ATTACHED, JobEventKind.COMPLETED)
+    watched = supervision(events.SubtaskAttached, events.CheckpointCompleted)
     assert due(watched, 1.0) == [AbortLingering]
     assert due(watched, 2.0) == [], "one is under way"
     [line] = swept(watched, 2.0, ["job-1-0-0"])
@@ -67,14 +58,14 @@ def test_one_sweeps_when_a_checkpoint_has_completed_and_again_after_a_pause() ->
 
 
 def test_a_sweep_to_which_no_broker_answered_is_repeated_soon() -> None:
-    watched = supervision(JobEventKind.ATTACHED, JobEventKind.COMPLETED)
+    watched = supervision(events.SubtaskAttached, events.CheckpointCompleted)
     due(watched, 1.0)
     swept(watched, 2.0, Unavailable("no broker answers"))
     assert due(watched, 2.0 + SWEEP_RETRY_SECONDS) == [AbortLingering]
 
 
 def test_a_sweep_that_breaks_ends_no_job_that_is_well() -> None:
-    watched = supervision(JobEventKind.ATTACHED, JobEventKind.COMPLETED)
+    watched = supervision(events.SubtaskAttached, events.CheckpointCompleted)
     due(watched, 1.0)
     [line] = swept(watched, 2.0, ValueError("a bug"))
     assert str(line.error) == "a bug"
@@ -82,7 +73,7 @@ def test_a_sweep_that_breaks_ends_no_job_that_is_well() -> None:
 
 
 def test_a_sweep_that_meets_a_later_run_ends_this_one() -> None:
-    watched = supervision(JobEventKind.ATTACHED, JobEventKind.COMPLETED)
+    watched = supervision(events.SubtaskAttached, events.CheckpointCompleted)
     due(watched, 1.0)
     swept(watched, 2.0, Fenced("attempt 4 has the job"))
     with pytest.raises(Fenced, match="attempt 4"):
@@ -95,13 +86,13 @@ def test_a_stop_before_a_subtask_has_attached_waits_for_nothing() -> None:
 
 
 def test_a_last_checkpoint_is_asked_for_once() -> None:
-    watched = supervision(JobEventKind.ATTACHED)
+    watched = supervision(events.SubtaskAttached)
     assert due(watched, 1.0, stop=True) == [RequestStop]
     assert due(watched, 2.0, stop=True) == []
 
 
 def test_a_coordinator_that_does_not_know_of_the_stop_is_not_waited_for() -> None:
-    watched = supervision(JobEventKind.ATTACHED)
+    watched = supervision(events.SubtaskAttached)
     due(watched, 1.0, stop=True)
     [line] = watched.answered(RequestStop(CONTEXT), Unavailable("no coordinator"), 2.0)
     assert "could not be asked" in str(line)
@@ -115,8 +106,8 @@ def test_what_subtasks_wait_for_is_asked_until_one_has_attached_and_told_when_it
     for second in range(10):
         assert due(watched, second) == [FindShortage]
         told += watched.answered(FindShortage(), "slots", second)
-    assert told == [Tell(CONTEXT.attempt, JobEventKind.WAITING, "slots")]
-    assert due(supervision(JobEventKind.ATTACHED), 1.0) == []
+    assert told == [Tell(event(events.WaitingForHost, attempt=CONTEXT.attempt, message="slots"))]
+    assert due(supervision(events.SubtaskAttached), 1.0) == []
 
 
 def test_while_the_end_of_the_job_is_on_its_way_nothing_new_is_asked_for() -> None:
@@ -126,19 +117,16 @@ def test_while_the_end_of_the_job_is_on_its_way_nothing_new_is_asked_for() -> No
     assert watched.look(2.0, stop_wanted=True) is False
 
 
-def committing(*kinds: JobEventKind) -> Supervision:
+def committing(*kinds: type[events.CheckpointCompleted]) -> Supervision:
     """Of an attempt with a global committer, between two sweeps."""
-    watched = supervision(JobEventKind.ATTACHED, *kinds)
+    watched = supervision(events.SubtaskAttached, *kinds)
     watched.commits_globally = True
     watched.sweeps.due_at = 1_000.0
     return watched
 
 
 def completed(watched: Supervision, number: int) -> None:
-    kind, attempt = JobEventKind.COMPLETED, CONTEXT.attempt
-    watched.progress.note(
-        JobEvent(kind=kind, job="flights", attempt=attempt, time_ms=0, checkpoint_id=CheckpointId(number)), 0.0
-    )
+    watched.progress.note(event(events.CheckpointCompleted, attempt=CONTEXT.attempt, checkpoint_id=number), 0.0)
 
 
 def committed(watched: Supervision, now: float, answer: Exception | None = None) -> None:
@@ -147,14 +135,14 @@ def committed(watched: Supervision, now: float, answer: Exception | None = None)
 
 def test_a_completed_checkpoint_is_committed_globally_where_a_sink_has_a_global_committer() -> None:
     assert due(committing(), 1.0) == []
-    assert due(committing(JobEventKind.COMPLETED), 1.0) == [CommitGlobally]
-    watched = committing(JobEventKind.COMPLETED)
+    assert due(committing(events.CheckpointCompleted), 1.0) == [CommitGlobally]
+    watched = committing(events.CheckpointCompleted)
     watched.commits_globally = False
     assert due(watched, 1.0) == []
 
 
 def test_two_global_commits_are_never_under_way_at_once_and_none_is_left_out() -> None:
-    watched = committing(JobEventKind.COMPLETED)
+    watched = committing(events.CheckpointCompleted)
     assert due(watched, 1.0) == [CommitGlobally]
     completed(watched, 8)
     assert due(watched, 1.1) == [], "one is under way"
@@ -165,7 +153,7 @@ def test_two_global_commits_are_never_under_way_at_once_and_none_is_left_out() -
 
 
 def test_a_global_commit_that_fails_ends_the_attempt() -> None:
-    watched = committing(JobEventKind.COMPLETED)
+    watched = committing(events.CheckpointCompleted)
     due(watched, 1.0)
     committed(watched, 1.1, GlobalCommitFailed("the table is locked"))
     assert due(watched, 1.2) == []
@@ -174,7 +162,7 @@ def test_a_global_commit_that_fails_ends_the_attempt() -> None:
 
 
 def test_a_coordinator_that_does_not_answer_is_asked_again_what_is_outstanding() -> None:
-    watched = committing(JobEventKind.COMPLETED)
+    watched = committing(events.CheckpointCompleted)
     due(watched, 1.0)
     committed(watched, 1.1, Unavailable("no answer"))
     assert watched.look(1.2, stop_wanted=False) is False

@@ -19,6 +19,7 @@ import pytest
 
 from tests.jobs.cli import TIMEOUT_SECONDS, twopc
 from tests.rpc.kit import Watcher, eventually
+from twopc import events
 from twopc.driver.discovery import FOLDER_VARIABLE, find
 from twopc.errors import ConfigurationError
 from twopc.rpc.admin_client import AdminClient
@@ -154,20 +155,20 @@ def test_a_job_on_a_service_shows_its_secrets_nowhere(site: Site) -> None:
         client, admin = JobClient(address, token=TOKEN), AdminClient(address, token=TOKEN)
         with Watcher(client, site.job) as watcher, admin:
             with site.process(*site.run("--coordinator", address, *address_of)):
-                eventually(lambda: len(watcher.told("confirmed")) >= 2, "checkpoints complete")
+                eventually(lambda: len(watcher.told(events.CheckpointConfirmed)) >= 2, "checkpoints complete")
                 lines = command_lines()
                 described = repr(admin.describe(site.job))
                 assert twopc("stop", site.job, "--coordinator", address, *address_of).code == 0
             _fail_on_poison(site, "--coordinator", address, *address_of)
-            eventually(lambda: bool(watcher.told("failed")), "the failure is told")
-            events = repr(watcher.events)
+            eventually(lambda: bool(watcher.told(events.AttemptFailed)), "the failure is told")
+            heard = repr(watcher.events)
         client.close()
         service.send_signal(signal.SIGTERM)
     assert "twopc" in lines
-    for text in (lines, described, events, "".join(site.printed), site.stored()):
+    for text in (lines, described, heard, "".join(site.printed), site.stored()):
         assert found_in(text) == []
-    assert "poison" in events
-    assert str(site.folder) not in events
+    assert "poison" in heard
+    assert str(site.folder) not in heard
 
 
 def test_a_job_with_a_coordinator_of_its_own_keeps_the_token_to_itself(site: Site) -> None:

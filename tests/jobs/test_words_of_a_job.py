@@ -98,7 +98,7 @@ def test_with_log_format_json_every_line_is_an_object(
         ("my.own", "WARNING", "logged b'a'"),
         ("my.own", "DEBUG", "detail"),
     } <= said
-    assert any(line.get("event") == "completed" and line["checkpoint"] == 1 for line in lines)
+    assert any(line.get("event") == "checkpoint-completed" and line["checkpoint"] == 1 for line in lines)
 
 
 def test_an_error_is_an_object_too_with_log_format_json(job: tuple[list[str], dict[str, str]]) -> None:

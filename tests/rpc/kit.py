@@ -6,15 +6,18 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
+from typing import TypeVar
 
 from tests.coordinator.kit import snapshot
+from twopc import events
 from twopc.config import RunSettings
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Ack, Committed, Complete, FencedOff, Finish, ToSubtask, Trigger, Welcome
 from twopc.rpc.job_client import JobClient
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import TlsFiles
+
+E = TypeVar("E", bound=events.JobEvent)
 
 JOB = "flights"
 SETTINGS = RunSettings(parallelism=2, checkpoint_interval_ms=20, checkpoint_timeout_ms=20_000)
@@ -94,7 +97,7 @@ class Watcher:
     """Collects a job's events while it is entered."""
 
     def __init__(self, client: JobClient, job: str = JOB) -> None:
-        self.events: list[JobEvent] = []
+        self.events: list[events.CoordinatorEvent] = []
         self._watch = client.watch(job)
         self._client = client
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -114,5 +117,5 @@ class Watcher:
         self._client.stop_watching()
         self._thread.join()
 
-    def told(self, kind: str) -> list[JobEvent]:
-        return [event for event in self.events if event.kind == kind]
+    def told(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]

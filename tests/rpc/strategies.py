@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any, get_args
+
 from hypothesis import strategies as st
 
+from twopc import events
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import (
     CheckpointMetadata,
@@ -13,7 +17,6 @@ from twopc.protocol.facts import (
     SubtaskSnapshot,
 )
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import (
     Abort,
     Ack,
@@ -102,23 +105,29 @@ to_subtask: st.SearchStrategy[ToSubtask] = st.one_of(
     st.builds(FencedOff, text),
     st.builds(Drain, stages),
 )
-events = st.builds(
-    JobEvent,
-    kind=st.sampled_from(JobEventKind),
-    job=text,
-    attempt=attempts,
-    time_ms=st.integers(0, 2**53),
-    checkpoint_id=checkpoints,
-    subtask=st.integers(-1, 1000).map(SubtaskIndex),
-    message=text,
-    restartable=st.booleans(),
-    error_type=text,
-    duration_ms=durations,
-    pid=st.integers(0, 2**31),
-    progress=st.none() | progress,
-    pause_ms=durations,
-    checkpoint_kind=st.none() | st.sampled_from(CheckpointKind),
-    label=text,
-    request_id=text,
-    reason=st.none() | st.sampled_from(FailureReason),
+_OF_EVENTS: dict[str, st.SearchStrategy[Any]] = {
+    "job": text,
+    "attempt": attempts,
+    "time_ms": st.integers(0, 2**53),
+    "subtask": subtasks,
+    "checkpoint_id": checkpoints,
+    "restored": checkpoints,
+    "kind": st.sampled_from(CheckpointKind),
+    "label": text,
+    "request_id": text,
+    "reason": st.sampled_from(FailureReason),
+    "message": text,
+    "error_type": text,
+    "restartable": st.booleans(),
+    "duration_ms": durations,
+    "pause_ms": durations,
+    "pid": st.integers(0, 2**31),
+    "host": text,
+    "progress": progress,
+}
+job_events: st.SearchStrategy[events.CoordinatorEvent] = st.one_of(
+    [
+        st.builds(kind, **{each.name: _OF_EVENTS[each.name] for each in fields(kind)})
+        for kind in get_args(events.CoordinatorEvent)
+    ]
 )

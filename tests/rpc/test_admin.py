@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 
 from coordinator.server import CoordinatorServer
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
+from twopc import events
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
@@ -185,7 +186,7 @@ def test_a_stop_is_waited_for_over_a_restart_of_the_job(site: Site) -> None:
     failing[1].answer = lambda message: failing[1].link.send(Failed("Unavailable", "no broker", True))
     with Watcher(site.driver) as watcher, ThreadPoolExecutor(1) as asking:
         outcome = asking.submit(site.admin.stop, JOB, savepoint=True, label="v1", timeout=SECONDS)
-        eventually(lambda: bool(watcher.told("failed")), "the attempt fails")
+        eventually(lambda: bool(watcher.told(events.AttemptFailed)), "the attempt fails")
         for subtask in failing:
             subtask.close()
         site.run(restart=True)
@@ -287,7 +288,7 @@ def test_a_coordinator_that_ends_leaves_nobody_waiting(tmp_path: Path) -> None:
         subtasks = [ScriptedSubtask(address, attempt, subtask) for subtask in (0, 1)]
         for subtask in subtasks:
             subtask.answer = lambda message: None
-        eventually(lambda: len(watcher.told("attached")) == 2, "both are attached")
+        eventually(lambda: len(watcher.told(events.SubtaskAttached)) == 2, "both are attached")
         ending = threading.Timer(0.3, server.stop)
         ending.start()
         with pytest.raises(Unavailable):

@@ -7,14 +7,16 @@ import json
 import pytest
 from hypothesis import given
 
+from tests.job_events import event
 from tests.rpc import strategies
+from twopc import events
 from twopc.errors import ProtocolViolation
+from twopc.protocol.codec import to_json
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToCoordinator, ToSubtask
 from twopc.rpc import codec
 from twopc.rpc import control_pb2 as pb
-from twopc.rpc.fields import decode, decode_value, encode, encode_value
+from twopc.rpc.fields import decode_event, decode_value, encode_event, encode_value
 
 
 @given(strategies.from_subtask)
@@ -29,10 +31,10 @@ def test_what_the_coordinator_says_survives_the_wire(message: ToSubtask) -> None
     assert codec.decode_to_subtask(pb.ToSubtask.FromString(wire)) == message
 
 
-@given(strategies.events)
-def test_events_survive_the_wire(event: JobEvent) -> None:
-    wire = encode(event, pb.JobEvent).SerializeToString()
-    assert decode(JobEvent, pb.JobEvent.FromString(wire)) == event
+@given(strategies.job_events)
+def test_events_survive_the_wire(event: events.CoordinatorEvent) -> None:
+    wire = pb.JobEvents(events_json=[encode_event(event)]).SerializeToString()
+    assert [decode_event(data) for data in pb.JobEvents.FromString(wire).events_json] == [event]
 
 
 @given(strategies.metadata)
@@ -59,6 +61,18 @@ def test_a_message_without_a_body_is_a_violation() -> None:
         codec.decode_to_subtask(pb.ToSubtask())
 
 
-def test_an_event_of_a_kind_that_is_not_known_is_refused_by_name() -> None:
-    with pytest.raises(ProtocolViolation, match="kind is 'thunder', not one of status, "):
-        decode(JobEvent, pb.JobEvent(job="orders", kind="thunder"))
+def test_an_event_of_a_class_that_is_not_known_is_refused_by_name() -> None:
+    with pytest.raises(ProtocolViolation, match="'thunder' as its event, not one of job-status, "):
+        decode_event(b'{"event": "thunder", "job": "orders"}')
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b"{}", b"[" * 100_000])
+def test_an_event_that_cannot_be_read_is_a_violation(data: bytes) -> None:
+    with pytest.raises(ProtocolViolation, match="an event that can't be read"):
+        decode_event(data)
+
+
+def test_a_coordinator_cannot_speak_for_the_driver() -> None:
+    told = to_json(event(events.TransactionResumed), events.Event)
+    with pytest.raises(ProtocolViolation, match="transaction-resumed"):
+        decode_event(json.dumps(told).encode())

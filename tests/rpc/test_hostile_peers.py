@@ -20,10 +20,10 @@ from coordinator.jobs import Jobs
 from coordinator.server import CoordinatorServer
 from tests.coordinator.kit import snapshot
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
+from twopc import events
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import Ack, Decline, EndOfInput, Progress, ToCoordinator
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.admin_client import AdminClient
@@ -136,11 +136,11 @@ def test_an_acknowledgement_that_is_replayed_completes_nothing_twice(tmp_path: P
         first = stream.triggered()
         for _ in range(3):
             stream.say(acknowledgement(first, "t"))
-        eventually(lambda: bool(watcher.told("completed")), "it completes")
+        eventually(lambda: bool(watcher.told(events.CheckpointCompleted)), "it completes")
         stream.say(acknowledgement(first, "t"))
         stream.say(acknowledgement(stream.triggered(), "u"))
-        eventually(lambda: len(watcher.told("completed")) >= 2, "the next completes")
-        ids = [event.checkpoint_id for event in watcher.told("completed")]
+        eventually(lambda: len(watcher.told(events.CheckpointCompleted)) >= 2, "the next completes")
+        ids = [event.checkpoint_id for event in watcher.told(events.CheckpointCompleted)]
     assert ids == sorted(set(ids))
 
 
@@ -157,16 +157,16 @@ def test_a_subtask_of_an_older_attempt_acknowledges_nothing(tmp_path: Path) -> N
                 zombie.say(acknowledgement(current, "of a zombie"))
                 assert zombie.hears().WhichOneof("body") == "fenced_off"
             new.say(acknowledgement(current, "t"))
-            eventually(lambda: bool(watcher.told("completed")), "the new one's counts")
-        assert [event.attempt for event in watcher.told("acknowledged")][-1] == 2
-        assert not [event for event in watcher.told("acknowledged") if event.attempt == 1]
+            eventually(lambda: bool(watcher.told(events.CheckpointCompleted)), "the new one's counts")
+        assert [event.attempt for event in watcher.told(events.CheckpointAcknowledged)][-1] == 2
+        assert not [event for event in watcher.told(events.CheckpointAcknowledged) if event.attempt == 1]
 
 
 def test_fields_that_it_does_not_know_are_ignored(tmp_path: Path) -> None:
     with serving(tmp_path) as (address, client), Watcher(client) as watcher, RawStream(address) as stream:
         stream.attach(client.start_attempt(JOB, ONE).attempt, more=UNKNOWN_FIELD)
         stream.say(acknowledgement(stream.triggered()), more=UNKNOWN_FIELD)
-        eventually(lambda: bool(watcher.told("completed")), "it completes")
+        eventually(lambda: bool(watcher.told(events.CheckpointCompleted)), "it completes")
 
 
 def test_a_stream_that_says_nothing_is_ended(tmp_path: Path) -> None:
@@ -207,8 +207,8 @@ def test_a_subtask_that_floods_is_cut_off_and_another_is_not(tmp_path: Path) -> 
     busy, idle = threading.Event(), threading.Event()
     idle.set()
 
-    def observe(event: JobEvent) -> None:
-        if event.kind == "progress":
+    def observe(event: events.Event) -> None:
+        if isinstance(event, events.SubtaskProgress):
             busy.set()
             idle.wait(PATIENCE_SECONDS)
 
@@ -236,9 +236,9 @@ def test_a_subtask_that_says_much_but_not_at_once_is_not_cut_off(tmp_path: Path)
         subtask = ScriptedSubtask(address, client.start_attempt(JOB, RARELY).attempt, 0)
         for number in range(20):
             subtask.link.send(Progress(number, number, None, None))
-            eventually(lambda number=number: len(watcher.told("progress")) > number, "it arrives")  # type: ignore[misc]
+            eventually(lambda number=number: len(watcher.told(events.SubtaskProgress)) > number, "it arrives")  # type: ignore[misc]
         subtask.close()
-    assert len(watcher.told("attached")) == 1
+    assert len(watcher.told(events.SubtaskAttached)) == 1
 
 
 @pytest.mark.parametrize(
@@ -359,9 +359,9 @@ def test_an_acknowledgement_that_no_message_can_hold_is_refused_to_its_sender_an
         link.await_welcome(PATIENCE_SECONDS)
         with pytest.raises(MessageTooLarge, match="4,194,304"):
             link.send(Ack(CheckpointId(1), snapshot(0, "t" * MESSAGE_BYTES_MAX)))
-        eventually(lambda: bool(watcher.told("triggered")), "a checkpoint is triggered")
-        link.send(Decline(watcher.told("triggered")[-1].checkpoint_id, "too large"))
-        eventually(lambda: bool(watcher.told("declined")), "it is declined")
+        eventually(lambda: bool(watcher.told(events.CheckpointTriggered)), "a checkpoint is triggered")
+        link.send(Decline(watcher.told(events.CheckpointTriggered)[-1].checkpoint_id, "too large"))
+        eventually(lambda: bool(watcher.told(events.CheckpointDeclined)), "it is declined")
         link.close()
 
 

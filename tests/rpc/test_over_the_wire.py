@@ -13,6 +13,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 
 from coordinator.server import CoordinatorServer
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
+from twopc import events
 from twopc.checkpoints.catalog import read_job
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
 from twopc.protocol.facts import SplitPosition
@@ -80,12 +81,14 @@ def test_checkpoints_complete_and_are_committed_and_the_job_finishes(
     with Watcher(client) as watcher:
         started = client.start_attempt(JOB, SETTINGS)
         running = subtasks(address, started.attempt, closing)
-        eventually(lambda: len(watcher.told("confirmed")) >= 3, "three checkpoints are committed everywhere")
+        eventually(
+            lambda: len(watcher.told(events.CheckpointConfirmed)) >= 3, "three checkpoints are committed everywhere"
+        )
         client.stop(JOB, started.attempt)
-        eventually(lambda: bool(watcher.told("finished")), "the job finishes")
+        eventually(lambda: bool(watcher.told(events.JobFinished)), "the job finishes")
     eventually(lambda: all(subtask.ended for subtask in running), "the subtasks end")
     assert [type(subtask.heard[-1]) for subtask in running] == [Finish, Finish]
-    assert watcher.events[0].kind == "status"
+    assert isinstance(watcher.events[0], events.JobStatus)
     newest = read_job(LocalStore(tmp_path), JOB).completed[-1]
     assert newest.metadata is not None
     assert newest.metadata.kind == "final"
@@ -98,7 +101,7 @@ def test_the_end_of_the_input_finishes_the_job(serve: Serve, closing: Closing) -
         started = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
         for subtask in subtasks(address, started.attempt, closing):
             subtask.link.send(EndOfInput())
-        eventually(lambda: bool(watcher.told("finished")), "the job finishes")
+        eventually(lambda: bool(watcher.told(events.JobFinished)), "the job finishes")
 
 
 def test_the_next_attempt_gets_what_to_settle_and_what_to_restore(serve: Serve, closing: Closing) -> None:
@@ -148,7 +151,7 @@ def test_a_second_coordinator_on_the_same_folder_fences_the_first(serve: Serve, 
         eventually(lambda: running[0].completed() >= 1, "the first coordinator works")
         _, _, other = serve()
         other.start_attempt(JOB, SETTINGS)
-        eventually(lambda: bool(watcher.told("fenced")), "the first coordinator says that it is fenced")
+        eventually(lambda: bool(watcher.told(events.AttemptFenced)), "the first coordinator says that it is fenced")
     eventually(lambda: all(isinstance(each.heard[-1], FencedOff) for each in running), "its subtasks are told")
     with pytest.raises(Fenced, match="another coordinator"):
         client.stop(JOB, ATTEMPT)
@@ -162,11 +165,11 @@ def test_what_a_subtask_tells_reaches_those_who_watch(serve: Serve, closing: Clo
         progress = Progress(10, 7, 3, "late-flights-1-0-1", ("late-flights-1-0-0",))
         running[0].link.send(progress)
         running[1].link.send(Failed("UserCodeError", "flights[3]@17: boom", restartable=False))
-        eventually(lambda: bool(watcher.told("failed")), "the failure arrives")
-        eventually(lambda: bool(watcher.told("progress")), "the progress arrives")
-    (failed,) = watcher.told("failed")
+        eventually(lambda: bool(watcher.told(events.AttemptFailed)), "the failure arrives")
+        eventually(lambda: bool(watcher.told(events.SubtaskProgress)), "the progress arrives")
+    (failed,) = watcher.told(events.AttemptFailed)
     assert (failed.subtask, failed.error_type, failed.restartable) == (1, "UserCodeError", False)
-    assert watcher.told("progress")[0].progress == progress
+    assert watcher.told(events.SubtaskProgress)[0].progress == progress
 
 
 def test_a_failure_that_is_said_last_still_arrives(serve: Serve, closing: Closing) -> None:
@@ -176,7 +179,7 @@ def test_a_failure_that_is_said_last_still_arrives(serve: Serve, closing: Closin
         subtask = ScriptedSubtask(address, started.attempt, 0)
         subtask.link.send(Failed("Unavailable", "the broker is gone", restartable=True))
         subtask.close()
-        eventually(lambda: bool(watcher.told("failed")), "the failure arrives")
+        eventually(lambda: bool(watcher.told(events.AttemptFailed)), "the failure arrives")
 
 
 def test_a_decline_and_a_late_acknowledgement_abort_nothing_else(serve: Serve, closing: Closing) -> None:
@@ -185,8 +188,8 @@ def test_a_decline_and_a_late_acknowledgement_abort_nothing_else(serve: Serve, c
         started = client.start_attempt(JOB, SETTINGS)
         running = subtasks(address, started.attempt, closing)
         running[0].link.send(Decline(CheckpointId(999), "of a checkpoint that nobody triggered"))
-        eventually(lambda: len(watcher.told("completed")) >= 2, "checkpoints go on")
-        assert not watcher.told("failed")
+        eventually(lambda: len(watcher.told(events.CheckpointCompleted)) >= 2, "checkpoints go on")
+        assert not watcher.told(events.AttemptFailed)
 
 
 def test_a_subtask_of_an_unknown_attempt_is_fenced_off(serve: Serve, closing: Closing) -> None:
@@ -317,7 +320,7 @@ def test_many_subtasks_and_watchers_do_not_starve_each_other(serve: Serve, closi
     for subtask in running:
         closing(subtask.close)
     eventually(lambda: all(subtask.completed() >= 1 for subtask in running), "all of them hear of a completion")
-    eventually(lambda: all(watcher.told("completed") for watcher in watchers), "all who watch are told")
+    eventually(lambda: all(watcher.told(events.CheckpointCompleted) for watcher in watchers), "all who watch are told")
 
 
 def test_where_reading_begins_is_stored_for_the_next_attempt(serve: Serve) -> None:
@@ -339,7 +342,7 @@ def test_an_attempt_begins_with_more_metadata_than_a_message_to_the_coordinator_
         attempt = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=500)).attempt
         for subtask in (0, 1):
             closing(ScriptedSubtask(address, attempt, subtask, transactions=(f"{long}{subtask}",)).close)
-        eventually(lambda: bool(watcher.told("completed")), "a checkpoint completes")
+        eventually(lambda: bool(watcher.told(events.CheckpointCompleted)), "a checkpoint completes")
     started = client.start_attempt(JOB, SETTINGS)
     assert started.latest is not None
     assert {f"{long}0", f"{long}1"} <= {committable.name for committable in started.latest.committables}

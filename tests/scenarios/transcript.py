@@ -13,7 +13,7 @@ _FENCES = "fences "
 _MESSAGES = {"says": "{} -> coordinator", "hears": "coordinator -> {}"}
 
 
-_VERBS = {"triggered": "triggers", "aborted": "aborts"}
+_VERBS = {"checkpoint-triggered": "triggers", "checkpoint-aborted": "aborts"}
 _ENDS = ("FINISHED", "INVARIANT", "sees")
 
 
@@ -60,7 +60,7 @@ def _of_process(what: str, *details: object) -> str:
             return f"holds the completion record of checkpoint {checkpoint}"
         case ("attempt-started", start, *_):
             return f"starts {start}" if isinstance(start, str) else f"starts an attempt from checkpoint {start}"
-        case ("triggered" | "aborted", checkpoint, *why):
+        case ("checkpoint-triggered" | "checkpoint-aborted", checkpoint, *why):
             return f"{_VERBS[what]} checkpoint {_joined(f'{checkpoint}:', *why)}".rstrip(": ")
         case ("KILLED", why):
             return f"KILLED {_place(str(why))}"

@@ -7,8 +7,8 @@ from enum import Enum
 
 from tests.simulation.process import Process
 from tests.simulation.world import World
+from twopc import events
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.job_events import JobEvent, JobEventKind
 
 NONE = CheckpointId(0)
 
@@ -35,19 +35,18 @@ class Peers:
         self._in_flight: set[CheckpointId] = set()
         self._uncommitted = NONE
 
-    def told(self, event: JobEvent) -> None:
-        number = event.checkpoint_id
-        match event.kind:
-            case JobEventKind.TRIGGERED:
+    def told(self, event: events.CoordinatorEvent) -> None:
+        match event:
+            case events.CheckpointTriggered(checkpoint_id=number):
                 self._in_flight.add(number)
-            case JobEventKind.COMPLETED:
+            case events.CheckpointCompleted(checkpoint_id=number):
                 self._in_flight.discard(number)
                 self._uncommitted = number
-            case JobEventKind.ABORTED:
+            case events.CheckpointAborted(checkpoint_id=number):
                 self._in_flight.discard(number)
-            case JobEventKind.CONFIRMED if number >= self._uncommitted:
+            case events.CheckpointConfirmed(checkpoint_id=number) if number >= self._uncommitted:
                 self._uncommitted = NONE
-            case JobEventKind.ATTEMPT_STARTED:
+            case events.AttemptStarted():
                 self._in_flight.clear()
                 self._uncommitted = NONE
             case _:

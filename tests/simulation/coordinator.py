@@ -13,17 +13,9 @@ from tests.simulation.disk import CheckpointFolder
 from tests.simulation.network import Stream
 from tests.simulation.process import Crashed, Lane
 from tests.simulation.world import World
+from twopc import events
 from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommitError, Unavailable
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.protocol.messages import FencedOff, ToSubtask
-
-TOLD = (
-    JobEventKind.ATTEMPT_STARTED,
-    JobEventKind.TRIGGERED,
-    JobEventKind.ABORTED,
-    JobEventKind.FAILED,
-    JobEventKind.FENCED,
-)
 
 DEADLINE_SECONDS = 0.2
 CALM_DEADLINE_SECONDS = 2.0
@@ -35,7 +27,9 @@ T = TypeVar("T")
 class SimCoordinator:
     """One process from start to death; its ledger outlives it."""
 
-    def __init__(self, world: World, number: int, folder: CheckpointFolder, tell: Callable[[JobEvent], None]) -> None:
+    def __init__(
+        self, world: World, number: int, folder: CheckpointFolder, tell: Callable[[events.CoordinatorEvent], None]
+    ) -> None:
         self.process = world.process(f"coordinator-{number}", "coordinator")
         self.lane = Lane(self.process, "loop")
         self._world = world
@@ -108,12 +102,21 @@ class SimCoordinator:
         if stream is not None:
             stream.deliver(None)
 
-    def publish(self, event: JobEvent) -> None:
+    def publish(self, event: events.CoordinatorEvent) -> None:
         self._tell(event)
-        if self._world.keeps_trace and event.kind in TOLD:
-            self._world.note(
-                self.process.name, event.kind, event.checkpoint_id or f"attempt {event.attempt}", event.message
-            )
+        if not self._world.keeps_trace:
+            return
+        match event:
+            case events.AttemptStarted():
+                self._world.note(self.process.name, event.name, event.restored or f"attempt {event.attempt}")
+            case events.CheckpointTriggered():
+                self._world.note(self.process.name, event.name, event.checkpoint_id)
+            case events.CheckpointAborted():
+                self._world.note(self.process.name, event.name, event.checkpoint_id, event.message)
+            case events.AttemptFailed() | events.AttemptFenced():
+                self._world.note(self.process.name, event.name, f"attempt {event.attempt}", event.message)
+            case _:
+                pass
 
     def _arm(self) -> int | None:
         """Have a tick when the jobs' deadline, a time of this process, has come; return it."""
@@ -142,7 +145,7 @@ class SimJobClient(DirectClient):
     def __init__(self, find: Callable[[], SimCoordinator | None]) -> None:
         self._find = find
 
-    def status(self, job: str) -> tuple[JobEvent, ...]:
+    def status(self, job: str) -> tuple[events.CoordinatorEvent, ...]:
         return self.ask(lambda jobs: jobs.status(job))
 
     def ask(self, do: Callable[[Jobs], T]) -> T:

@@ -14,6 +14,7 @@ from tests.simulation.job import JOB
 from tests.simulation.process import Lane
 from tests.simulation.subtask import SimSubtask
 from tests.simulation.world import World
+from twopc import events
 from twopc.config import RunSettings
 from twopc.driver.actions import Drain, EndAttempt, Settle, SettleLoss, StartAttempt, Submit
 from twopc.driver.attempt import RunningJob
@@ -45,7 +46,6 @@ from twopc.errors import (
 from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
 from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.job_events import JobEventKind
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import Committer
 
@@ -245,7 +245,7 @@ class SimDriver:
         again = IDLE_MS
         try:
             for event in self._client.status(JOB):
-                if event.kind == JobEventKind.FINISHED:
+                if isinstance(event, events.JobFinished):
                     self._end = event.message
                 self._step(event)
         except Unavailable:

@@ -15,10 +15,10 @@ from tests.simulation.coordinator import SimCoordinator
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.job import JOB
 from tests.simulation.world import World
+from twopc import events
 from twopc.errors import TwoPhaseCommitError
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import NO_ATTEMPT
-from twopc.protocol.job_events import JobEvent, JobEventKind
 
 
 class People:
@@ -71,20 +71,20 @@ class People:
         self._world.coverage[what] += 1
         self._world.note("people", what, request)
 
-    def told(self, event: JobEvent) -> None:
+    def told(self, event: events.CoordinatorEvent) -> None:
         """Take an event in; whatever is deleted is deleted before the next one is triggered."""
-        match event.kind:
-            case JobEventKind.ATTEMPT_STARTED:
+        match event:
+            case events.AttemptStarted():
                 self._attempt = max(self._attempt, event.attempt)
-            case JobEventKind.TRIGGERED:
+            case events.CheckpointTriggered():
                 self._check_what_is_kept()
-            case JobEventKind.COMPLETED:
-                self._world.coverage[f"completed: {event.checkpoint_kind}"] += 1
-            case JobEventKind.ABORTED:
+            case events.CheckpointCompleted():
+                self._world.coverage[f"completed: {event.kind}"] += 1
+            case events.CheckpointAborted():
                 self._world.coverage[f"aborted: {event.reason}"] += 1
             case _:
                 pass
-        if event.request_id and event.kind in (JobEventKind.COMPLETED, JobEventKind.ABORTED):
+        if isinstance(event, events.CheckpointCompleted | events.CheckpointAborted) and event.request_id:
             self._answers[event.request_id] += 1
 
     def judge(self) -> None:

@@ -20,10 +20,10 @@ from tests.simulation.snapshots import SimSnapshots
 from tests.simulation.source import SimSource
 from tests.simulation.subtask import SimSubtask
 from tests.simulation.world import World
+from twopc import events
 from twopc.graph import JobDefinition
 from twopc.kafka.committable import WitnessMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import Sink
 
@@ -31,15 +31,14 @@ CALM_MS = 60_000
 AFTERWARDS_MS = 15_000
 RESTART_MS = (50, 500)
 LATEST = "latest"
-WATCHED = (JobEventKind.FAILED, JobEventKind.FENCED, JobEventKind.FINISHED)
-FOLLOWED = (
-    JobEventKind.TRIGGERED,
-    JobEventKind.COMPLETED,
-    JobEventKind.ABORTED,
-    JobEventKind.CONFIRMED,
-    JobEventKind.ATTEMPT_STARTED,
-    *WATCHED,
-)
+WATCHED = frozenset[type]({events.AttemptFailed, events.AttemptFenced, events.JobFinished})
+FOLLOWED = WATCHED | {
+    events.CheckpointTriggered,
+    events.CheckpointCompleted,
+    events.CheckpointAborted,
+    events.CheckpointConfirmed,
+    events.AttemptStarted,
+}
 
 
 class Simulation:
@@ -132,18 +131,18 @@ class Simulation:
     def start_coordinator(self) -> None:
         self.coordinators.append(SimCoordinator(self.world, len(self.coordinators) + 1, self.folder, self._told))
 
-    def _told(self, event: JobEvent) -> None:
-        if event.kind not in FOLLOWED:
+    def _told(self, event: events.CoordinatorEvent) -> None:
+        if type(event) not in FOLLOWED:
             return
         self.people.told(event)
-        if event.kind == JobEventKind.TRIGGERED:
+        if isinstance(event, events.CheckpointTriggered):
             self.triggered.append(event.checkpoint_id)
-        elif event.kind == JobEventKind.COMPLETED:
+        elif isinstance(event, events.CheckpointCompleted):
             self.completed.append(event.checkpoint_id)
             self._wake_driver(to_sweep=True)
         self._peers.told(event)
         self.newest_attempt = max(self.newest_attempt, event.attempt)
-        if event.kind in WATCHED:
+        if type(event) in WATCHED:
             self._wake_driver()
 
     def _wake_driver(self, *, to_sweep: bool = False) -> None:

@@ -8,8 +8,8 @@ from dataclasses import FrozenInstanceError, dataclass, field
 import pytest
 
 from tests.simulation.plain_values import made_plainly, plain_constructor
+from twopc import events
 from twopc.protocol.facts import CheckpointMetadata, StateHandle
-from twopc.protocol.job_events import JobEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def test_the_plain_constructor_sets_what_the_guarded_one_sets(monkeypatch: pytes
     assert (plain.hidden, plain.derived, plain.second) == (b"h", 2, "two")
 
 
-@pytest.mark.parametrize("owner", [Sample, JobEvent, CheckpointMetadata])
+@pytest.mark.parametrize("owner", [Sample, events.CheckpointCompleted, CheckpointMetadata])
 def test_it_takes_what_the_guarded_one_takes(owner: type) -> None:
     assert str(inspect.signature(plain_constructor(owner))) == str(inspect.signature(vars(owner)["__init__"]))
 

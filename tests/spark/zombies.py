@@ -20,12 +20,12 @@ from pyspark.sql import SparkSession
 from tests.counting.finished import FinishedJob
 from tests.counting.numbered_input import NumberedInput
 from tests.leak_audit import Place, report, wait_until_clean
+from twopc import events
 from twopc.config import RunSettings
 from twopc.driver.run import RunReport, run
 from twopc.faults.points import VARIABLE
 from twopc.faults.process import await_true
 from twopc.loader.job_loader import load_job
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.testing.topics import create_topic, produce
 
 JOB_FILE = Path(__file__).with_name("zombie_job.py")
@@ -43,7 +43,7 @@ class ZombieJob:
         self._servers = bootstrap_servers
         self._session = session
         self._folder = folder
-        self._events: list[JobEvent] = []
+        self._events: list[events.Event] = []
         self._source = NumberedInput(tuple(b"k%d" % each for each in range(KEYS)), PARALLELISM, RECORDS)
         self._job = name
         self.checkpoint_dir = folder / "checkpoints"
@@ -102,8 +102,8 @@ class ZombieJob:
         """Wait until this attempt has completed a checkpoint."""
 
         def completed() -> bool:
-            wanted = (JobEventKind.COMPLETED, attempt)
-            return any((event.kind, event.attempt) == wanted for event in list(self._events))
+            heard = list(self._events)
+            return any(isinstance(event, events.CheckpointCompleted) and event.attempt == attempt for event in heard)
 
         await_true(completed, f"attempt {attempt} completed no checkpoint", WAIT_SECONDS)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc import events
 
 
 @dataclass(slots=True)
@@ -21,25 +21,25 @@ class Recorder:
     _records: dict[int, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note(self, event: JobEvent) -> None:
+    def note(self, event: events.Event) -> None:
         """Fold one event in."""
         with self._lock:
             at = event.time_ms / 1000
-            match event.kind:
-                case JobEventKind.ATTEMPT_STARTED:
+            match event:
+                case events.AttemptStarted():
                     self.restarts += 1
                     self._records.clear()
-                case JobEventKind.PROGRESS if event.progress is not None:
+                case events.SubtaskProgress():
                     self._records[event.subtask] = event.progress.records_in
                     total = sum(self._records.values())
                     if total and self.started is None:
                         self.started = at
                     self.progress.append((at, total))
-                case JobEventKind.COMPLETED:
+                case events.CheckpointCompleted():
                     self.checkpoints.append((at, event.duration_ms))
-                case JobEventKind.ACKNOWLEDGED:
+                case events.CheckpointAcknowledged():
                     self.pauses.append(event.pause_ms)
-                case JobEventKind.ABORTED:
+                case events.CheckpointAborted():
                     self.aborted += 1
                 case _:
                     pass

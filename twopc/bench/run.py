@@ -11,6 +11,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+from twopc import events
 from twopc.bench.figures import steady_cpu, steady_rate, summary
 from twopc.bench.load import PacedLoad, produce_all, values_of
 from twopc.bench.plan import BenchPlan
@@ -26,7 +27,6 @@ from twopc.kafka.cluster import Cluster
 from twopc.kafka.ends import KafkaEnds
 from twopc.kafka.reachable import await_reachable
 from twopc.loader.job_loader import load_job
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.storage.scratch_folder import CHECKPOINTS, scratch_folder
 
 SERIES_MAX = 5_000
@@ -57,7 +57,7 @@ def bench(
     settings: RunSettings,
     *,
     say: Callable[[str], None],
-    on_event: Callable[[JobEvent], None] | None = None,
+    on_event: Callable[[events.Event], None] | None = None,
     excluded: frozenset[int] = frozenset(),
 ) -> BenchResult:
     """Run the benchmark on topics of its own, which are deleted afterwards; return what was measured.
@@ -104,7 +104,7 @@ class _Run:
         name: str,
         folder: Path,
         values: Values,
-        on_event: Callable[[JobEvent], None] | None,
+        on_event: Callable[[events.Event], None] | None,
         excluded: frozenset[int],
     ) -> None:
         self._plan = plan
@@ -199,9 +199,9 @@ class _Run:
         self._written = done.records_out if done.attempts == 1 else self._plan.records
         self._seconds = time.time() - self._began
 
-    def _note(self, event: JobEvent) -> None:
+    def _note(self, event: events.Event) -> None:
         self._recorder.note(event)
-        if event.kind == JobEventKind.COMPLETED:
+        if isinstance(event, events.CheckpointCompleted):
             self._running.set()
         if self._on_event is not None:
             self._on_event(event)

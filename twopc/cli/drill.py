@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from twopc import events
 from twopc.cli.completion import HOSTS, checkpoint_names, one_of
 from twopc.cli.kafka_options import KafkaConfig
 from twopc.cli.output import Output, OutputOption, check_target
@@ -30,7 +31,6 @@ from twopc.drill.version_drill import VersionPlan, version_drill
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError, TwoPhaseCommitError
 from twopc.kafka.config_file import read_kafka_config
-from twopc.protocol.job_events import JobEvent
 
 
 def drill(
@@ -204,7 +204,7 @@ class _Told:
     """Who is told what is going on."""
 
     say: Callable[[str], None]
-    on_event: Callable[[JobEvent], None] | None
+    on_event: Callable[[events.Event], None] | None
 
 
 def _write(result: DrillResult, junit: Path | None, html: Path | None) -> None:

@@ -15,18 +15,19 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from twopc.cli.view_state import NOTED, RunView
+from twopc import events
+from twopc.cli.view_state import RunView, note_of
 from twopc.logs import LineStream
-from twopc.protocol.job_events import JobEvent, JobEventKind
+from twopc.protocol.ids import NO_CHECKPOINT
 
 LINE_SECONDS = 2.0
-_WRONG = {JobEventKind.FAILED, JobEventKind.FENCED, JobEventKind.ABORTED}
+_WRONG = events.AttemptFailed | events.AttemptFenced | events.CheckpointAborted
 
 
 class EventSink(Protocol):
     """Something that is shown a run's events."""
 
-    def note(self, event: JobEvent) -> None: ...
+    def note(self, event: events.Event) -> None: ...
 
 
 @contextmanager
@@ -54,7 +55,7 @@ class _Screen:
         self._view = view
         self._lock = threading.Lock()
 
-    def note(self, event: JobEvent) -> None:
+    def note(self, event: events.Event) -> None:
         with self._lock:
             self._view.note(event)
 
@@ -71,14 +72,14 @@ class PlainLines:
         self._log = logging.getLogger(f"twopc.job.{job}")
         self._last_line = -LINE_SECONDS
 
-    def note(self, event: JobEvent) -> None:
+    def note(self, event: events.Event) -> None:
         self._view.note(event)
-        if event.kind in NOTED:
-            self._write(NOTED[event.kind].format(event=event), event)
-        elif event.kind is JobEventKind.ABORTED:
-            what = f"checkpoint {event.checkpoint_id}" if event.checkpoint_id else f"requested {event.checkpoint_kind}"
+        if (note := note_of(event)) is not None:
+            self._write(note, event)
+        elif isinstance(event, events.CheckpointAborted):
+            what = f"checkpoint {event.checkpoint_id}" if event.checkpoint_id else f"requested {event.kind}"
             self._write(f"{what} aborted: {event.message}", event)
-        elif event.kind is JobEventKind.COMPLETED and time.monotonic() - self._last_line >= LINE_SECONDS:
+        elif isinstance(event, events.CheckpointCompleted) and time.monotonic() - self._last_line >= LINE_SECONDS:
             self._last_line = time.monotonic()
             view = self._view
             lag = "unknown" if view.lag is None else f"{view.lag:,}"
@@ -88,9 +89,10 @@ class PlainLines:
                 event,
             )
 
-    def _write(self, text: str, event: JobEvent) -> None:
-        level = logging.WARNING if event.kind in _WRONG else logging.INFO
-        facts = {"event": event.kind, "job": event.job, "attempt": event.attempt, "checkpoint": event.checkpoint_id}
+    def _write(self, text: str, event: events.Event) -> None:
+        level = logging.WARNING if isinstance(event, _WRONG) else logging.INFO
+        checkpoint = getattr(event, "checkpoint_id", NO_CHECKPOINT)
+        facts = {"event": event.name, "job": event.job, "attempt": event.attempt, "checkpoint": checkpoint}
         self._log.log(level, text, extra={"fields": {name: value for name, value in facts.items() if value}})
 
 

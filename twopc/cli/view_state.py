@@ -4,36 +4,45 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import assert_never
 
+from twopc import events
 from twopc.cli.histogram import Histogram
-from twopc.protocol.job_events import JobEvent, JobEventKind
 
 CHECKPOINTS_SHOWN = 8
 NOTES_SHOWN = 8
 RATE_WINDOW_MS = 3_000
 
-NOTED = {
-    JobEventKind.STARTING: "{event.message}",
-    JobEventKind.WAITING: "{event.message}",
-    JobEventKind.ATTEMPT_STARTED: "attempt {event.attempt} started",
-    JobEventKind.RESTORED: "checkpoint {event.checkpoint_id} restored: reading on from {event.message}",
-    JobEventKind.RESUMED: "transaction {event.message} resumed: committed",
-    JobEventKind.LINGERING_ABORTED: "lingering transaction {event.message} aborted",
-    JobEventKind.FAILED: "failed: {event.message}",
-    JobEventKind.FENCED: "fenced: {event.message}",
-    JobEventKind.FINISHED: "finished",
-}
-
-_OF_CHECKPOINTS = frozenset(
-    {
-        JobEventKind.TRIGGERED,
-        JobEventKind.ACKNOWLEDGED,
-        JobEventKind.COMPLETED,
-        JobEventKind.COMMITTED,
-        JobEventKind.CONFIRMED,
-        JobEventKind.ABORTED,
-    }
+_OfCheckpoint = (
+    events.CheckpointTriggered
+    | events.CheckpointAcknowledged
+    | events.CheckpointCompleted
+    | events.CheckpointAborted
+    | events.CheckpointCommitted
+    | events.CheckpointConfirmed
 )
+
+
+def note_of(event: events.Event) -> str | None:
+    """Return what people are told of an event at once; None of what only moves the figures."""
+    match event:
+        case events.HostStarting(message=message) | events.WaitingForHost(message=message):
+            return message
+        case events.AttemptStarted():
+            return f"attempt {event.attempt} started"
+        case events.CheckpointRestored(checkpoint_id=number, starts=starts):
+            return f"checkpoint {number} restored: reading on from {starts}"
+        case events.TransactionResumed(transaction=name):
+            return f"transaction {name} resumed: committed"
+        case events.TransactionAborted(transaction=name):
+            return f"lingering transaction {name} aborted"
+        case events.AttemptFailed(message=message):
+            return f"failed: {message}"
+        case events.AttemptFenced(message=message):
+            return f"fenced: {message}"
+        case events.JobFinished():
+            return "finished"
+    return None
 
 
 @dataclass(slots=True)
@@ -97,56 +106,60 @@ class RunView:
         (first_ms, first), (last_ms, last) = self._samples[0], self._samples[-1]
         return max(0, last - first) * 1000 / max(1, last_ms - first_ms)
 
-    def note(self, event: JobEvent) -> None:
+    def note(self, event: events.Event) -> None:
         """Fold one event in."""
-        if event.kind is JobEventKind.ATTEMPT_STARTED:
-            self.attempt = event.attempt
-            self.subtasks.clear()
-            self._samples.clear()
-        if event.kind in NOTED:
-            self.notes.append((event.time_ms, NOTED[event.kind].format(event=event)))
-        if event.kind is JobEventKind.ATTACHED:
-            self.subtasks.setdefault(event.subtask, SubtaskLine()).pid = event.pid
-        if event.kind is JobEventKind.PROGRESS:
-            self._note_progress(event)
-        elif event.checkpoint_id:
-            self._note_checkpoint(event)
+        if (note := note_of(event)) is not None:
+            self.notes.append((event.time_ms, note))
+        match event:
+            case events.AttemptStarted():
+                self.attempt = event.attempt
+                self.subtasks.clear()
+                self._samples.clear()
+            case events.SubtaskAttached():
+                self.subtasks.setdefault(event.subtask, SubtaskLine()).pid = event.pid
+            case events.SubtaskProgress():
+                self._note_progress(event)
+            case (
+                events.CheckpointEvent()
+                | events.CheckpointAcknowledged()
+                | events.CheckpointCommitted()
+                | events.CheckpointConfirmed()
+            ) if event.checkpoint_id:
+                self._note_checkpoint(event)
 
-    def _note_progress(self, event: JobEvent) -> None:
-        if event.progress is None:
-            return
-        line = self.subtasks.setdefault(event.subtask, SubtaskLine())
-        line.records_in = event.progress.records_in
-        line.records_out = event.progress.records_out
-        line.lag = event.progress.lag
-        line.open_transaction = event.progress.open_transaction or ""
-        line.pending_transactions = tuple(event.progress.pending_transactions)
+    def _note_progress(self, event: events.SubtaskProgress) -> None:
+        line, progress = self.subtasks.setdefault(event.subtask, SubtaskLine()), event.progress
+        line.records_in = progress.records_in
+        line.records_out = progress.records_out
+        line.lag = progress.lag
+        line.open_transaction = progress.open_transaction or ""
+        line.pending_transactions = progress.pending_transactions
         self._samples.append((event.time_ms, self.records_in))
         while self._samples and event.time_ms - self._samples[0][0] > RATE_WINDOW_MS:
             self._samples.popleft()
 
-    def _note_checkpoint(self, event: JobEvent) -> None:
-        if event.kind not in _OF_CHECKPOINTS:
-            return
+    def _note_checkpoint(self, event: _OfCheckpoint) -> None:
         line = self.checkpoints.setdefault(event.checkpoint_id, CheckpointLine(event.checkpoint_id))
-        match event.kind:
-            case JobEventKind.TRIGGERED:
+        match event:
+            case events.CheckpointTriggered():
                 line.final = event.final
-            case JobEventKind.ACKNOWLEDGED:
+            case events.CheckpointAcknowledged():
                 line.acknowledged.add(event.subtask)
                 line.phase = f"acknowledged {len(line.acknowledged)}/{len(self.subtasks)}"
                 line.pause_ms = max(line.pause_ms, event.pause_ms)
                 self.pauses.add(event.pause_ms)
-            case JobEventKind.COMPLETED:
+            case events.CheckpointCompleted():
                 line.phase = "completed"
                 line.duration_ms = event.duration_ms
                 self.completed += 1
-            case JobEventKind.COMMITTED:
+            case events.CheckpointCommitted():
                 line.committed.add(event.subtask)
                 line.phase = f"committed {len(line.committed)}/{len(self.subtasks)}"
-            case JobEventKind.CONFIRMED:
+            case events.CheckpointConfirmed():
                 line.phase = "committed"
-            case JobEventKind.ABORTED:
+            case events.CheckpointAborted():
                 line.phase = f"aborted: {event.message}"
+            case _:
+                assert_never(event)
         for old in sorted(self.checkpoints)[:-CHECKPOINTS_SHOWN]:
             del self.checkpoints[old]

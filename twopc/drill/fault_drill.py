@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from twopc import events
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.drill.broker import create_scratch_topic, delete_scratch_group, delete_scratch_topic
@@ -46,7 +47,6 @@ from twopc.kafka.ends import KafkaEnds, cluster_of
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_reader import whole
 from twopc.loader.job_loader import load_job
-from twopc.protocol.job_events import JobEvent
 from twopc.storage.local import LocalStore
 from twopc.verify.findings import Verdict
 from twopc.verify.judge import verdict_on
@@ -57,7 +57,7 @@ SECONDS_A_CHECKPOINT = 1.5
 """More than one takes on a busy machine: once all faults have happened, the rest is read as fast as it goes."""
 INTERVALS_A_CHECKPOINT = 1.5
 
-OnEvent = Callable[[JobEvent], None]
+OnEvent = Callable[[events.Event], None]
 
 
 def fault_drill(

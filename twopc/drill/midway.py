@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from twopc import events
 from twopc.drill.timeline import RecoveryClock
 from twopc.kafka.positions import offsets_of
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.record import Batch, Row
 from twopc.source import SourceReader
 
@@ -110,7 +110,7 @@ class Interruption:
     _ended: set[int] = field(default_factory=set)
     _completed: int = 0
 
-    def note(self, event: JobEvent) -> None:
+    def note(self, event: events.Event) -> None:
         if self.clock is not None and event.attempt > self._attempt:
             self.clock.note(event)
         if not (self.folder / _GO).exists():
@@ -128,14 +128,14 @@ class Interruption:
             return None
         return max(self.stood_at - first.began, first.restored or 0.0) + max(0.0, end - restored)
 
-    def _follow(self, event: JobEvent) -> None:
+    def _follow(self, event: events.Event) -> None:
         now = time.time()
-        if event.kind == JobEventKind.ATTACHED:
+        if isinstance(event, events.SubtaskAttached):
             self._attempt = event.attempt
             self._pids[event.subtask] = event.pid
-        elif event.kind == JobEventKind.END_OF_INPUT:
+        elif isinstance(event, events.EndOfInput):
             self._ended.add(event.subtask)
-        elif event.kind == JobEventKind.COMPLETED and self.stood_at is not None:
+        elif isinstance(event, events.CheckpointCompleted) and self.stood_at is not None:
             self._completed += 1
         if self.stood_at is None:
             if all(map(self._stands, range(self.parallelism))):

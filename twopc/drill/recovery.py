@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from twopc import events
 from twopc.drill.verdict import Check
 from twopc.kafka.positions import offsets_of
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.job_events import JobEvent, JobEventKind
 
 RECOVERY = "recovery"
 _FIELDS = 4
@@ -43,12 +43,13 @@ class RecoveryTimes:
         self._triggered: dict[tuple[int, int], float] = {}
         self._completed: list[tuple[float, float]] = []
 
-    def note(self, event: JobEvent) -> None:
-        at, number = event.time_ms / 1000, (event.attempt, event.checkpoint_id)
-        if event.kind == JobEventKind.TRIGGERED:
-            self._triggered.setdefault(number, at)
-        elif event.kind == JobEventKind.COMPLETED and number in self._triggered:
-            self._completed.append((self._triggered[number], at))
+    def note(self, event: events.Event) -> None:
+        at = event.time_ms / 1000
+        match event:
+            case events.CheckpointTriggered(checkpoint_id=number):
+                self._triggered.setdefault((event.attempt, number), at)
+            case events.CheckpointCompleted(checkpoint_id=number) if (event.attempt, number) in self._triggered:
+                self._completed.append((self._triggered[event.attempt, number], at))
 
     def of(self, strikes: Sequence[tuple[str, float]], again: Sequence[tuple[float, int]]) -> tuple[Recovery, ...]:
         """Return what each fault cost, by name and time, in the order in which they struck.

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from twopc import events
 from twopc.config import RunSettings
 from twopc.drill.bounds import prepared_of
 from twopc.drill.broker import create_scratch_topic, delete_scratch_group, delete_scratch_topic
@@ -27,7 +28,6 @@ from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topic_reader import whole
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.job_events import JobEvent
 from twopc.verify.findings import Verdict
 from twopc.verify.holes import compaction
 from twopc.verify.judge import verdict_on
@@ -68,7 +68,7 @@ class Replay:
     folder: Path
     timeline: Timeline
     tell: Callable[[str], None]
-    on_event: Callable[[JobEvent], None] | None
+    on_event: Callable[[events.Event], None] | None
     interrupt: bool = True
 
     def play(self, figures: dict[str, float | None]) -> Iterator[Check]:
@@ -154,7 +154,7 @@ class Replay:
         clock = RecoveryClock(time.time(), self.settings.parallelism)
         struck = threading.Event()
 
-        def note(event: JobEvent) -> None:
+        def note(event: events.Event) -> None:
             self.timeline.note(event)
             if interruption is None or not struck.is_set():
                 clock.note(event)

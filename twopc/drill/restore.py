@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from twopc import events
 from twopc.checkpoints.archive import opened
 from twopc.checkpoints.catalog import JobCheckpoints
 from twopc.config import RunSettings
@@ -30,14 +31,13 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.positions import partition_positions
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.job_events import JobEvent
 from twopc.storage.open import open_store
 from twopc.storage.scratch_folder import CHECKPOINTS
 
 READABLE = "readable"
 CHECKS = (READABLE, POSITIONS, TRANSACTIONS, REPLAY, OUTPUT)
 
-OnEvent = Callable[[JobEvent], None]
+OnEvent = Callable[[events.Event], None]
 
 
 @dataclass(frozen=True, slots=True)

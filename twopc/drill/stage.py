@@ -16,13 +16,13 @@ from types import TracebackType
 
 import psutil
 
+from twopc import events
 from twopc.config import RunSettings
 from twopc.faults.armed import ArmedFault, armed
 from twopc.faults.driver import decode
 from twopc.faults.points import VARIABLE
 from twopc.faults.process import PATIENCE_SECONDS, ManagedProcess, start_coordinator
 from twopc.faults.tcp_proxy import Proxy
-from twopc.protocol.job_events import JobEvent
 from twopc.storage.scratch_folder import CHECKPOINTS
 from twopc.testing.ports import free_port
 
@@ -94,13 +94,13 @@ class Stage:
             return False
         return True
 
-    def events(self) -> Iterator[JobEvent]:
+    def all_events(self) -> Iterator[events.Event]:
         """Yield all that the drivers were told so far."""
         if self._events.exists():
             lines = self._events.read_text().splitlines(keepends=True)
             yield from (decode(line) for line in lines if line.endswith("\n"))
 
-    def new_events(self) -> Iterator[JobEvent]:
+    def new_events(self) -> Iterator[events.Event]:
         """Yield what the drivers were told since the last call."""
         if not self._events.exists():
             return

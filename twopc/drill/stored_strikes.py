@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+from twopc import events
 from twopc.checkpoints.catalog import read_job
 from twopc.drill.stage import Stage
 from twopc.errors import CheckpointCorrupted
-from twopc.protocol.job_events import JobEventKind
 from twopc.protocol.layout import metadata_path
 from twopc.storage.local import LocalStore
 
@@ -64,6 +64,6 @@ def fill_under(stage: Stage, worker: int, go_on: Callable[[], None]) -> str | No
 
 def declines(stage: Stage) -> Iterator[str]:
     """Yield why checkpoints were declined, where it is that a snapshot could not be stored."""
-    for event in stage.events():
-        if event.kind == JobEventKind.ABORTED and " declined: the snapshot of subtask" in event.message:
+    for event in stage.all_events():
+        if isinstance(event, events.CheckpointAborted) and " declined: the snapshot of subtask" in event.message:
             yield event.message

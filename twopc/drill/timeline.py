@@ -7,24 +7,44 @@ import time
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from twopc import events
 from twopc.drill.verdict import Moment
-from twopc.protocol.job_events import JobEvent, JobEventKind
 
 STEP_SECONDS = 1.0
 
-_TOLD = {
-    JobEventKind.ATTEMPT_STARTED: ("restarts", "attempt {event.attempt} started"),
-    JobEventKind.COMPLETED: ("checkpoints", "checkpoint {event.checkpoint_id} completed in {event.duration_ms:.0f} ms"),
-    JobEventKind.CONFIRMED: ("transactions", "all transactions of checkpoint {event.checkpoint_id} committed"),
-    JobEventKind.ABORTED: ("checkpoints", "checkpoint {event.checkpoint_id} aborted: {event.message}"),
-    JobEventKind.LOSS_SETTLED: ("transactions", "{event.message}"),
-    JobEventKind.FAILED: ("restarts", "failed: {event.message}"),
-    JobEventKind.FENCED: ("restarts", "fenced: {event.message}"),
-    JobEventKind.FINISHED: ("restarts", "finished"),
-    JobEventKind.RESTORED: ("restarts", "checkpoint {event.checkpoint_id} restored"),
-    JobEventKind.RESUMED: ("transactions", "{event.message} resumed: committed"),
-    JobEventKind.LINGERING_ABORTED: ("transactions", "{event.message} lingered: aborted"),
-}
+
+def _lane_and_text(event: events.Event) -> tuple[str, str] | None:
+    """Return where a moment of the timeline stands, and what it says; None of what is none."""
+    match event:
+        case events.CheckpointCompleted(checkpoint_id=number, duration_ms=duration):
+            return "checkpoints", f"checkpoint {number} completed in {duration:.0f} ms"
+        case events.CheckpointAborted(checkpoint_id=number, message=message):
+            return "checkpoints", f"checkpoint {number} aborted: {message}"
+        case events.CheckpointConfirmed(checkpoint_id=number):
+            return "transactions", f"all transactions of checkpoint {number} committed"
+        case events.LossSettled(message=message):
+            return "transactions", message
+        case events.TransactionResumed(transaction=name):
+            return "transactions", f"{name} resumed: committed"
+        case events.TransactionAborted(transaction=name):
+            return "transactions", f"{name} lingered: aborted"
+    text = _of_restarts(event)
+    return None if text is None else ("restarts", text)
+
+
+def _of_restarts(event: events.Event) -> str | None:
+    match event:
+        case events.AttemptStarted():
+            return f"attempt {event.attempt} started"
+        case events.CheckpointRestored(checkpoint_id=number):
+            return f"checkpoint {number} restored"
+        case events.AttemptFailed(message=message):
+            return f"failed: {message}"
+        case events.AttemptFenced(message=message):
+            return f"fenced: {message}"
+        case events.JobFinished():
+            return "finished"
+    return None
 
 
 @dataclass(slots=True)
@@ -38,20 +58,18 @@ class Timeline:
     _before: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note(self, event: JobEvent) -> None:
+    def note(self, event: events.Event) -> None:
         """Fold one event of a run in."""
         with self._lock:
             at = event.time_ms / 1000 - self.began
-            if event.kind == JobEventKind.ATTEMPT_STARTED:
+            if isinstance(event, events.AttemptStarted):
                 self._before += sum(self._records.values())
                 self._records.clear()
-            if event.kind == JobEventKind.PROGRESS and event.progress is not None:
+            if isinstance(event, events.SubtaskProgress):
                 self._records[event.subtask] = event.progress.records_out
                 self._written.append((at, self._before + sum(self._records.values())))
-            told = _TOLD.get(event.kind)
-            if told is not None:
-                kind, text = told
-                self.moments.append(Moment(at, kind, text.format(event=event)))
+            if (moment := _lane_and_text(event)) is not None:
+                self.moments.append(Moment(at, *moment))
 
     def say(self, kind: str, text: str) -> None:
         """Note something that the drill did, now."""
@@ -93,14 +111,14 @@ class RecoveryClock:
     _caught_up: dict[int, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note(self, event: JobEvent) -> None:
+    def note(self, event: events.Event) -> None:
         with self._lock:
             at = event.time_ms / 1000 - self.began
-            if event.kind == JobEventKind.PROGRESS and event.progress is not None:
+            if isinstance(event, events.SubtaskProgress):
                 self._restored.setdefault(event.subtask, at)
                 if event.progress.records_in and self._first is None:
                     self._first = at
-            elif event.kind == JobEventKind.END_OF_INPUT:
+            elif isinstance(event, events.EndOfInput):
                 # One that has nothing left to read says so before it first reports.
                 self._restored.setdefault(event.subtask, at)
                 self._caught_up.setdefault(event.subtask, at)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from twopc import events
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.actions import (
@@ -27,7 +28,7 @@ from twopc.driver.actions import (
     Submit,
 )
 from twopc.driver.control import EndOf, Late, Now, Pause, Supervise, unless_stopped, within
-from twopc.driver.effects import Begun, Log, Script, Tell, do
+from twopc.driver.effects import UNTIMED, Begun, Log, Script, Tell, do
 from twopc.driver.fencing import explained, refuse_successor
 from twopc.driver.host import StoppedEarly
 from twopc.driver.progress import RunProgress
@@ -49,7 +50,6 @@ from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_ATTEMPT, NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEventKind
 from twopc.protocol.layout import checkpoint_of_folder
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.runtime.spec import SubtaskSpec
@@ -163,7 +163,7 @@ class Attempt:
         try:
             specs = yield from unless_stopped(self._prepare(context, started))
             if (notice := (yield from do(FindHostNotice()))) is not None:
-                yield Tell(context.attempt, JobEventKind.STARTING, notice)
+                yield Tell(events.HostStarting(context.job, context.attempt, UNTIMED, message=notice))
             yield Submit(specs)
             self._submitted = True
         except (TwoPhaseCommitError, StoppedEarly) as error:
@@ -184,14 +184,14 @@ class Attempt:
         yield from self._checked_standing(context, started)
         recovered = yield from recovery(context, started)
         standing = yield from self._checked_standing(context, started)
-        yield from _tell_recovery(context.attempt, recovered)
+        yield from _tell_recovery(context, recovered)
         restored = recovered.restored
         splits = yield from self.planner.plan(context, started, restored, standing.witnessed)
         read = {split.id for split in splits}
         refuse_unread_inputs(restored, read.__contains__, source.input_of, map(source.input_of, read), dropped)
         if (twice := repeated_output(started.latest, started.restored, splits, source.precedes)) is not None:
             yield Log(logging.WARNING, twice, never_hidden=True)
-        yield from self._tell_starts(context.attempt, restored, splits)
+        yield from self._tell_starts(context, restored, splits)
         clusters = yield from do(FindClusters(context))
         follower, why_none = clusters.witness()
         if why_none is not None:
@@ -229,12 +229,15 @@ class Attempt:
         )
 
     def _tell_starts(
-        self, attempt: AttemptId, restored: CheckpointMetadata | None, splits: Sequence[Split]
+        self, context: JobContext, restored: CheckpointMetadata | None, splits: Sequence[Split]
     ) -> Script[None]:
         """Tell from where what is read is read on, or that states begin empty there."""
         if restored is not None:
             starts = listed(str(split.begin) for split in splits)
-            yield Tell(attempt, JobEventKind.RESTORED, starts, restored.checkpoint_id)
+            number = restored.checkpoint_id
+            yield Tell(
+                events.CheckpointRestored(context.job, context.attempt, UNTIMED, checkpoint_id=number, starts=starts)
+            )
         elif self.settings.restore_from == LATEST:
             states, skips = self._states(), self.job.definition.source.skips
             empty = emptied_states(states, splits, skips, self.settings.checkpoint_dir)
@@ -289,7 +292,7 @@ class Attempt:
     def _explained(self, error: TwoPhaseCommitError, context: JobContext) -> Script[Exception]:
         """Tell another run, which is final, from the broker itself, which fences whoever was silent for too long."""
         failure = self.progress.current.failure
-        if not isinstance(error, Fenced) or failure is None or failure.kind == JobEventKind.FENCED:
+        if not isinstance(error, Fenced) or failure is None or isinstance(failure, events.AttemptFenced):
             return error
         try:
             traces = yield from unless_stopped(do(FindTraces(context)))
@@ -353,16 +356,26 @@ def idle_subtasks(assigned: Sequence[Sequence[Split]]) -> str | None:
     return None
 
 
-def _tell_recovery(attempt: AttemptId, recovered: Recovered) -> Script[None]:
+def _tell_recovery(context: JobContext, recovered: Recovered) -> Script[None]:
     """Tell what recovery did, in the same stream as the coordinator's events."""
+    job, attempt = context.job, context.attempt
     if recovered.restored is not None:
         yield Log(logging.DEBUG, f"attempt {attempt}: restored checkpoint {recovered.restored.checkpoint_id}")
     for item in recovered.settled:
         committable = item.committable
         yield Log(logging.DEBUG, f"transaction {committable.name}: {item.outcome.value} ({item.evidence})")
         if item.outcome is Outcome.COMMITTED:
-            yield Tell(attempt, JobEventKind.RESUMED, committable.name, committable.checkpoint_id, committable.subtask)
+            yield Tell(
+                events.TransactionResumed(
+                    job,
+                    attempt,
+                    UNTIMED,
+                    checkpoint_id=committable.checkpoint_id,
+                    subtask=committable.subtask,
+                    transaction=committable.name,
+                )
+            )
     for name in recovered.lingering:
-        yield Tell(attempt, JobEventKind.LINGERING_ABORTED, name)
+        yield Tell(events.TransactionAborted(job, attempt, UNTIMED, transaction=name))
     if recovered.lingering:
         yield Log(logging.DEBUG, f"lingering transactions aborted: {listed(recovered.lingering)}")

@@ -12,9 +12,11 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
+from twopc import events
 from twopc.driver.edge import Edge
-from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import WHOLE_JOB, JobEventKind
+
+UNTIMED = 0
+"""The time of an event before it is told."""
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -53,13 +55,9 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """An event of the driver's own, in the stream of the coordinator's."""
+    """An event of the driver's own, in the stream of the coordinator's; its time is when it is told."""
 
-    attempt: AttemptId
-    kind: JobEventKind
-    message: str
-    checkpoint_id: CheckpointId = NO_CHECKPOINT
-    subtask: SubtaskIndex = WHOLE_JOB
+    event: events.DriverEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
+from twopc import events
 from twopc.driver.effects import Tell
 from twopc.errors import CheckpointCorrupted, TwoPhaseCommitError
-from twopc.protocol.job_events import JobEvent, JobEventKind
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ UNREACHABLE_SECONDS = 10.0
 class EventSource(Protocol):
     """Where a job's events come from: a coordinator in this process, or a client of one elsewhere."""
 
-    def watch(self, job: str) -> Iterator[JobEvent]:
+    def watch(self, job: str) -> Iterator[events.CoordinatorEvent]:
         """Yield every event of a job from now on, its status first; a TwoPhaseCommitError breaks it off."""
         ...
 
@@ -41,8 +42,8 @@ class EventWatch:
         self,
         source: EventSource,
         job: str,
-        heard: Callable[[JobEvent], None],
-        on_event: Callable[[JobEvent], None] | None,
+        heard: Callable[[events.CoordinatorEvent], None],
+        on_event: Callable[[events.Event], None] | None,
     ) -> None:
         self.begun = False
         self._source = source
@@ -63,19 +64,9 @@ class EventWatch:
         self._source.stop_watching()
         self._thread.join(5)
 
-    def tell(self, event: Tell) -> None:
+    def tell(self, notice: Tell) -> None:
         """Tell what the driver does, in the same stream as the coordinator's events."""
-        self._publish(
-            JobEvent(
-                job=self._job,
-                attempt=event.attempt,
-                kind=event.kind,
-                checkpoint_id=event.checkpoint_id,
-                subtask=event.subtask,
-                message=event.message,
-                time_ms=int(time.time() * 1000),
-            )
-        )
+        self._publish(replace(notice.event, time_ms=int(time.time() * 1000)))
 
     def _follow(self) -> None:
         while not self._closed.is_set():
@@ -83,7 +74,7 @@ class EventWatch:
                 for event in self._source.watch(self._job):
                     self._connected.set()
                     self._heard(event)
-                    if self.begun or event.kind == JobEventKind.ATTEMPT_STARTED:
+                    if self.begun or isinstance(event, events.AttemptStarted):
                         self._publish(event)
                     if self._closed.is_set():
                         return
@@ -94,7 +85,7 @@ class EventWatch:
                     self._connected.set()
             self._closed.wait(RETRY_SECONDS)
 
-    def _publish(self, event: JobEvent) -> None:
+    def _publish(self, event: events.Event) -> None:
         if self._on_event is None:
             return
         try:

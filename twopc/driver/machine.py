@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from twopc import events
 from twopc.config import RunSettings
 from twopc.driver.attempt import Attempt, Failure, RunningJob
 from twopc.driver.control import EndOf, Late, Limited, Now, Pause, StopWanted, Supervise
@@ -26,7 +27,6 @@ from twopc.driver.stopping import NOTHING_LOST
 from twopc.driver.supervision import Supervision
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import LATEST
-from twopc.protocol.job_events import JobEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Start | Answer | ActionFailed | JobEvent | SubtaskEnded | StopRequested | Aborted | Tick
+Event = Start | Answer | ActionFailed | events.CoordinatorEvent | SubtaskEnded | StopRequested | Aborted | Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Driver:
                 self._go_on(self._script.send, None)
             case Answer() | ActionFailed():
                 self._take_answer(event)
-            case JobEvent():
+            case events.JobEvent():
                 self.progress.note(event, now)
             case SubtaskEnded(error, has_said_why) if self._supervision is not None:
                 self._supervision.subtask_ended(error, now, has_said_why=has_said_why)

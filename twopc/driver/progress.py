@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from twopc import errors
+from twopc import errors, events
 from twopc.driver.stopping import Liveness
 from twopc.errors import Fenced, TwoPhaseCommitError
 from twopc.protocol.ids import NO_ATTEMPT, NO_CHECKPOINT, AttemptId, CheckpointId
-from twopc.protocol.job_events import JobEvent, JobEventKind
 
 
 @dataclass(slots=True)
@@ -18,24 +17,24 @@ class AttemptProgress:
     attempt: AttemptId = NO_ATTEMPT
     known: CheckpointId = NO_CHECKPOINT
     completed: int = 0
-    failure: JobEvent | None = None
+    failure: events.AttemptFailed | events.AttemptFenced | None = None
     finished: bool = False
     records: dict[int, tuple[int, int]] = field(default_factory=dict)
     liveness: Liveness = field(default_factory=Liveness)
 
-    def note(self, event: JobEvent, now: float) -> None:
+    def note(self, event: events.CoordinatorEvent, now: float) -> None:
         """Take in one event of this attempt."""
         self.liveness.note(event, now)
-        match event.kind:
-            case JobEventKind.COMPLETED | JobEventKind.STATUS if event.checkpoint_id > self.known:
+        match event:
+            case events.CheckpointCompleted() | events.JobStatus() if event.checkpoint_id > self.known:
                 # The status stands for what completed while the stream of events was broken.
                 self.known = event.checkpoint_id
                 self.completed += 1
-            case JobEventKind.FAILED | JobEventKind.FENCED if self.failure is None:
+            case events.AttemptFailed() | events.AttemptFenced() if self.failure is None:
                 self.failure = event
-            case JobEventKind.FINISHED:
+            case events.JobFinished():
                 self.finished = True
-            case JobEventKind.PROGRESS if event.progress is not None:
+            case events.SubtaskProgress():
                 self.records[event.subtask] = (event.progress.records_in, event.progress.records_out)
 
 
@@ -53,7 +52,7 @@ class RunProgress:
         self.attempts += 1
         self.current = AttemptProgress(attempt, latest)
 
-    def note(self, event: JobEvent, now: float) -> None:
+    def note(self, event: events.CoordinatorEvent, now: float) -> None:
         """Take in one event of the job."""
         current = self.current
         if event.attempt > current.attempt > NO_ATTEMPT:
@@ -76,21 +75,20 @@ class RunProgress:
         return sum(records for _, records in self.current.records.values())
 
 
-def _fenced_by(event: JobEvent, attempt: AttemptId) -> JobEvent:
+def _fenced_by(event: events.CoordinatorEvent, attempt: AttemptId) -> events.AttemptFenced:
     """Return what the event of a greater attempt means for the one that runs here."""
-    return JobEvent(
-        kind=JobEventKind.FENCED,
-        job=event.job,
-        attempt=attempt,
-        time_ms=event.time_ms,
+    return events.AttemptFenced(
+        event.job,
+        attempt,
+        event.time_ms,
         message=f"another run of job {event.job!r} has started attempt {event.attempt}, which takes over from attempt "
         f"{attempt} of this one: this run ends, and nothing is lost. A job can have one run at a time",
     )
 
 
-def error_of(event: JobEvent) -> TwoPhaseCommitError:
+def error_of(event: events.AttemptFailed | events.AttemptFenced) -> TwoPhaseCommitError:
     """Turn a reported failure into the error that the user knows by that name."""
-    if event.kind == JobEventKind.FENCED:
+    if isinstance(event, events.AttemptFenced):
         return Fenced(event.message)
     known = getattr(errors, event.error_type, None)
     if isinstance(known, type) and issubclass(known, TwoPhaseCommitError):

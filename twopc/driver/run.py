@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from twopc import events
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.attempt import RunningJob
@@ -27,7 +28,6 @@ from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.ids import NO_ATTEMPT
-from twopc.protocol.job_events import JobEvent
 from twopc.rpc.job_client import JobClient
 from twopc.storage.open import open_store
 
@@ -52,7 +52,7 @@ def run(
     definition: JobDefinition,
     settings: RunSettings,
     *,
-    on_event: Callable[[JobEvent], None] | None = None,
+    on_event: Callable[[events.Event], None] | None = None,
     job_file: str | None = None,
     stop: threading.Event | None = None,
     host: Host | None = None,

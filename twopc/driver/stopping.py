@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from twopc import events
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import WHOLE_JOB, JobEvent, JobEventKind
 
 PATIENCE_SECONDS = 10.0
 
@@ -29,18 +29,18 @@ class Liveness:
     last_is_committed: bool = False
     """By all subtasks: what global committers have to do may still be outstanding."""
 
-    def note(self, event: JobEvent, now: float) -> None:
+    def note(self, event: events.CoordinatorEvent, now: float) -> None:
         """Take in one event of the attempt."""
-        if event.subtask != WHOLE_JOB:
+        if isinstance(event, events.SubtaskEvent):
             self.heard_at[event.subtask] = now
-        match event.kind:
-            case JobEventKind.ATTACHED:
+        match event:
+            case events.SubtaskAttached():
                 self.attached.add(event.subtask)
-            case JobEventKind.ABORTED if event.final:
+            case events.CheckpointAborted() if event.final:
                 self.last_failed = event.message
-            case JobEventKind.COMPLETED if event.final:
+            case events.CheckpointCompleted() if event.final:
                 self.last_completed, self.last_completed_at = event.checkpoint_id, now
-            case JobEventKind.CONFIRMED if self.last_completed_at is not None:
+            case events.CheckpointConfirmed() if self.last_completed_at is not None:
                 self.last_is_committed = event.checkpoint_id >= self.last_completed
 
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from twopc import events
 from twopc.context import JobContext
 from twopc.driver.actions import AbortLingering, CommitGlobally, FindShortage, RequestStop
-from twopc.driver.effects import Action, Log, Notice, Tell
+from twopc.driver.effects import UNTIMED, Action, Log, Notice, Tell
 from twopc.driver.host import StoppedEarly
 from twopc.driver.progress import AttemptProgress, error_of
 from twopc.driver.stopping import NOTHING_LOST, hopeless
 from twopc.errors import Fenced, GlobalCommitFailed, TwoPhaseCommitError, Unavailable
-from twopc.protocol.job_events import JobEventKind
 
 SAID_SECONDS, UNSAID_SECONDS = 10.0, 0.5
 """How long the job's end may be on its way, through the coordinator, if it was told, and if nobody knows."""
@@ -223,4 +223,5 @@ class Supervision:
             case RequestStop() if self._stop is not None:
                 self._stop.accepted = True
             case FindShortage() if not isinstance(answer, Exception) and self._shortage.worth_saying(answer, now):
-                yield Tell(self.context.attempt, JobEventKind.WAITING, answer)
+                context = self.context
+                yield Tell(events.WaitingForHost(context.job, context.attempt, UNTIMED, message=answer))

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from twopc import events
 from twopc.config import RunSettings
 from twopc.driver.processes import ProcessHost, ProcessStage
 from twopc.driver.run import run
@@ -22,7 +23,6 @@ from twopc.faults.process import is_stopped
 from twopc.graph import JobDefinition
 from twopc.loader.job_loader import load_job
 from twopc.protocol.codec import from_json, to_json
-from twopc.protocol.job_events import JobEvent
 from twopc.runtime.spec import SubtaskSpec
 from twopc.worker.parent_watchdog import end_with_parent
 
@@ -30,12 +30,13 @@ NO_FAULT_DOES_THIS = 70
 """What it exits with where the job itself can't go on: other codes may be the doing of a fault."""
 
 
-def encode(event: JobEvent) -> str:
-    return json.dumps(to_json(event)) + "\n"
+def encode(event: events.Event) -> str:
+    return json.dumps(to_json(event, events.Event)) + "\n"
 
 
-def decode(line: str) -> JobEvent:
-    return from_json(JobEvent, json.loads(line))
+def decode(line: str) -> events.Event:
+    event: events.Event = from_json(events.Event, json.loads(line))
+    return event
 
 
 class _LeavesZombies(ProcessStage):
@@ -59,10 +60,10 @@ def main() -> int:
     end_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("kafka").setLevel(logging.WARNING)
-    job_file, events, *zombies = sys.argv[1:]
+    job_file, events_file, *zombies = sys.argv[1:]
 
-    def note(event: JobEvent) -> None:
-        descriptor = os.open(events, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    def note(event: events.Event) -> None:
+        descriptor = os.open(events_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(descriptor, encode(event).encode())
         os.close(descriptor)
 

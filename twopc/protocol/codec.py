@@ -350,9 +350,7 @@ def _tagged(members: list[Any]) -> _Form:
     def write(value: Any) -> dict[str, Any]:
         word, write_member = writers[type(value)]
         assert write_member is not None, "a dataclass is written as an object"
-        body: dict[str, Any] = write_member(value)
-        body[tag] = word
-        return body
+        return {tag: word, **write_member(value)}
 
     def untagged(body: Any) -> tuple[_Form, dict[str, Any]]:
         _check_object(body)

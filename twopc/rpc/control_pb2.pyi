@@ -337,45 +337,7 @@ class WatchRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ...) -> None: ...
 
 class JobEvents(_message.Message):
-    __slots__ = ("events",)
-    EVENTS_FIELD_NUMBER: _ClassVar[int]
-    events: _containers.RepeatedCompositeFieldContainer[JobEvent]
-    def __init__(self, events: _Optional[_Iterable[_Union[JobEvent, _Mapping]]] = ...) -> None: ...
-
-class JobEvent(_message.Message):
-    __slots__ = ("job", "attempt", "kind", "checkpoint_id", "subtask", "message", "restartable", "error_type", "time_ms", "duration_ms", "pid", "progress", "pause_ms", "checkpoint_kind", "label", "request_id", "reason")
-    JOB_FIELD_NUMBER: _ClassVar[int]
-    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
-    KIND_FIELD_NUMBER: _ClassVar[int]
-    CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
-    SUBTASK_FIELD_NUMBER: _ClassVar[int]
-    MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    RESTARTABLE_FIELD_NUMBER: _ClassVar[int]
-    ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
-    TIME_MS_FIELD_NUMBER: _ClassVar[int]
-    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
-    PID_FIELD_NUMBER: _ClassVar[int]
-    PROGRESS_FIELD_NUMBER: _ClassVar[int]
-    PAUSE_MS_FIELD_NUMBER: _ClassVar[int]
-    CHECKPOINT_KIND_FIELD_NUMBER: _ClassVar[int]
-    LABEL_FIELD_NUMBER: _ClassVar[int]
-    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    job: str
-    attempt: int
-    kind: str
-    checkpoint_id: int
-    subtask: int
-    message: str
-    restartable: bool
-    error_type: str
-    time_ms: int
-    duration_ms: float
-    pid: int
-    progress: Progress
-    pause_ms: float
-    checkpoint_kind: str
-    label: str
-    request_id: str
-    reason: str
-    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., checkpoint_id: _Optional[int] = ..., subtask: _Optional[int] = ..., message: _Optional[str] = ..., restartable: _Optional[bool] = ..., error_type: _Optional[str] = ..., time_ms: _Optional[int] = ..., duration_ms: _Optional[float] = ..., pid: _Optional[int] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., pause_ms: _Optional[float] = ..., checkpoint_kind: _Optional[str] = ..., label: _Optional[str] = ..., request_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    __slots__ = ("events_json",)
+    EVENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    events_json: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, events_json: _Optional[_Iterable[bytes]] = ...) -> None: ...

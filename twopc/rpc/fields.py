@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
+from twopc import events
 from twopc.errors import ProtocolViolation
 from twopc.protocol.canonical import canonical
 from twopc.protocol.codec import Mismatch, from_json, tag_of, to_json
@@ -44,6 +45,20 @@ def decode_value(kind: type[T], data: bytes) -> T | None:
         return from_json(kind, json.loads(data))
     except (ValueError, RecursionError) as error:
         raise ProtocolViolation(f"the other side sent a {kind.__name__} that can't be read: {error}") from error
+
+
+def encode_event(event: events.CoordinatorEvent) -> bytes:
+    """Return the JSON of an event."""
+    return canonical(to_json(event, events.CoordinatorEvent))
+
+
+def decode_event(data: bytes) -> events.CoordinatorEvent:
+    """Return the event that this JSON holds; raise ProtocolViolation."""
+    try:
+        event: events.CoordinatorEvent = from_json(events.CoordinatorEvent, json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise ProtocolViolation(f"the other side sent an event that can't be read: {error}") from error
+    return event
 
 
 def field_of(kind: Any) -> str:

@@ -11,18 +11,18 @@ from typing import Any, TypeVar
 
 import grpc
 
+from twopc import events
 from twopc.config import RunSettings
 from twopc.errors import Unavailable
 from twopc.protocol.attempts import NO_TRACES, GlobalCommit, StartedAttempt, Traces
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.control_pb2_grpc import JobControlStub
 from twopc.rpc.fields import (
-    decode,
+    decode_event,
     decode_value,
     encode,
     encode_value,
@@ -149,7 +149,7 @@ class JobClient:
         """Say that the attempt is over; one that is over already is fine."""
         self._call(self._stub.EndAttempt, pb.EndAttemptRequest(job=job, attempt=attempt, reason=redact(reason)))
 
-    def watch(self, job: str) -> Iterator[JobEvent]:
+    def watch(self, job: str) -> Iterator[events.CoordinatorEvent]:
         """Yield every event of a job from now on, its status first, then how its attempt ended if it has.
 
         Ends when `stop_watching` is called; raises Unavailable when the stream breaks: watch again.
@@ -161,7 +161,7 @@ class JobClient:
                 call.cancel()
         try:
             for wire in call:
-                yield from (decode(JobEvent, event) for event in wire.events)
+                yield from map(decode_event, wire.events_json)
         except grpc.RpcError as error:
             if not self._stopped:
                 raise error_of(error, self._address) from None

@@ -11,11 +11,11 @@ from coordinator.direct import DirectClient
 from coordinator.events import Attached, MessageReceived, SessionId, TriggerCheckpoint
 from coordinator.jobs import Jobs
 from coordinator.ledger import Ledger
+from twopc import events
 from twopc.clock import Clock
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, SubtaskIndex
-from twopc.protocol.job_events import JobEvent
 from twopc.protocol.messages import ToCoordinator, ToSubtask
 from twopc.storage.memory import MemoryStore
 
@@ -58,7 +58,7 @@ class DirectLink:
 class DirectCoordinator(DirectClient):
     """Answers a driver, and lets subtasks in; `store` outlives it."""
 
-    def __init__(self, store: MemoryStore, clock: Clock, publish: Callable[[JobEvent], None]) -> None:
+    def __init__(self, store: MemoryStore, clock: Clock, publish: Callable[[events.CoordinatorEvent], None]) -> None:
         self.publish = publish
         self._jobs = Jobs(store.within, clock, self)
         self._links: dict[SessionId, DirectLink] = {}

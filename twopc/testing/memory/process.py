@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from twopc import events
 from twopc.clock import ManualClock
 from twopc.config import RunSettings
 from twopc.driver.attempt import RunningJob
@@ -27,7 +28,6 @@ from twopc.graph import JobDefinition
 from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
-from twopc.protocol.job_events import JobEvent, JobEventKind
 from twopc.sink import Committer
 from twopc.source import Source
 from twopc.storage.memory import MemoryStore
@@ -61,14 +61,15 @@ class MemoryEdge:
 class Outcomes:
     """What the coordinator has said of checkpoints."""
 
-    of_requests: dict[str, JobEvent] = field(default_factory=dict)
+    of_requests: dict[str, events.CheckpointCompleted | events.CheckpointAborted] = field(default_factory=dict)
     confirmed: CheckpointId = NO_CHECKPOINT
 
-    def note(self, event: JobEvent) -> None:
-        if event.request_id and event.kind in (JobEventKind.COMPLETED, JobEventKind.ABORTED):
-            self.of_requests[event.request_id] = event
-        elif event.kind == JobEventKind.CONFIRMED:
-            self.confirmed = max(self.confirmed, event.checkpoint_id)
+    def note(self, event: events.CoordinatorEvent) -> None:
+        match event:
+            case events.CheckpointCompleted() | events.CheckpointAborted() if event.request_id:
+                self.of_requests[event.request_id] = event
+            case events.CheckpointConfirmed():
+                self.confirmed = max(self.confirmed, event.checkpoint_id)
 
 
 class MemoryProcess:
@@ -106,7 +107,7 @@ class MemoryProcess:
         outcome = self._outcomes.of_requests.get(request)
         if self.over or outcome is None:
             return self.over
-        if outcome.kind == JobEventKind.ABORTED:
+        if isinstance(outcome, events.CheckpointAborted):
             if self._driver.progress.current.failure is None:
                 raise CheckpointDeclined(outcome.message)
             self._run_until(lambda: self._driver.progress.attempts > attempts)
@@ -164,7 +165,7 @@ class MemoryProcess:
         self._coordinator.trigger(self._job, request)
         return request
 
-    def _heard(self, event: JobEvent) -> None:
+    def _heard(self, event: events.CoordinatorEvent) -> None:
         self._outcomes.note(event)
         self._events.append(event)
 
