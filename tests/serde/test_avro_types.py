@@ -89,6 +89,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     ("float", 1e39, r"Order.it is 1e\+39, which is too large for a float"),
     ("boolean", 1, "Order.it is 1, which is no boolean"),
     ("string", b"a", "Order.it is b'a', which is no string"),
+    ("bytes", None, "Order.it is None or missing, and must be bytes"),
     ("bytes", "a", "Order.it is 'a', which is no bytes"),
     (["null", "int"], 2**31, "Order.it is 2147483648"),
     ({"type": "array", "items": "int"}, [1, 2**31], "Order.it is 2147483648: an int goes"),

@@ -115,8 +115,13 @@ def _named(schema: PreparedSchema, value: Any, error: Exception) -> Exception:
     except ValidationError as refused:
         last = refused.errors[-1]
         kind = last.schema if isinstance(last.schema, str) else last.schema.get("type", last.schema)
-        said = f"{last.datum!r}" if isinstance(last.datum, Refused) else f"{last.datum!r}, which is no {kind}"
-        return ValueError(f"{last.field or 'the value'} is {said}")
+        if isinstance(last.datum, Refused):
+            said = f"is {last.datum!r}"
+        elif last.datum is None:
+            said = f"is None or missing, and must be {kind}"
+        else:
+            said = f"is {last.datum!r}, which is no {kind}"
+        return ValueError(f"{last.field or 'the value'} {said}")
     except Exception:  # noqa: BLE001 - whatever it meets, the first error stands
         return error
     return error
