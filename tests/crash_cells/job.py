@@ -50,6 +50,9 @@ def count(total: int | None, value: bytes) -> tuple[int, bytes]:
 
 
 job = Job(os.environ["DRILL_JOB"])
-job.source(KafkaSource(os.environ["DRILL_INPUT"])).stateful_map(count, name="count").sink(
-    KafkaSink(os.environ["DRILL_OUTPUT"])
-)
+counted = job.source(KafkaSource(os.environ["DRILL_INPUT"])).stateful_map(count, name="count")
+counted.sink(KafkaSink(os.environ["DRILL_OUTPUT"]))
+if "DRILL_TABLE" in os.environ:
+    from table_sink import TableSink
+
+    counted.map(bytes.decode).sink(TableSink(os.environ["DRILL_TABLE"]), name="table")

@@ -5,12 +5,14 @@ Each check yields what is wrong, in words; nothing asks the code under test but 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from tests.crash_cells.rig import Rig
 from tests.leak_audit import Place, wait_until_clean
 from twopc import events
+from twopc.testing.topics import read_topic
 
 _NEVER = frozenset({"TransactionLost", "CheckpointCorrupted", "ProtocolViolation"})
 
@@ -38,6 +40,21 @@ def nothing_is_left(rig: Rig) -> Iterator[str]:
 
 def output_is_the_inputs(rig: Rig) -> Iterator[str]:
     return rig.finished.judge_output()
+
+
+def table_is_the_output(rig: Rig) -> Iterator[str]:
+    """A table, where the job has one, holds what the topic does, and its folder nothing that it does not name."""
+    if not rig.table.exists():
+        return
+    # Where no table is judged, as in torture, the examples need not be importable.
+    from table_sink import Manifest, read_table
+
+    written = Counter((record.value or b"").decode() for record in read_topic(rig.bootstrap_servers, rig.output))
+    held = Counter(read_table(rig.table))
+    if held != written:
+        yield f"the table lacks {(written - held).total()} records, and has {(held - written).total()} too many"
+    if left := {path.name for path in rig.table.glob("*.jsonl")} - set(Manifest.read(rig.table).files):
+        yield f"the folder of the table has files that it does not name: {sorted(left)}"
 
 
 def state_is_recomputed(rig: Rig) -> Iterator[str]:
@@ -76,6 +93,7 @@ def no_loss_was_reported(rig: Rig) -> Iterator[str]:
 CHECKS: tuple[Check, ...] = (
     nothing_is_left,
     output_is_the_inputs,
+    table_is_the_output,
     state_is_recomputed,
     positions_are_the_end,
     positions_never_go_back,

@@ -25,6 +25,7 @@ PARTITIONS = 2
 KEYS = 13
 RECORDS = 10_000
 ZOMBIES = "zombies"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def numbered(records: int = RECORDS) -> NumberedInput:
@@ -86,6 +87,16 @@ class Rig:
     @property
     def events_file(self) -> Path:
         return self.folder / "events.jsonl"
+
+    @property
+    def table(self) -> Path:
+        """The folder of the second output, if there is one."""
+        return self.folder / "table"
+
+    def add_table(self) -> None:
+        """Have the job write to a table too, which has a global committer."""
+        shutil.copy(EXAMPLES / "table_sink.py", self.folder)
+        self.environment["DRILL_TABLE"] = str(self.table)
 
     def create_output(self) -> None:
         create_topic(self.bootstrap_servers, self.output, PARTITIONS)

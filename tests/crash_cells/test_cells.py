@@ -1,4 +1,4 @@
-"""44 crash points, three signals each: real processes, a real broker, 10,000 records, and all invariants judged."""
+"""49 crash points, three signals each: real processes, a real broker, 10,000 records, and all invariants judged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash_cells.cells import CELLS, OF_SMALL_STATE, ON_THE_WIRE, Cell
+from tests.crash_cells.cells import CELLS, OF_OTHER_SINKS, OF_SMALL_STATE, ON_THE_WIRE, Cell
 from tests.crash_cells.judge import judge
 from tests.crash_cells.play import play
 from tests.crash_cells.rig import Rig
@@ -32,8 +32,11 @@ def test_nothing_is_lost_doubled_or_left_behind(
 ) -> None:
     if cell.point in ON_THE_WIRE:
         rig.bootstrap_servers = broker.proxied_servers
+    if cell.point in OF_OTHER_SINKS:
+        rig.add_table()
     play_and_judge(cell, proxy, rig)
     assert cell.point in points_reached(reached_folder)
+    assert rig.table.exists() == (cell.point in OF_OTHER_SINKS)
 
 
 @pytest.mark.parametrize("cell", OF_SMALL_STATE, ids=str)
