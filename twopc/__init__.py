@@ -23,6 +23,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 if TYPE_CHECKING:
     from twopc.config import RunSettings
     from twopc.context import JobContext, SubtaskContext
+    from twopc.error_policy import ErrorPolicy, Fail, Skip
     from twopc.errors import (
         CheckpointCorrupted,
         CheckpointDeclined,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     )
     from twopc.graph import JobDefinition
     from twopc.job import Job, Stream
+    from twopc.kafka.dead_letter import DeadLetter
     from twopc.kafka.new_topic import NewTopic
     from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
     from twopc.kafka.source import KafkaSource
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from twopc.protocol.ids import CheckpointId
     from twopc.protocol.messages import Complete
     from twopc.protocol.planned_starts import Witnessed
-    from twopc.record import Batch, Record, Row
+    from twopc.record import Batch, Record, RecordError, RecordsRefused, Row, Stage
     from twopc.serde import (
         Avro,
         Bytes,
@@ -87,8 +89,11 @@ __all__ = [
     "Complete",
     "ConfigurationError",
     "Context",
+    "DeadLetter",
     "DeliveryGuarantee",
     "Double",
+    "ErrorPolicy",
+    "Fail",
     "Fenced",
     "Float",
     "Follower",
@@ -113,6 +118,8 @@ __all__ = [
     "Protobuf",
     "ProtocolViolation",
     "Record",
+    "RecordError",
+    "RecordsRefused",
     "Row",
     "RunSettings",
     "Serde",
@@ -121,11 +128,13 @@ __all__ = [
     "SharedTransaction",
     "Sink",
     "SinkWriter",
+    "Skip",
     "Source",
     "SourcePlanner",
     "SourceReader",
     "Split",
     "SplitPosition",
+    "Stage",
     "StartingOffsets",
     "Stream",
     "String",
@@ -143,6 +152,7 @@ __all__ = [
 _HOMES = {
     "twopc.config": ("RunSettings",),
     "twopc.context": ("JobContext", "SubtaskContext"),
+    "twopc.error_policy": ("ErrorPolicy", "Fail", "Skip"),
     "twopc.errors": (
         "CheckpointCorrupted",
         "CheckpointDeclined",
@@ -157,6 +167,7 @@ _HOMES = {
     ),
     "twopc.graph": ("JobDefinition",),
     "twopc.job": ("Job", "Stream"),
+    "twopc.kafka.dead_letter": ("DeadLetter",),
     "twopc.kafka.new_topic": ("NewTopic",),
     "twopc.kafka.sink": ("DeliveryGuarantee", "KafkaSink"),
     "twopc.kafka.source": ("KafkaSource",),
@@ -167,7 +178,7 @@ _HOMES = {
     "twopc.protocol.ids": ("CheckpointId",),
     "twopc.protocol.messages": ("Complete",),
     "twopc.protocol.planned_starts": ("Witnessed",),
-    "twopc.record": ("Batch", "Record", "Row"),
+    "twopc.record": ("Batch", "Record", "RecordError", "RecordsRefused", "Row", "Stage"),
     "twopc.serde": (
         "Avro",
         "Bytes",

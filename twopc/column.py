@@ -21,12 +21,16 @@ _OURS = Path(__file__).parent
 
 
 class ColumnError(Exception):
-    """A function raised on the element at `index` of a column; what it raised is `cause` and `__cause__`."""
+    """A function raised on the element at `index` of a column; what it raised is `cause` and `__cause__`.
 
-    def __init__(self, index: int, cause: BaseException) -> None:
+    `results` are those of the elements before it, where they are known: then the function is not called for them again.
+    """
+
+    def __init__(self, index: int, cause: BaseException, results: list[Any] | None = None) -> None:
         super().__init__(f"element {index}: {type(cause).__name__}: {cause}")
         self.index = index
         self.cause = cause
+        self.results = results
 
 
 Over = Callable[[list[Any]], Iterator[Any]]
@@ -78,30 +82,98 @@ def last_taken(rest: Iterator[Any]) -> int:
     return int(index[0]) - 1 if index else -1
 
 
-def map_column(function: Callable[[Any], Any], column: list[Any], over: Over = iter) -> list[Any]:
-    """Return the function's result for each element; raise ColumnError for the first element on which it raises."""
+def map_part(
+    function: Callable[[Any], Any], column: list[Any], over: Over = iter
+) -> tuple[list[Any], BaseException | None]:
+    """Return the function's results up to the first element on which it raises, and what it raised; None for nothing.
+
+    What it raised is of the element behind those that have results.
+    """
     rest = over(column)
+    results: list[Any] = []
+    return results, extend_from(results, map(function, rest), rest)
+
+
+def extend_from(results: list[Any], produced: Iterator[Any], rest: Iterator[Any]) -> BaseException | None:
+    """Extend a list by what is produced of `rest`, as far as that goes; return what was raised, None for nothing."""
     try:
-        return [function(element) for element in rest]
+        results.extend(produced)
     except TERMINATION:
         raise
+    except BaseException as error:  # noqa: BLE001 - it is an error of the element in hand
+        return error
+    # What a function raises as StopIteration ends the list as the end of the column does, but does not exhaust it.
+    return StopIteration("raised by the function") if last_taken(rest) >= 0 else None
+
+
+def map_column(function: Callable[[Any], Any], column: list[Any]) -> list[Any]:
+    """Return the function's result for each element; raise ColumnError for the first element on which it raises."""
+    results, cause = map_part(function, column)
+    if cause is not None:
+        raise ColumnError(len(results), cause, results) from cause
+    return results
+
+
+Failures = dict[int, BaseException]
+"""What was raised on some elements of a column, by their index."""
+
+
+def code_column(
+    method: Callable[[list[Any]], list[Any]], column: list[Any], rows: Sequence[Row], doing: str
+) -> tuple[list[Any], Failures]:
+    """Return what a serde's column method makes of a column of these rows, and what it raised on which elements.
+
+    Those have a None in the result. Raise UserCodeError where the method fails without saying on which.
+    """
+    try:
+        return _whole(method, column), {}
+    except TERMINATION:
+        raise
+    except ColumnError as error:
+        first = error
     except BaseException as error:
-        raise ColumnError(last_taken(rest), error) from error
+        raise failure_at(span(rows), doing, error) from error
+    return _around(first, method, column, rows, doing)
+
+
+def _around(
+    error: ColumnError, method: Callable[[list[Any]], list[Any]], column: list[Any], rows: Sequence[Row], doing: str
+) -> tuple[list[Any], Failures]:
+    """Go on behind each element on which the method failed."""
+    results: list[Any] = []
+    failures: Failures = {}
+    start = 0
+    while True:
+        bad = start + error.index
+        results += method(column[start:bad]) if error.results is None else error.results
+        results.append(None)
+        failures[bad] = error.cause
+        start = bad + 1
+        try:
+            results += _whole(method, column[start:])
+        except TERMINATION:
+            raise
+        except ColumnError as next_error:
+            error = next_error
+            continue
+        except BaseException as raised:
+            raise failure_at(span(rows[start:]), doing, raised) from raised
+        return results, failures
+
+
+def _whole(method: Callable[[list[Any]], list[Any]], column: list[Any]) -> list[Any]:
+    result = method(column)
+    if len(result) != len(column):
+        raise ValueError(f"the serde returned {len(result)} elements for {len(column)}")
+    return result
 
 
 def coded(method: Callable[[list[Any]], list[Any]], column: list[Any], rows: Sequence[Row], doing: str) -> list[Any]:
     """Return what a serde's column method makes of a column of these rows; raise UserCodeError where it can't."""
-    try:
-        result = method(column)
-        if len(result) != len(column):
-            raise ValueError(f"the serde returned {len(result)} elements for {len(column)}")
-    except TERMINATION:
-        raise
-    except ColumnError as error:
-        raise user_code_error(rows[error.index], doing, error.cause) from error.cause
-    except BaseException as error:
-        raise failure_at(span(rows), doing, error) from error
-    return result
+    results, failures = code_column(method, column, rows, doing)
+    for index, cause in failures.items():
+        raise user_code_error(rows[index], doing, cause) from cause
+    return results
 
 
 def span(rows: Sequence[Row]) -> str:

@@ -5,6 +5,7 @@ Invariants of a `JobDefinition`:
 - Operators stand in topological order: every input of an operator stands before it.
 - An operator's id is its name in the job, and no two have one; whatever is stored belongs to an id.
 - Every path begins at a source and ends at a sink.
+- A sink without inputs takes dead letters: the records that go wrong of the sources whose policy names it.
 - Where an operator keeps state by key, no operator before it may change the key. That the inputs which meet there have
   the same number of partitions, the driver sees to when it plans (`twopc.partition_groups`).
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from twopc.ends import JobSink, JobSource
+from twopc.error_policy import ErrorPolicy, Fail, checked_policy
 from twopc.errors import ConfigurationError
 from twopc.operators.steps import SETS_KEYS, KeyedStep, Step
 from twopc.port import Port
@@ -38,16 +40,22 @@ class Merge:
         return "merge"
 
 
+FAIL: ErrorPolicy = Fail()
+
 What = Source | Step | Merge | Sink
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator of a job: its id, the ports that it takes records from, and what it does with them."""
+    """One operator of a job: its id, the ports that it takes records from, and what it does with them.
+
+    `on_error`, of a source, is what becomes of its records that go wrong, wherever in the job that is.
+    """
 
     id: str
     inputs: tuple[str, ...]
     what: What
+    on_error: ErrorPolicy = FAIL
 
     def __str__(self) -> str:
         if isinstance(self.what, Source | Sink):
@@ -110,6 +118,20 @@ class JobDefinition:
         return JobSink(self.sinks)
 
     @property
+    def error_policies(self) -> dict[str, ErrorPolicy]:
+        """What becomes of the records of each source that go wrong, by operator id."""
+        return {each.id: each.on_error for each in self.operators if isinstance(each.what, Source)}
+
+    @property
+    def dead_letters(self) -> dict[str, tuple[str, ...]]:
+        """The sources whose dead letters each sink takes, by its operator id."""
+        taken: dict[str, tuple[str, ...]] = {}
+        for source, policy in self.error_policies.items():
+            if policy.sink_id is not None:
+                taken[policy.sink_id] = (*taken.get(policy.sink_id, ()), source)
+        return taken
+
+    @property
     def ends(self) -> dict[str, Source | Sink]:
         """Sources and sinks, by operator id."""
         return {**self.sources, **self.sinks}
@@ -151,9 +173,11 @@ class JobDefinition:
         """
         width = max(len(each.id) for each in self.operators)
         lines = [f"job {self.name}"]
+        dead_letters = self.dead_letters
         before = ""
         for each in self.operators:
-            origin = "" if each.inputs in ((), (before,)) else f"  <- {', '.join(each.inputs)}"
+            inputs = each.inputs or tuple(f"errors of {source}" for source in dead_letters.get(each.id, ()))
+            origin = "" if inputs in ((), (before,)) else f"  <- {', '.join(inputs)}"
             lines.append(f"  {each.id:{width}}  {each}{origin}")
             before = each.id
         return "\n".join(lines)
@@ -171,11 +195,20 @@ class JobDefinition:
             for each in self.operators
             for port in map(Port.parse, each.inputs)
         ]
+        lines += [
+            f"  n{numbers[source]} -. errors .-> n{numbers[sink]}"
+            for sink, sources in self.dead_letters.items()
+            for source in sources
+        ]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as data."""
-        operators = [{"id": each.id, "inputs": list(each.inputs), "what": str(each)} for each in self.operators]
+        operators = [
+            {"id": each.id, "inputs": list(each.inputs), "what": str(each)}
+            | ({"on_error": str(each.on_error)} if each.on_error.goes_on else {})
+            for each in self.operators
+        ]
         return {"job": self.name, "operators": operators}
 
     def _refuse_loose_ends(self) -> None:
@@ -183,6 +216,14 @@ class JobDefinition:
             raise ConfigurationError(f"job {self.name!r} has no source: begin with job.source(KafkaSource('topic'))")
         if not self.sinks:
             raise ConfigurationError(f"job {self.name!r} has no sink: end the chain with .sink(KafkaSink('topic'))")
+        dead_letters = self.dead_letters
+        for each in self.operators:
+            if isinstance(each.what, Sink) and not each.inputs and each.id not in dead_letters:
+                raise ConfigurationError(f"job {self.name!r}: nothing comes to {each.id}, {each}: leave it out")
+        if missing := sorted(dead_letters.keys() - self.sinks.keys()):
+            raise ConfigurationError(
+                f"job {self.name!r} has no sink {missing[0]!r} for the dead letters of {dead_letters[missing[0]][0]!r}"
+            )
         used = {Port.parse(before).operator for each in self.operators for before in each.inputs}
         for each in self.operators:
             if each.id not in used and each.id not in self.sinks:
@@ -200,7 +241,9 @@ class GraphBuilder:
         self.operators: tuple[Operator, ...] = ()
         self._kinds: Counter[str] = Counter()
 
-    def add(self, what: What, inputs: tuple[str, ...] = (), name: str | None = None) -> str:
+    def add(
+        self, what: What, inputs: tuple[str, ...] = (), name: str | None = None, on_error: ErrorPolicy = FAIL
+    ) -> str:
         """Add an operator; return its id: the name that the user gave it, or its kind and which of this kind it is."""
         kind = _kind(what)
         self._kinds[kind] += 1
@@ -212,15 +255,22 @@ class GraphBuilder:
             if "." in name and not isinstance(what, Sink):
                 raise ConfigurationError(f"the name of a {kind}, {name!r}, has a dot: give it one without")
         operator_id = f"{kind}-{self._kinds[kind]}" if name is None else name
-        operators = (*self.operators, Operator(operator_id, inputs, what))
+        operators = (*self.operators, Operator(operator_id, inputs, what, checked_policy(self.name, on_error)))
         refuse_duplicates(self.name, operators)
         refuse_scattered_keys(self.name, operators)
         self.operators = operators
         return operator_id
 
     def definition(self) -> JobDefinition:
-        """Return the complete job; raise ConfigurationError for what is missing."""
-        return JobDefinition(self.name, self.operators)
+        """Return the complete job, with its sinks of dead letters; raise ConfigurationError for what is missing."""
+        sinks = [each.what for each in self.operators if isinstance(each.what, Sink)]
+        operators = self.operators
+        for policy in (each.on_error for each in self.operators):
+            if policy.sink_id is None or policy.sink_id in (each.id for each in operators if not each.inputs):
+                continue
+            if (sink := policy.dead_letter_sink(sinks)) is not None:
+                operators = (*operators, Operator(policy.sink_id, (), sink))
+        return JobDefinition(self.name, operators)
 
 
 def upstream(operators: Sequence[Operator], of: str) -> Iterator[Operator]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from twopc.config import RunSettings
 from twopc.duration import duration_ms
+from twopc.error_policy import ErrorPolicy, checked_policy
 from twopc.errors import ConfigurationError
-from twopc.graph import GraphBuilder, JobDefinition, Merge, What
+from twopc.graph import FAIL, GraphBuilder, JobDefinition, Merge, What
 from twopc.operators.records import print_record
 from twopc.operators.steps import (
     AssignTimestamps,
@@ -51,10 +52,14 @@ class Job(GraphBuilder):
     The name is the job's identity: checkpoints are found again by it, and it is the consumer group and the prefix of
     the transactional ids unless sources and sinks are told otherwise. `properties` say how these get at their brokers
     (security.protocol, sasl.username, ssl.ca.location, ... of librdkafka), where they say nothing themselves.
+
+    `on_error` is what becomes of a record that can't be decoded or encoded, or on which a function raises: `Fail()`
+    ends the job, `Skip()` leaves it out, `DeadLetter('topic')` writes it to a topic. A source may have its own.
     """
 
-    def __init__(self, name: str, *, properties: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, name: str, *, properties: Mapping[str, Any] | None = None, on_error: ErrorPolicy = FAIL) -> None:
         super().__init__(name)
+        self.on_error = checked_policy(name, on_error)
         self.properties = dict(properties or {})
 
     @classmethod
@@ -65,16 +70,28 @@ class Job(GraphBuilder):
         return job
 
     def source(
-        self, source: Source, *, timestamp: Callable[[Any], int | None] | None = None, name: str | None = None
+        self,
+        source: Source,
+        *,
+        timestamp: Callable[[Any], int | None] | None = None,
+        name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Stream:
         """Say where records come from; return the stream to put operators on. A job may have several.
 
         The event time of a record is its own timestamp, or `timestamp(value)`: Unix milliseconds, None for none.
+        `on_error` is what becomes of its records that go wrong, wherever in the job that is; the job's unless given.
         """
         if not isinstance(source, Source):
             raise ConfigurationError(f"job {self.name!r}: {source!r} is not a source such as KafkaSource('topic')")
-        stream = Stream(self, self.add(source.with_access(self.properties), name=name))
+        policy = self.on_error if on_error is None else on_error
+        stream = Stream(self, self.add(source.with_access(self.properties), (), name, policy))
         return stream if timestamp is None else stream._then(AssignTimestamps(timestamp), None)
+
+    def definition(self) -> JobDefinition:
+        """Return the complete job, with its sinks of dead letters; raise ConfigurationError for what is missing."""
+        definition = super().definition()
+        return definition.with_access(self.properties) if self.properties else definition
 
     def describe(self) -> str:
         """Return the job as text: its operators with their ids, and where their records come from."""
@@ -113,7 +130,7 @@ class Stream:
     Functions get one argument, the value of a record, or with `*_records` the whole `Record`. They run in the
     subtasks, on one record at a time and in the order of each partition, but a whole batch through one operator before
     the next: so they return new values and leave those that they are given as they are. One that raises stops the job
-    with an error that names the record.
+    with an error that names the record, unless the policy of its source (`on_error`) says otherwise.
 
     `name` is an operator's id in its job, and what is stored for it belongs to that name: a job that was changed finds
     it again. Without one the id is the kind of the operator and which of its kind it is in the program: `map-2`.

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twopc.column import coded, last_taken, user_code_error
+from twopc.errors import TwoPhaseCommitError
 
 if TYPE_CHECKING:
     from twopc.serde import Serde
@@ -67,10 +69,63 @@ class Record:
         )
 
 
-class Batch:
-    """Records as columns. Keys, timestamps and headers are read from the rows when first asked for."""
+class Stage(StrEnum):
+    """Where a record went wrong, in Kafka Connect's words: decoding its key or value, in an operator, at a sink."""
 
-    __slots__ = ("_headers", "_keys", "_timestamps", "rows", "values")
+    KEY_CONVERTER = "KEY_CONVERTER"
+    VALUE_CONVERTER = "VALUE_CONVERTER"
+    TRANSFORMATION = "TRANSFORMATION"
+    KAFKA_PRODUCE = "KAFKA_PRODUCE"
+
+
+class RecordFault(Exception):
+    """What is wrong with a record, where `error` names it already: no function of the user's raised this."""
+
+    def __init__(self, error: TwoPhaseCommitError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class RecordError:
+    """What was raised on one record: the row that it came from, where, in doing what."""
+
+    row: Row
+    stage: Stage
+    doing: str
+    cause: BaseException
+
+    @property
+    def exception(self) -> BaseException:
+        """What a person is told was raised."""
+        return self.cause.error if isinstance(self.cause, RecordFault) else self.cause
+
+    def named(self) -> TwoPhaseCommitError:
+        """Return the error that ends a job."""
+        if isinstance(self.cause, RecordFault):
+            return self.cause.error
+        error = user_code_error(self.row, self.doing, self.cause)
+        error.__cause__ = self.cause
+        return error
+
+
+class RecordsRefused(Exception):
+    """A writer could not write these records of a batch, and has `written` so many: all the others."""
+
+    def __init__(self, errors: Sequence[RecordError], written: int) -> None:
+        super().__init__(str(errors[0].named()))
+        self.errors = errors
+        self.written = written
+
+
+class Batch:
+    """Records as columns. Keys, timestamps and headers are read from the rows when first asked for.
+
+    `errors`, of a batch as a source hands it over, are the records that it could not decode, each with the number of
+    records of the batch that stand before it.
+    """
+
+    __slots__ = ("_headers", "_keys", "_timestamps", "errors", "rows", "values")
 
     def __init__(
         self,
@@ -79,12 +134,14 @@ class Batch:
         keys: list[Any] | None = None,
         timestamps: list[int | None] | None = None,
         headers: list[Headers | None] | None = None,
+        errors: Sequence[tuple[int, RecordError]] = (),
     ) -> None:
         self.rows = rows
         self.values = values
         self._keys = keys
         self._timestamps = timestamps
         self._headers = headers
+        self.errors = errors
 
     def __len__(self) -> int:
         return len(self.values)
@@ -138,11 +195,19 @@ class Batch:
 
     def first(self, count: int) -> Batch:
         """Return the first so many rows."""
-        return self if count == len(self) else self.take(range(count))
+        return self if count == len(self) else self.part(0, count)
 
     def behind(self, count: int) -> Batch:
         """Return the rows behind the first so many."""
-        return self.take(range(count, len(self)))
+        return self.part(count, len(self))
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Return the rows from `start` on, up to before `stop`."""
+
+        def cut(column: Any) -> Any:
+            return None if column is None else column[start:stop]
+
+        return Batch(cut(self.rows), cut(self.values), cut(self._keys), cut(self._timestamps), cut(self._headers))
 
     def take(self, indices: Sequence[int]) -> Batch:
         """Return these rows, in this order; an index may occur more than once."""

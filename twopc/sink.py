@@ -108,7 +108,11 @@ class SinkWriter(ABC):
 
     @abstractmethod
     def write(self, batch: Batch) -> int:
-        """Write the batch into the open transaction; return how many records were written."""
+        """Write the batch into the open transaction; return how many records were written.
+
+        For records that can't be written, raise RecordsRefused after all others were: the policy of their source
+        (`on_error`) says what becomes of them. Whatever else is raised ends the attempt.
+        """
 
     def join(self, sink: Sink) -> Callable[[Batch], int]:
         """Let another sink of the group write into this writer's transactions; return what does it, like `write`.

@@ -53,8 +53,8 @@ class SourceReader(ABC):
     def poll(self, timeout: float, most: int) -> Batch | None:
         """Return up to `most` records, decoded, in each partition's order; None after `timeout` seconds without any.
 
-        A record that can't be decoded raises UserCodeError naming it; the records before it in the batch are lost to
-        this attempt only (nothing after the last checkpoint was committed).
+        A record that can't be decoded is one of the batch's `errors`, and the policy of the source (`on_error`) says
+        what becomes of it. A reader that makes none may raise UserCodeError, which names it and ends the job.
         """
 
     @abstractmethod

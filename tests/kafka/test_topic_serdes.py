@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from twopc import HeaderSerde, Job, Json, KafkaSink, KafkaSource, Serde, SerdeContext, UserCodeError
+from twopc import HeaderSerde, Job, Json, KafkaSink, KafkaSource, Serde, SerdeContext
 from twopc.kafka.decoding import decoded
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.record import Headers
@@ -78,7 +76,7 @@ def test_a_serde_that_works_for_every_topic_alike_gets_a_batch_of_several_topics
     assert (batch.keys, batch.values, columns) == ([7, None], [1, 2], [[b"1", b"2"]])
 
 
-def test_a_record_that_can_not_be_decoded_is_named_behind_those_of_another_topic() -> None:
+def test_a_record_that_can_not_be_decoded_is_an_error_of_the_batch_behind_those_of_another_topic() -> None:
     class Number(Serde):
         def open(self, context: SerdeContext) -> Serde:
             return Number()
@@ -90,8 +88,10 @@ def test_a_record_that_can_not_be_decoded_is_named_behind_those_of_another_topic
             raise AssertionError
 
     rows = [InputRow(b"1", topic_="a"), InputRow(b"2", topic_="b", offset_=5), InputRow(b"x", topic_="b", offset_=6)]
-    with pytest.raises(UserCodeError, match=r"record b\[0\]@6: decoding the value failed: ValueError"):
-        decoded(rows, TopicSerdes(Json(), Number(), ["a", "b"]), InputRow.key, InputRow.value)
+    batch = decoded(rows, TopicSerdes(Json(), Number(), ["a", "b"]), InputRow.key, InputRow.value)
+    ((before, error),) = batch.errors
+    assert (batch.values, before) == ([1, 2], 2)
+    assert str(error.named()).startswith("record b[0]@6: decoding the value failed: ValueError")
 
 
 def test_a_run_opens_serdes_for_what_they_work_for_and_closes_all_of_them() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from twopc.operators import Dataflow, KeyedStateStore, KeyedStep, Step
+from twopc.operators.dataflow import OnError, fail
 from twopc.record import Batch
 
 
@@ -17,13 +18,13 @@ class Node(NamedTuple):
     what: Any = None
 
 
-def row(steps: Sequence[Step], store: KeyedStateStore) -> Dataflow:
+def row(steps: Sequence[Step], store: KeyedStateStore, on_error: OnError = fail) -> Dataflow:
     """Return steps in a row, between a source `in` and a sink `out`."""
     nodes = [Node("in")]
     for number, step in enumerate(steps):
         operator_id = step.name if isinstance(step, KeyedStep) else f"{number}"
         nodes.append(Node(operator_id, (nodes[-1].id,), step))
-    return Dataflow([*nodes, Node("out", (nodes[-1].id,))], store)
+    return Dataflow([*nodes, Node("out", (nodes[-1].id,))], store, on_error)
 
 
 class Chain:

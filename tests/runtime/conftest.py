@@ -19,6 +19,7 @@ from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import MemoryLink
 from twopc.runtime.outputs import Outputs
+from twopc.runtime.record_errors import RecordErrors
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
@@ -50,6 +51,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         parts = SubtaskDependencies(
             inputs=Inputs({"in": reader}, {"in": stage}),
             dataflow=row(steps, KeyedState(backend)),
+            record_errors=RecordErrors("job", {}),
             outputs=Outputs([GroupWriter.open(TransactionGroup(each, (each,)), sinks, context) for each in sinks]),
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),
             link=link,

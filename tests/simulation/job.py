@@ -97,7 +97,7 @@ def with_cuts(operators: Sequence[Operator], cut: Callable[[], None]) -> list[Op
         has_function = isinstance(what, Step) and not isinstance(what, Process)
         return replace(what, function=cutting(what.function)) if has_function else what
 
-    return [Operator(each.id, each.inputs, changed(each.what)) for each in operators]
+    return [replace(each, what=changed(each.what)) for each in operators]
 
 
 def same(value: str) -> str:

@@ -27,12 +27,14 @@ from twopc.errors import (
 from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
 from twopc.operators import Dataflow, KeyedStateStore
+from twopc.operators.dataflow import OnError
 from twopc.partition_groups import owned
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.outputs import Outputs
+from twopc.runtime.record_errors import RecordErrors
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
@@ -156,10 +158,12 @@ class SimSubtask:
             for name, source in definition.sources.items()
         }
         self._readers = readers
+        record_errors = RecordErrors(definition.name, definition.error_policies)
         parts = SubtaskDependencies(
             inputs=Inputs(readers),
-            dataflow=self._dataflow(KeyedState(backend)),
+            dataflow=self._dataflow(KeyedState(backend), record_errors.refuse),
             outputs=Outputs(self._groups),
+            record_errors=record_errors,
             store=SubtaskStore(
                 spec.subtask,
                 backend,
@@ -184,18 +188,18 @@ class SimSubtask:
         self._subtask.begin()
         self._step_in(self._world.between(*STEP_MS))
 
-    def _dataflow(self, state: KeyedStateStore) -> Dataflow:
+    def _dataflow(self, state: KeyedStateStore, on_error: OnError) -> Dataflow:
         """Return the graph of the job, in whose steps a batch may be cut behind a record."""
         world, operators = self._world, self._definition.operators
         if not world.faults.batch_cut:
-            return Dataflow(operators, state)
+            return Dataflow(operators, state, on_error)
 
         def cut() -> None:
             if world.strikes("batch cut", world.faults.batch_cut):
                 world.coverage["batch cut"] += 1
                 dataflow.cut()
 
-        dataflow = Dataflow(with_cuts(operators, cut), state)
+        dataflow = Dataflow(with_cuts(operators, cut), state, on_error)
         return dataflow
 
     def _woken(self) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from twopc.column import coded, map_column
+from twopc.column import Failures, code_column, coded, map_column
 from twopc.kafka.topic_serdes import SerdePair
-from twopc.record import Batch, Headers
+from twopc.record import Batch, Headers, RecordError, Row, Stage
 from twopc.serde import HeaderSerde, Serde
 
 Encode = Callable[[Serde, list[Any], Batch, str], list[Any]]
 """Encodes a column of a batch by a serde that is not in the headers; the text says what for."""
+
+
+Code = Callable[[Callable[[list[Any]], list[Any]], list[Any], Sequence[Row], str], list[Any]]
+"""Lets a column method encode a column of these rows; the text says what for."""
 
 
 class EncodedColumns(NamedTuple):
@@ -28,18 +32,52 @@ def serialized(serde: Serde, column: list[Any], batch: Batch, doing: str) -> lis
     return column if serde.is_identity else coded(serde.serialize_all, column, batch.rows, doing)
 
 
-def encoded(pair: SerdePair, batch: Batch, where: str = "", encode: Encode = serialized) -> EncodedColumns:
+class Refusals:
+    """Encodes what can be encoded, with None in the place of what can't; `errors` are those records, by their index."""
+
+    def __init__(self) -> None:
+        self.errors: dict[int, RecordError] = {}
+
+    def encode(self, serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[Any]:
+        """Encode a column, as `serialized` does."""
+        return column if serde.is_identity else self.code(serde.serialize_all, column, batch.rows, doing)
+
+    def code(
+        self, method: Callable[[list[Any]], list[Any]], column: list[Any], rows: Sequence[Row], doing: str
+    ) -> list[Any]:
+        """Let a column method encode, as `coded` does."""
+        results, failures = code_column(method, column, rows, doing)
+        self.add(failures, rows, doing)
+        return results
+
+    def add(self, failures: Failures, rows: Sequence[Row], doing: str) -> None:
+        """Note what is wrong with more records; of one that has several faults, the first counts."""
+        for index, cause in failures.items():
+            self.errors.setdefault(index, RecordError(rows[index], Stage.KAFKA_PRODUCE, doing, cause))
+
+
+def encoded(
+    pair: SerdePair, batch: Batch, where: str = "", encode: Encode = serialized, code: Code = coded
+) -> EncodedColumns:
     """Return the columns of a batch, keys before values; raise UserCodeError, which says `where` they would go."""
-    keys, headers = _column(pair.key, batch.keys, batch.headers, batch, f"encoding a key{where}", encode)
-    values, headers = _column(pair.value, batch.values, headers, batch, f"encoding a value{where}", encode)
+    key, value = f"encoding a key{where}", f"encoding a value{where}"
+    keys, headers = _column(pair.key, batch.keys, batch.headers, batch, key, encode, code)
+    values, headers = _column(pair.value, batch.values, headers, batch, value, encode, code)
     return EncodedColumns(keys, values, headers)
 
 
 def _column(
-    serde: Serde, column: list[Any], headers: list[Headers | None], batch: Batch, doing: str, encode: Encode
+    serde: Serde,
+    column: list[Any],
+    headers: list[Headers | None],
+    batch: Batch,
+    doing: str,
+    encode: Encode,
+    code: Code,
 ) -> tuple[list[Any], list[Headers | None]]:
     if not isinstance(serde, HeaderSerde):
         return encode(serde, column, batch, doing), headers
     pairs = list(zip(column, headers, strict=True))
-    made = coded(partial(map_column, lambda pair: serde.serialize_with(*pair)), pairs, batch.rows, doing)
+    made = code(partial(map_column, lambda pair: serde.serialize_with(*pair)), pairs, batch.rows, doing)
+    made = [each or (None, None) for each in made]
     return [data for data, _ in made], [left for _, left in made]

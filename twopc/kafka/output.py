@@ -6,21 +6,22 @@ partition into the transaction, and a topic that isn't there would hang instead 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 
-from twopc.column import last_taken, locate, user_code_error
+from twopc.column import Failures, last_taken, locate
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
-from twopc.kafka.encoding import encoded
+from twopc.kafka.encoding import Refusals, encoded
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.identity import Identity
 from twopc.kafka.partitioner import Partitioner, partitions_of
 from twopc.kafka.refusal import Written
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.kafka.wire import ControlClient
-from twopc.record import Batch, Record
+from twopc.record import Batch, Record, RecordError, RecordFault, RecordsRefused, Stage
 from twopc.serde import Serde
 from twopc.termination import TERMINATION
 
@@ -80,6 +81,31 @@ class OutputTopics:
         self._identity.note_output(topic, found[topic].topic_id)
 
 
+class _Columns(NamedTuple):
+    """Records as they go to librdkafka."""
+
+    batch: Batch
+    keys: list[Any]
+    values: list[Any]
+    partitions: Iterable[int]
+    timestamps: list[int]
+    headers: list[Any]
+
+    def take(self, indices: list[int]) -> _Columns:
+        def pick(column: list[Any]) -> list[Any]:
+            return [column[index] for index in indices]
+
+        partitions = pick(self.partitions) if isinstance(self.partitions, list) else self.partitions
+        return _Columns(
+            self.batch.take(indices),
+            pick(self.keys),
+            pick(self.values),
+            partitions,
+            pick(self.timestamps),
+            pick(self.headers),
+        )
+
+
 class TopicOutput:
     """What one sink writes where: its topic, partitioner and serdes. Close it."""
 
@@ -99,46 +125,84 @@ class TopicOutput:
             self.topics.learn(self._topic)
 
     def write(self, producer: RecordProducer, batch: Batch) -> int:
-        """Hand the batch to the producer, waiting where its queue is full; return how many records it took."""
+        """Hand the batch to the producer, waiting where its queue is full; return how many records it took.
+
+        Raises RecordsRefused for those that can't be encoded, or that the client refuses; all others are written.
+        """
         if len(batch) == 0:
             return 0
+        refused: list[RecordError] = []
         if isinstance(self._topic, str):
-            self._write_to(producer, self._topic, batch)
+            self._write_to(producer, self._topic, batch, refused)
         else:
-            for topic, part in _by_topic(self._topic, batch):
-                self._write_to(producer, topic, part)
+            for topic, part in _by_topic(self._topic, batch, refused):
+                self._write_to(producer, topic, part, refused)
         producer.poll(0)
+        if refused:
+            raise RecordsRefused(refused, len(batch) - len(refused))
         return len(batch)
 
     def close(self) -> None:
         """Let go of the serdes."""
         self._serdes.close()
 
-    def _write_to(self, producer: RecordProducer, topic: str, batch: Batch) -> None:
+    def _write_to(self, producer: RecordProducer, topic: str, batch: Batch, refused: list[RecordError]) -> None:
         self.topics.learn(topic)
         producer.know(topic)
-        producer.topics.add(topic)
-        partitions = partitions_of(self._partitioner, batch, topic, self.topics.partitions[topic])
-        keys, values, headers = encoded(self._serdes.of(topic), batch, f" for topic {topic}")
-        stamps = _timestamps(batch, topic)
-        producer.deliveries.written(Written(topic, batch.rows, keys, values, stamps))
-        rest = iter(values)
-        try:
-            if any(headers):
-                _produce_with_headers(producer, topic, zip(rest, keys, partitions, stamps, headers, strict=False))
-            else:
-                _produce(producer, topic, zip(rest, keys, partitions, stamps, strict=False))
-        except KafkaException as error:
-            # A transaction that failed says so itself; the report of the record that spoilt it is on its way.
-            producer.raise_reported(REPORT_SECONDS if error_of(error).code() == KafkaError._STATE else 0)
-            raise _named(batch, last_taken(rest), failure(f"producing to {topic}", error_of(error))) from error
-        except (TypeError, ValueError, OverflowError, SystemError) as error:
+        columns = self._encoded(topic, batch, refused)
+        batch, values, keys = columns.batch, columns.values, columns.keys
+        if not len(batch):
+            return
+        producer.deliveries.written(Written(topic, batch.rows, keys, values, columns.timestamps))
+        rest, written = iter(values), len(batch)
+        plain = rest, keys, columns.partitions, columns.timestamps
+        if any(columns.headers):
+            records = zip(*plain, columns.headers, strict=False)
+            produce = partial(_produce_with_headers, producer, topic, records)
+        else:
+            produce = partial(_produce, producer, topic, zip(*plain, strict=False))
+        while (cause := self._produced(producer, topic, batch, rest, produce)) is not None:
             row = batch.rows[last_taken(rest)]
             sink = f"KafkaSink(key={self._key}, value={self._value})"
-            raise user_code_error(row, f"producing to topic {topic} with {sink}", error) from error
+            refused.append(RecordError(row, Stage.KAFKA_PRODUCE, f"producing to topic {topic} with {sink}", cause))
+            written -= 1
+        if written:
+            producer.topics.add(topic)
+
+    def _encoded(self, topic: str, batch: Batch, refused: list[RecordError]) -> _Columns:
+        refusals = Refusals()
+        count = self.topics.partitions[topic]
+        partitions = partitions_of(self._partitioner, batch, topic, count, refusals.errors)
+        encode = partial(encoded, encode=refusals.encode, code=refusals.code)
+        keys, values, headers = encode(self._serdes.of(topic), batch, f" for topic {topic}")
+        stamps, bad_stamps = _timestamps(batch, topic)
+        refusals.add(bad_stamps, batch.rows, f"writing a timestamp to topic {topic}")
+        columns = _Columns(batch, keys, values, partitions, stamps, headers)
+        if refusals.errors:
+            refused += refusals.errors.values()
+            return columns.take([index for index in range(len(batch)) if index not in refusals.errors])
+        return columns
+
+    def _produced(
+        self, producer: RecordProducer, topic: str, batch: Batch, rest: Iterator[Any], produce: Callable[[], None]
+    ) -> BaseException | None:
+        """Go on producing; return why the client alone refuses the record in hand; None when all are produced."""
+        try:
+            produce()
+        except KafkaException as error:
+            code = error_of(error).code()
+            named = _named(batch, last_taken(rest), failure(f"producing to {topic}", error_of(error)))
+            if code == KafkaError.MSG_SIZE_TOO_LARGE:
+                return RecordFault(named)
+            # A transaction that failed says so itself; the report of the record that spoilt it is on its way.
+            producer.raise_reported(REPORT_SECONDS if code == KafkaError._STATE else 0)
+            raise named from error
+        except (TypeError, ValueError, OverflowError, SystemError) as error:
+            return error
+        return None
 
 
-def _produce(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, Any, int, int]]) -> None:
+def _produce(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, ...]]) -> None:
     produce = producer.client.produce
     for value, key, partition, stamp in records:
         try:
@@ -147,9 +211,7 @@ def _produce(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, 
             _produce_when_there_is_room(producer, topic, value, key, partition, None, None, stamp)
 
 
-def _produce_with_headers(
-    producer: RecordProducer, topic: str, records: Iterator[tuple[Any, Any, int, int, Any]]
-) -> None:
+def _produce_with_headers(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, ...]]) -> None:
     produce = producer.client.produce
     for value, key, partition, stamp, headers in records:
         checked = _checked(headers) if headers else None
@@ -181,19 +243,22 @@ def _produce_when_there_is_room(producer: RecordProducer, *record: Any) -> None:
         return
 
 
-def _timestamps(batch: Batch, topic: str) -> list[int]:
+def _timestamps(batch: Batch, topic: str) -> tuple[list[int], Failures]:
     """Return a column of milliseconds. What librdkafka can't write it would replace by the time it is now."""
     stamps = batch.timestamps
+    bad: Failures = {}
     if 0 in stamps:
-        row = batch.rows[stamps.index(0)]
-        raise UserCodeError(
-            f"record {locate(row)} has the timestamp 0 (1970-01-01), which the Kafka client can't write to topic "
-            f"{topic}: give it another with map_records, as record.replace(timestamp=1), or timestamp=None for none"
-        )
-    return [_NO_TIMESTAMP if stamp is None else stamp for stamp in stamps] if None in stamps else stamps  # type: ignore[return-value]
+        for index in (index for index, stamp in enumerate(stamps) if stamp == 0):
+            error = UserCodeError(
+                f"record {locate(batch.rows[index])} has the timestamp 0 (1970-01-01), which the Kafka client can't "
+                f"write to topic {topic}: give it another with map_records, as record.replace(timestamp=1), or "
+                "timestamp=None for none"
+            )
+            bad[index] = RecordFault(error)
+    return [_NO_TIMESTAMP if stamp is None else stamp for stamp in stamps] if None in stamps else stamps, bad  # type: ignore[return-value]
 
 
-def _by_topic(topic_of: Callable[[Record], str], batch: Batch) -> list[tuple[str, Batch]]:
+def _by_topic(topic_of: Callable[[Record], str], batch: Batch, refused: list[RecordError]) -> list[tuple[str, Batch]]:
     """Split the batch by the topic of each record; the order within a topic stays."""
     indices: dict[str, list[int]] = {}
     for index, (row, record) in enumerate(zip(batch.rows, batch.records(), strict=True)):
@@ -203,10 +268,11 @@ def _by_topic(topic_of: Callable[[Record], str], batch: Batch) -> list[tuple[str
                 raise TypeError(f"it must return the name of a topic, not {topic!r}")
         except TERMINATION:
             raise
-        except BaseException as error:
-            raise user_code_error(row, "the sink's topic function", error) from error
+        except BaseException as error:  # noqa: BLE001 - it is an error of the record
+            refused.append(RecordError(row, Stage.KAFKA_PRODUCE, "the sink's topic function", error))
+            continue
         indices.setdefault(topic, []).append(index)
-    if len(indices) == 1:
+    if len(indices) == 1 and not refused:
         return [(next(iter(indices)), batch)]
     return [(topic, batch.take(chosen)) for topic, chosen in indices.items()]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from kafka.partitioner.default import murmur2
 
-from twopc.column import locate, user_code_error
+from twopc.column import locate
 from twopc.errors import ConfigurationError
-from twopc.record import Batch, Record
+from twopc.record import Batch, Record, RecordError, Stage
 from twopc.termination import TERMINATION
 
 MURMUR2, SOURCE = "murmur2", "source"
@@ -51,10 +51,15 @@ def too_few(topic: str, partitions: int, needed: int) -> str:
     )
 
 
-def partitions_of(partitioner: Partitioner, batch: Batch, topic: str, count: int) -> Iterable[int]:
-    """Return the partition of each record of a batch that goes to a topic with so many partitions."""
+def partitions_of(
+    partitioner: Partitioner, batch: Batch, topic: str, count: int, errors: dict[int, RecordError]
+) -> Iterable[int]:
+    """Return the partition of each record of a batch that goes to a topic with so many partitions.
+
+    Those for which a function names none are put into `errors`, by their index.
+    """
     if callable(partitioner):
-        return _by_function(partitioner, batch, count)
+        return _by_function(partitioner, batch, count, errors)
     return _by_source(batch, topic, count) if partitioner == SOURCE else repeat(BY_PRODUCER)
 
 
@@ -66,9 +71,11 @@ def _by_source(batch: Batch, topic: str, count: int) -> list[int]:
     return numbers
 
 
-def _by_function(function: Callable[[Record, int], int], batch: Batch, count: int) -> list[int]:
+def _by_function(
+    function: Callable[[Record, int], int], batch: Batch, count: int, errors: dict[int, RecordError]
+) -> list[int]:
     numbers: list[int] = []
-    for row, record in zip(batch.rows, batch.records(), strict=True):
+    for index, (row, record) in enumerate(zip(batch.rows, batch.records(), strict=True)):
         try:
             number = function(record, count)
             if not isinstance(number, int) or isinstance(number, bool):
@@ -77,7 +84,8 @@ def _by_function(function: Callable[[Record, int], int], batch: Batch, count: in
                 raise ValueError(f"there is no partition {number}: the topic has {count}, from 0 to {count - 1}")
         except TERMINATION:
             raise
-        except BaseException as error:
-            raise user_code_error(row, "the sink's partitioner", error) from error
+        except BaseException as error:  # noqa: BLE001 - it is an error of the record
+            errors[index] = RecordError(row, Stage.KAFKA_PRODUCE, "the sink's partitioner", error)
+            number = BY_PRODUCER
         numbers.append(number)
     return numbers

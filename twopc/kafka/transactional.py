@@ -35,7 +35,7 @@ from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
-from twopc.record import Batch
+from twopc.record import Batch, RecordsRefused
 from twopc.sink import PreCommit, Sink, SinkWriter
 
 INIT_TIMEOUT_SECONDS = 30.0
@@ -108,7 +108,11 @@ class TransactionalWriter(SinkWriter):
 
     def _write(self, output: TopicOutput, batch: Batch) -> int:
         txn = self._opened
-        written = output.write(txn.slot.producer, batch)
+        try:
+            written = output.write(txn.slot.producer, batch)
+        except RecordsRefused as error:
+            txn.records += error.written
+            raise
         txn.records += written
         return written
 

@@ -3,7 +3,7 @@
 - Nothing is in flight between two batches, so a checkpoint waits for what is in flight, and restores none of it.
 - Of a batch that is cut no further call is begun; what is in flight ends, and the rest of the batch waits.
 - A call that fails is made again as often as `retries` says. The record that is named is the first that fails: those
-  before it end, those behind it are cancelled.
+  before it end, those behind it are cancelled; where the job goes on behind it, they are called again.
 - The coroutines run in an event loop of the operator's own, on a thread, so that a client's connections stay alive
   between batches, a signal ends the process although a function blocks, and a notebook may have a loop of its own.
 """
@@ -22,7 +22,7 @@ from concurrent.futures import wait
 from threading import Thread
 from typing import Any
 
-from twopc.column import ColumnError, Over, failure_at, span
+from twopc.column import Over, failure_at, span
 from twopc.operators.records import as_batch, checked
 from twopc.operators.steps import MapAsync, MapAsyncRecords
 from twopc.operators.values import Result
@@ -66,13 +66,13 @@ class AsyncMap:
         self._calls = calls = _Calls(self._call, over(column))
         thread.run(calls.make(min(self.concurrency, len(batch))))
         self._calls = None
+        results, cause = calls.results, None
         if calls.failure is not None:
-            index, error = calls.failure
-            raise ColumnError(index, error) from error
-        results = calls.results
+            taken, cause = calls.failure
+            results = results[:taken]
         if self._by_record:
-            return len(results), as_batch(list(batch.rows[: len(results)]), results)
-        return len(results), batch.first(len(results)).with_values(results)
+            return Result(len(results), as_batch(list(batch.rows[: len(results)]), results), cause)
+        return Result(len(results), batch.first(len(results)).with_values(results), cause)
 
     def index(self, otherwise: int) -> int:
         """Return the index of the record that the batch in hand waits for, if there is one. Another thread may ask."""

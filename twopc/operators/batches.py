@@ -4,6 +4,7 @@
   (0, 1, 2, ...), and returns one with at least `value`. Columns that it leaves out stay as they were.
 - `row` says which input record an output record comes from: it has that record's headers, is named by it in errors,
   and keeps its place in the order of its partition. Without `row` there must be as many records as there were.
+- Which record a failure is of nobody knows, so it ends the job, whatever the policy for records that go wrong.
 - How many records a batch has is nothing to rely on: it follows the load, and a replay cuts it elsewhere.
 """
 
@@ -28,7 +29,7 @@ def map_batches(step: MapBatches, batch: Batch, _over: Over) -> Result:
     """Give the whole batch to the function as Arrow; raise UserCodeError where it fails, or returns another shape."""
     try:
         produced = step.function(_as_arrow(step, batch))
-        return len(batch), _as_batch(batch, _checked(produced, len(batch)))
+        return Result(len(batch), _as_batch(batch, _checked(produced, len(batch))))
     except TERMINATION:
         raise
     except BaseException as error:

@@ -1,7 +1,8 @@
 """The run-time of a job's operators: batches in at a source, batches out at the sinks, order kept on every path.
 
-A user function that raises makes a UserCodeError that names the record, the operator and the cause. The batch is then
-lost to this attempt: nothing of it reaches a sink.
+A record on which a user function raises is an error that names the record, the operator and the cause; what becomes of
+it, `on_error` says: a record for a sink instead, nothing, or the end of the attempt, by what it raises. The records
+before it and behind it go on. A record that a source could not decode is one, too, in its place among the others.
 
 A batch that goes on in several directions is the same object in each: operators make new batches, and change none.
 
@@ -14,12 +15,12 @@ stores those of the first rows that wait. Behind a branch nothing may wait: one 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from twopc.column import ColumnError, ColumnLoop, Over, locate, span, user_code_error
+from twopc.column import ColumnLoop, Over, locate, span
 from twopc.operators.keyed import KeyedOperator
 from twopc.operators.process import ProcessOperator
 from twopc.operators.records import filter_records, flat_map_records, map_records, peek_records
@@ -45,7 +46,7 @@ from twopc.operators.steps import (
 from twopc.operators.values import Result, assign_timestamps, filter_values, flat_map_values, map_values, peek_values
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
 from twopc.port import Port
-from twopc.record import Batch, Row
+from twopc.record import Batch, RecordError, Row, Stage
 from twopc.state.layout import StateName
 
 if TYPE_CHECKING:
@@ -98,6 +99,15 @@ class SinkOutput:
     batch: Batch
 
 
+OnError = Callable[[str, RecordError], Iterable[SinkOutput]]
+"""What becomes of a record of a source that went wrong: what is written instead. Raises what ends the attempt."""
+
+
+def fail(source: str, error: RecordError) -> Iterable[SinkOutput]:
+    """End the attempt at the first record that goes wrong."""
+    raise error.named()
+
+
 @dataclass(slots=True, eq=False)
 class _Stop:
     """One place that a batch comes to: a step with what it does, or a sink with neither."""
@@ -110,10 +120,22 @@ class _Stop:
     """What follows each side output."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """Rows that wait before some stops; with an `error`, one row that was not decoded."""
+
+    stops: tuple[_Stop, ...]
+    rows: Sequence[Row]
+    batch: Batch
+    error: RecordError | None = None
+
+
 class Dataflow:
     """The graph of one subtask, with the store that holds its keyed state. `nodes` stand in topological order."""
 
-    def __init__(self, nodes: Sequence[Node], store: KeyedStateStore) -> None:
+    def __init__(self, nodes: Sequence[Node], store: KeyedStateStore, on_error: OnError = fail) -> None:
+        self._on_error = on_error
+        self._failed = False
         steps: dict[str, KeyedStep] = {node.id: node.what for node in nodes if isinstance(node.what, KeyedStep)}
         sharers = sum(len(step.states) for step in steps.values())
         self._keyed = {key: _keyed_operator(key, step, store, sharers) for key, step in steps.items()}
@@ -122,7 +144,7 @@ class Dataflow:
         self._cuttable = {source: _trunk(starts) for source, starts in self._starts.items()}
         self._loop = ColumnLoop()
         self._source = ""
-        self._waiting: list[tuple[tuple[_Stop, ...], Batch]] = []
+        self._waiting: list[_Wait] = []
         self._outputs: list[SinkOutput] = []
         self._at: tuple[Step, Batch] | None = None
 
@@ -134,29 +156,46 @@ class Dataflow:
     def waiting_rows(self, source: str) -> Iterator[Row]:
         """Yield the rows of this source that were put in and have not come out, in their order."""
         if source == self._source:
-            for _, batch in reversed(self._waiting):
-                yield from batch.rows
+            for wait in reversed(self._waiting):
+                yield from wait.rows
 
     def put(self, source: str, batch: Batch) -> None:
         """Let a batch of this source wait at the first operators; nothing else may wait."""
         assert not self._waiting, "the order of records is kept"
         self._source = source
-        self._waiting.append((self._starts[source], batch))
+        starts = self._starts[source]
+        if not batch.errors:
+            self._waiting.append(_Wait(starts, batch.rows, batch))
+            return
+        behind = len(batch)
+        for before, error in reversed(batch.errors):
+            self._wait(starts, batch.part(before, behind))
+            self._waiting.append(_Wait((), [error.row], batch, error))
+            behind = before
+        self._wait(starts, batch.part(0, behind))
 
     def advance(self) -> tuple[int, list[SinkOutput]]:
         """Bring what waits first to the sinks, as far as nobody cuts it; return how many rows, and what came out."""
-        stops, batch = self._waiting.pop()
+        first = self._waiting.pop()
         waited = len(self._waiting)
-        count = len(batch)
         self._outputs = []
-        self._follow(stops, batch, self._cuttable[self._source])
-        return count - sum(len(rest) for _, rest in self._waiting[waited:]), self._outputs
+        if first.error is not None:
+            self._refuse(first.error)
+        else:
+            self._follow(first.stops, first.batch, self._cuttable[self._source])
+        return len(first.rows) - sum(len(rest.rows) for rest in self._waiting[waited:]), self._outputs
 
     def process(self, source: str, batch: Batch) -> list[SinkOutput]:
         """Return what the graph makes of the whole batch of this source, in its order."""
-        self._outputs = []
+        self._source, self._outputs = source, []
+        for _, error in batch.errors:
+            self._refuse(error)
         self._follow(self._starts[source], batch, frozenset())
         return self._outputs
+
+    def refuse(self, error: RecordError) -> Iterable[SinkOutput]:
+        """Return what is written in the place of a record that came out last and that a sink can't write."""
+        return self._on_error(self._source, error)
 
     def cut(self) -> None:
         """Let `advance` return soon, with what it has done until then. Another thread may call."""
@@ -175,6 +214,7 @@ class Dataflow:
 
     def write_back(self) -> None:
         """Bring the store up to every batch so far; a snapshot of it holds nothing else."""
+        assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"
         for operator in self._keyed.values():
             operator.write_back()
 
@@ -195,24 +235,45 @@ class Dataflow:
             if stop.step is None or stop.operate is None:
                 self._outputs.append(SinkOutput(stop.id, batch))
                 return
-            over = self._loop.until_cut if stop in cuttable else self._loop.whole
-            taken, output = self._apply(stop.step, stop.operate, batch, over)
-            if taken < len(batch):
-                self._waiting.append(((stop,), batch.behind(taken)))
+            can_wait = stop in cuttable
+            over = self._loop.until_cut if can_wait else self._loop.whole
+            taken, output, cause = self._apply(stop.step, stop.operate, batch, over)
             for name, side in stop.sides.items():
                 for behind in side:
                     self._follow((behind,), self._keyed[stop.id].side_output(name), frozenset())
+            if cause is not None:
+                error = RecordError(batch.rows[taken], Stage.TRANSFORMATION, str(stop.step), cause)
+                batch = batch.behind(taken + 1)
+                if not can_wait:
+                    self._follow(stop.following, output, cuttable)
+                    self._refuse(error)
+                    continue
+                self._wait((stop,), batch)
+                if taken:
+                    # What is before it may be cut on its way, and then waits: this does so behind that.
+                    self._waiting.append(_Wait((), [error.row], batch, error))
+                else:
+                    self._refuse(error)
+            elif taken < len(batch):
+                self._wait((stop,), batch.behind(taken))
             stops, batch = stop.following, output
         if len(batch):
             for stop in stops:
                 self._follow((stop,), batch, frozenset())
 
+    def _wait(self, stops: tuple[_Stop, ...], batch: Batch) -> None:
+        if len(batch):
+            self._waiting.append(_Wait(stops, batch.rows, batch))
+
+    def _refuse(self, error: RecordError) -> None:
+        self._failed = True
+        self._outputs += self.refuse(error)
+        self._failed = False
+
     def _apply(self, step: Step, operate: Callable[[Batch, Over], Result], batch: Batch, over: Over) -> Result:
         self._at = step, batch
         try:
             return operate(batch, over)
-        except ColumnError as error:
-            raise user_code_error(batch.rows[error.index], str(step), error.cause) from error.cause
         finally:
             self._at = None
             self._loop.done()

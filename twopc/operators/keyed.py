@@ -8,7 +8,7 @@
   ended, and a state that the function goes on changing doesn't change an output that shares it.
 - Partitions of one number share their states, whatever inputs they are of; others never do, even for equal keys: that
   is what lets state move with its number.
-- A batch that fails may have changed states that are held, so nothing is written any more: the attempt is over.
+- A record on which the function raises has changed no state.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from twopc.column import ColumnError, Over, last_taken, locate, map_column, span
+from twopc.column import Over, locate, map_part, span
 from twopc.errors import UserCodeError
 from twopc.operators.steps import KeyedStep, StatefulMap
 from twopc.operators.values import Result
 from twopc.operators.write_back_cache import WriteBackCache
-from twopc.record import Batch, Row
+from twopc.record import Batch, RecordFault, Row
 from twopc.serde import Json, Serde
 from twopc.state.key_form import key_bytes, need_no_mark
 from twopc.termination import TERMINATION
@@ -40,26 +40,28 @@ class KeyedOperator:
         self._step = step
         self._states = states
         self._holds_ints = type(step.state) is Json
-        self._failed = False
 
     def process(self, batch: Batch, over: Over) -> Result:
         """Return the batch with the function's outputs as its values."""
-        runs = list(partition_runs(batch.rows, key_forms(self._step, batch)))
-        for partition, keys in runs:
-            self._states.fetch(partition, keys)
+        keys, bad_key = key_forms(self._step, batch)
+        batch = batch.first(len(keys))
+        runs = list(partition_runs(batch.rows, keys))
+        for partition, some in runs:
+            self._states.fetch(partition, some)
         outputs: list[Any] = []
+        cause: BaseException | None = None
         rest = over(batch.values)
-        self._failed = True
         try:
             for run in runs:
                 self._apply(run, rest, outputs)
         except TERMINATION:
             raise
-        except BaseException as error:
-            raise ColumnError(last_taken(rest), error) from error
-        self._failed = False
+        except BaseException as error:  # noqa: BLE001 - it is an error of the record in hand
+            cause = error
         self._states.settle()
-        return len(outputs), batch.first(len(outputs)).with_values(outputs)
+        if len(outputs) == len(keys):
+            cause = bad_key
+        return Result(len(outputs), batch.first(len(outputs)).with_values(outputs), cause)
 
     def side_output(self, name: str) -> Batch:
         """A stateful_map has none."""
@@ -67,7 +69,6 @@ class KeyedOperator:
 
     def write_back(self) -> None:
         """Bring the store up to every batch so far."""
-        assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"
         self._states.write_back()
 
     def _apply(self, run: Run, values: Iterator[Any], outputs: list[Any]) -> None:
@@ -76,48 +77,56 @@ class KeyedOperator:
         function, serde, holds_ints = self._step.function, self._step.state, self._holds_ints
         states, dirty = self._states.of(partition)
         size_bytes = 0
-        # The keys come first: the other way round one value more would be taken.
-        for key, value in zip(keys, values, strict=False):
-            held = states[key]
-            if type(held) is bytes:
-                size_bytes -= len(held)
-                state = int(held) if holds_ints and held.isdigit() else _decoded(serde, held)
-            else:
-                state = held
-            result = function(state, value)
-            if not isinstance(result, tuple) or len(result) != 2:
-                raise TypeError(f"the function must return a pair (new state, value), not {type(result).__name__}")
-            new, output = result
-            if holds_ints and type(new) is int and _INT_MIN <= new <= _INT_MAX:
-                same = new == state and type(state) is int
-            else:
-                new = _encoded(serde, new)
-                size_bytes += 0 if new is None else len(new)
-                same = new == held
-            states[key] = new
-            if not same:
-                dirty[key] = new
-            outputs.append(output)
-        self._states.grew(size_bytes)
+        held: Any = None
+        try:
+            # The keys come first: the other way round one value more would be taken.
+            for key, value in zip(keys, values, strict=False):
+                held = states[key]
+                if type(held) is bytes:
+                    size_bytes -= len(held)
+                    state = int(held) if holds_ints and held.isdigit() else _decoded(serde, held)
+                else:
+                    state = held
+                result = function(state, value)
+                if not isinstance(result, tuple) or len(result) != 2:
+                    raise TypeError(f"the function must return a pair (new state, value), not {type(result).__name__}")
+                new, output = result
+                if holds_ints and type(new) is int and _INT_MIN <= new <= _INT_MAX:
+                    same = new == state and type(state) is int
+                else:
+                    new = _encoded(serde, new)
+                    size_bytes += 0 if new is None else len(new)
+                    same = new == held
+                states[key] = new
+                if not same:
+                    dirty[key] = new
+                outputs.append(output)
+        except BaseException:
+            size_bytes += len(held) if type(held) is bytes else 0
+            raise
+        finally:
+            self._states.grew(size_bytes)
 
 
-def key_forms(step: KeyedStep, batch: Batch) -> list[bytes]:
-    """Return the form of each record's key; raise UserCodeError, which names the record, for one that has none."""
+def key_forms(step: KeyedStep, batch: Batch) -> tuple[list[bytes], BaseException | None]:
+    """Return the forms of the keys up to the first that can have no state, and what is wrong with that."""
     keys = batch.keys
     kinds = set(map(type, keys))
     if kinds == {bytes} and need_no_mark(keys):
-        return keys
-    if None in keys:
-        raise UserCodeError(
-            f"record {locate(batch.rows[keys.index(None)])} has no key, and {step} keeps its state by key: "
-            "drop those without, with filter_records, or let whoever writes the input give each record one"
-        )
+        return keys, None
     if {bytes, str} <= kinds:
         raise UserCodeError(
             f"records {span(batch.rows)} have keys of bytes and of text, and {step} would take b'a' and 'a' "
             "for one key: use a serde whose keys are of one kind"
         )
-    return map_column(key_bytes, keys)
+    forms, cause = map_part(key_bytes, keys[: keys.index(None)] if None in keys else keys)
+    if cause is None and len(forms) < len(keys):
+        error = UserCodeError(
+            f"record {locate(batch.rows[len(forms)])} has no key, and {step} keeps its state by key: "
+            "drop those without, with filter_records, or let whoever writes the input give each record one"
+        )
+        cause = RecordFault(error)
+    return forms, cause
 
 
 def partition_runs(rows: Sequence[Row], keys: list[bytes]) -> Iterator[Run]:

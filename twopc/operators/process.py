@@ -7,7 +7,8 @@
 - Outputs and states depend on the records of a partition number alone, not on where batches end: also what has outlived
   its time is deleted record by record, few at a time, so that a jump in time holds up nothing.
 - A batch reads each of its keys at most once and writes each at most once, of each state; see `stateful_map`.
-- A batch that fails may have changed states that are held, so nothing is written any more: the attempt is over.
+- A record on which the processor raises may have changed states that are held, so it ends the attempt, whatever the
+  policy for records that go wrong; nothing is written any more.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from twopc.column import ColumnError, Over, last_taken
+from twopc.column import Over, user_code_error
 from twopc.errors import ConfigurationError
 from twopc.operators.bound_states import BoundState, Call, bound
 from twopc.operators.keyed import key_forms, partition_runs
@@ -76,7 +77,8 @@ class ProcessOperator:
 
     def process(self, batch: Batch, over: Over) -> Result:
         """Return the records that the processor makes of the batch's, up to where `over` stops."""
-        keys = key_forms(self._step, batch)
+        keys, bad_key = key_forms(self._step, batch)
+        batch = batch.first(len(keys))
         for number, run in partition_runs(batch.rows, keys):
             for state in self._states.values():
                 state.cache.fetch(number, run)
@@ -96,10 +98,11 @@ class ProcessOperator:
         except TERMINATION:
             raise
         except BaseException as error:
-            raise ColumnError(last_taken(rest), error) from error
+            # What it has set before it raised can't be undone, so nobody goes on behind it.
+            raise user_code_error(batch.rows[taken], str(self._step), error) from error
         self._failed = False
         self._settle()
-        return taken, as_batch(rows, outputs)
+        return Result(taken, as_batch(rows, outputs), bad_key if taken == len(keys) else None)
 
     def side_output(self, name: str) -> Batch:
         """Return what the last batch has put out there."""

@@ -6,15 +6,15 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from twopc.column import Over, map_column
+from twopc.column import Over, map_part
 from twopc.operators.values import Result, collected, keep
 from twopc.record import Batch, Record, Row
 
 
 def map_records(function: Callable[[Record], Record], batch: Batch, over: Over) -> Result:
     """Replace each record by what the function returns, up to where `over` stops."""
-    records = map_column(lambda record: checked(function(record)), batch.records(), over)
-    return len(records), as_batch(list(batch.rows[: len(records)]), records)
+    records, cause = map_part(lambda record: checked(function(record)), batch.records(), over)
+    return Result(len(records), as_batch(list(batch.rows[: len(records)]), records), cause)
 
 
 def filter_records(predicate: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
@@ -23,8 +23,8 @@ def filter_records(predicate: Callable[[Record], Any], batch: Batch, over: Over)
 
 
 def peek_records(function: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
-    count = len(map_column(function, batch.records(), over))
-    return count, batch.first(count)
+    results, cause = map_part(function, batch.records(), over)
+    return Result(len(results), batch.first(len(results)), cause)
 
 
 def print_record(label: str, record: Record) -> None:
@@ -40,9 +40,9 @@ def flat_map_records(function: Callable[[Record], Iterable[Record]], batch: Batc
     def produce(record: Record) -> list[Record]:
         return [checked(produced) for produced in collected(function(record))]
 
-    groups = map_column(produce, batch.records(), over)
+    groups, cause = map_part(produce, batch.records(), over)
     rows = [row for row, group in zip(batch.rows, groups, strict=False) for _ in group]
-    return len(groups), as_batch(rows, [record for group in groups for record in group])
+    return Result(len(groups), as_batch(rows, [record for group in groups for record in group]), cause)
 
 
 def as_batch(rows: list[Row], records: list[Record]) -> Batch:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import count
-from typing import Any
+from itertools import compress, count
+from typing import Any, NamedTuple
 
-from twopc.column import ColumnError, Over, last_taken, map_column
+from twopc.column import Over, extend_from, map_part
 from twopc.record import Batch
-from twopc.termination import TERMINATION
 
-Result = tuple[int, Batch]
-"""How many rows of a batch an operator has worked on, from the first on, and what it made of them."""
+
+class Result(NamedTuple):
+    """How many rows of a batch an operator has worked on, from the first on, and what it made of them.
+
+    With a `cause`, that was raised on the row behind those, of which nothing was made and no state changed: whoever
+    goes on does so behind it, with another call.
+    """
+
+    taken: int
+    batch: Batch
+    cause: BaseException | None = None
 
 
 def map_values(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
     """Replace each value by what the function returns, up to where `over` stops."""
-    values = map_column(function, batch.values, over)
-    return len(values), batch.first(len(values)).with_values(values)
+    values, cause = map_part(function, batch.values, over)
+    return Result(len(values), batch.first(len(values)).with_values(values), cause)
 
 
 def filter_values(predicate: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
@@ -26,35 +34,32 @@ def filter_values(predicate: Callable[[Any], Any], batch: Batch, over: Over) -> 
 
 
 def peek_values(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
-    count = len(map_column(function, batch.values, over))
-    return count, batch.first(count)
+    results, cause = map_part(function, batch.values, over)
+    return Result(len(results), batch.first(len(results)), cause)
 
 
 def assign_timestamps(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
     """Give each record the timestamp that the function returns for its value, up to where `over` stops."""
-    timestamps = map_column(lambda value: _timestamp(function(value)), batch.values, over)
-    return len(timestamps), batch.first(len(timestamps)).with_timestamps(timestamps)
+    timestamps, cause = map_part(lambda value: _timestamp(function(value)), batch.values, over)
+    return Result(len(timestamps), batch.first(len(timestamps)).with_timestamps(timestamps), cause)
 
 
 def flat_map_values(function: Callable[[Any], Iterable[Any]], batch: Batch, over: Over) -> Result:
     """Make a record with the same key of each value that the function returns, up to where `over` stops."""
-    groups = map_column(lambda value: collected(function(value)), batch.values, over)
+    groups, cause = map_part(lambda value: collected(function(value)), batch.values, over)
     repeated = batch.take([index for index, group in enumerate(groups) for _ in group])
-    return len(groups), repeated.with_values([value for group in groups for value in group])
+    return Result(len(groups), repeated.with_values([value for group in groups for value in group]), cause)
 
 
 def keep(batch: Batch, predicate: Callable[[Any], Any], column: list[Any], over: Over) -> Result:
     """Return the rows of the batch for whose element of `column` the predicate holds."""
     rest, counter = over(column), count()
-    try:
-        # The truth of the answer is asked inside as well: an array's, for one, raises.
-        kept = [index for index, element in zip(counter, rest, strict=False) if predicate(element)]
-    except TERMINATION:
-        raise
-    except BaseException as error:
-        raise ColumnError(last_taken(rest), error) from error
-    # zip has taken one number more, for an element that was not there.
-    return next(counter) - 1, batch if len(kept) == len(batch) else batch.take(kept)
+    kept: list[int] = []
+    # The truth of the answer is asked inside as well: an array's, for one, raises.
+    cause = extend_from(kept, compress(counter, map(predicate, rest)), rest)
+    # A number was taken for the element that failed, or for the one that was not there.
+    taken = next(counter) - 1
+    return Result(taken, batch if len(kept) == len(batch) else batch.take(kept), cause)
 
 
 def _timestamp(produced: Any) -> int | None:

@@ -22,6 +22,7 @@ from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import Link
 from twopc.runtime.outputs import Outputs
+from twopc.runtime.record_errors import RecordErrors
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
@@ -87,13 +88,15 @@ def assemble(
     # The first hands over to the second, so the second is closed after it.
     for executor in (store_executor, snapshot_executor, commit_executor):
         closing.callback(executor.shutdown, wait=True, cancel_futures=True)
-    dataflow = Dataflow(definition.operators, KeyedState(backend))
+    record_errors = RecordErrors(definition.name, definition.error_policies)
+    dataflow = Dataflow(definition.operators, KeyedState(backend), record_errors.refuse)
     closing.callback(dataflow.close)
     inline_bytes = spec.settings.inline_bytes(spec.parallelism)
     return SubtaskDependencies(
         inputs=Inputs(readers),
         dataflow=dataflow,
         outputs=Outputs(writers),
+        record_errors=record_errors,
         store=SubtaskStore(spec.subtask, backend, around.storage, around.work_folder, inline_bytes),
         link=around.link,
         clock=around.clock,

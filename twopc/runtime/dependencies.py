@@ -10,6 +10,7 @@ from twopc.operators import Dataflow
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import Link
 from twopc.runtime.outputs import Outputs
+from twopc.runtime.record_errors import RecordErrors
 from twopc.runtime.state import SubtaskStore
 
 
@@ -20,6 +21,7 @@ class SubtaskDependencies:
     inputs: Inputs
     dataflow: Dataflow
     outputs: Outputs
+    record_errors: RecordErrors
     store: SubtaskStore
     link: Link
     clock: Clock

@@ -35,7 +35,7 @@ class Inputs:
         for number, source in enumerate(live, 1):
             # Nobody waits for one source while another may have records: only the last to be asked is waited for.
             batch = self._readers[source].poll(timeout if number == len(live) else 0.0, most)
-            if batch is not None and len(batch):
+            if batch is not None and (len(batch) or batch.errors):
                 self._turns.remove(source)
                 self._turns.append(source)
                 return source, batch

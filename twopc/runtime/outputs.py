@@ -15,10 +15,16 @@ from twopc.operators import SinkOutput
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
+from twopc.record import RecordError, RecordsRefused
 from twopc.sink import PreCommit
 from twopc.transaction_group import GroupWriter
 
 log = logging.getLogger(__name__)
+
+
+def fail(error: RecordError) -> Iterable[SinkOutput]:
+    """End the attempt at the first record that a sink can't write."""
+    raise error.named()
 
 
 class Outputs:
@@ -41,9 +47,28 @@ class Outputs:
             if writer.open_transaction is None:
                 writer.begin()
 
-    def write(self, outputs: Iterable[SinkOutput]) -> int:
-        """Write what came out of the graph; return how many records were written."""
-        return sum(self._write[output.sink](output.batch) for output in outputs)
+    def write(self, outputs: Iterable[SinkOutput], refuse: Callable[[RecordError], Iterable[SinkOutput]] = fail) -> int:
+        """Write what came out of the graph; return how many records were written.
+
+        What a sink can't write, `refuse` is asked about: it returns what is written instead, which must be possible.
+        """
+        written = 0
+        refused: list[RecordError] = []
+        for output in outputs:
+            try:
+                written += self._write[output.sink](output.batch)
+            except RecordsRefused as error:
+                written += error.written
+                refused += error.errors
+        for each in refused:
+            written += self._write_instead(refuse(each))
+        return written
+
+    def _write_instead(self, outputs: Iterable[SinkOutput]) -> int:
+        try:
+            return sum(self._write[output.sink](output.batch) for output in outputs)
+        except RecordsRefused as error:
+            raise error.errors[0].named() from error
 
     def pre_commit(self, request: PreCommit, done: Callable[[Committable], None]) -> None:
         """Pre-commit the open transaction of every group; `done` is told each that held something, when it is durable.

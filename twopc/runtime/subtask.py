@@ -143,7 +143,7 @@ class Subtask:
         started = self._deps.clock.monotonic()
         with self._watch.batch():
             count, outputs = dataflow.advance()
-        self._records_out += self._deps.outputs.write(outputs)
+        self._records_out += self._deps.outputs.write(outputs, dataflow.refuse)
         self._batch_size.took(count, read_seconds + self._deps.clock.monotonic() - started)
         if self._snapshots.acknowledged:
             reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._snapshots.acknowledged, subtask=self._index)
@@ -156,7 +156,9 @@ class Subtask:
         polled = self._deps.inputs.poll(wait, self._batch_size.records)
         if polled is not None:
             source, batch = polled
-            self._records_in += len(batch)
+            count = len(batch) + len(batch.errors)
+            self._records_in += count
+            self._deps.record_errors.read(source, count)
             self._deps.dataflow.put(source, batch)
         return max(0.0, self._deps.clock.monotonic() - started - wait)
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from twopc.error_policy import ErrorPolicy
 from twopc.graph import JobDefinition, Merge, Operator, upstream
 from twopc.listing import listed
 from twopc.operators.steps import KeyedStep
@@ -34,10 +35,14 @@ class PathNode:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The nodes of all paths, in topological order; and why of some operators nothing can be worked out, by id."""
+    """The nodes of all paths, in topological order; and why of some operators nothing can be worked out, by id.
+
+    `error_policies` are those of the sources: a record that goes wrong is on no path where the job goes on behind it.
+    """
 
     nodes: tuple[PathNode, ...]
     undetermined: Mapping[str, str]
+    error_policies: Mapping[str, ErrorPolicy]
 
     @classmethod
     def of(cls, definition: JobDefinition) -> Paths:
@@ -47,6 +52,9 @@ class Paths:
         nodes: list[PathNode] = []
         ends: dict[str, tuple[Port, ...]] = {}
         for each in operators:
+            if each.id in definition.dead_letters:
+                undetermined[each.id] = "dead letters hold stack traces, which no replay has the same"
+                continue
             ports = list(map(Port.parse, each.inputs))
             behind = (undetermined[port.operator] for port in ports if port.operator in undetermined)
             if said := tangled.get(each.id) or next(behind, ""):
@@ -62,7 +70,7 @@ class Paths:
                 copies = _copies(each, before)
                 ends[each.id] = tuple(Port(node.id) for node in copies)
                 nodes += copies
-        return cls(tuple(nodes), undetermined)
+        return cls(tuple(nodes), undetermined, definition.error_policies)
 
     def to(self, sinks: Collection[str]) -> Paths:
         """Return the paths that lead to these sinks."""
@@ -72,7 +80,7 @@ class Paths:
             if node.id in wanted or node.operator in sinks:
                 wanted.update(Port.parse(before).operator for before in node.inputs)
                 kept.append(node)
-        return Paths(tuple(kept[::-1]), self.undetermined)
+        return Paths(tuple(kept[::-1]), self.undetermined, self.error_policies)
 
     @property
     def sources(self) -> dict[str, Source]:

@@ -7,19 +7,19 @@ would is on no path (`twopc.verify.paths`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
 from twopc.column import ColumnError, user_code_error
+from twopc.errors import UserCodeError
 from twopc.kafka.encoding import Encode, encoded
 from twopc.kafka.output import TopicOf
-from twopc.kafka.sink import KafkaSink
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topic_serdes import TopicSerdes
-from twopc.operators import KeyedStateStore
+from twopc.operators import KeyedStateStore, SinkOutput
 from twopc.operators.dataflow import Dataflow
-from twopc.record import Batch, Record, Row
+from twopc.record import Batch, Record, RecordError, Row
 from twopc.serde import Serde
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
@@ -33,6 +33,13 @@ def strict(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[by
         return serde.serialize_all(column)
     except ColumnError as error:
         raise user_code_error(batch.rows[error.index], doing, error.cause) from error.cause
+
+
+def as_client(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[bytes | None]:
+    """Encode as the sink does, whose client takes text for bytes."""
+    if serde.is_identity:
+        column = [value.encode() if isinstance(value, str) else value for value in column]
+    return strict(serde, column, batch, doing)
 
 
 class Made(NamedTuple):
@@ -51,7 +58,8 @@ class Replay:
 
     def __init__(self, paths: Paths, store: KeyedStateStore | None = None, encode: Encode = strict) -> None:
         self._encode = encode
-        self._flow = Dataflow(paths.nodes, KeyedState(MemoryBackend()) if store is None else store)
+        self._policies = paths.error_policies
+        self._flow = Dataflow(paths.nodes, KeyedState(MemoryBackend()) if store is None else store, self._refuse)
         self._sinks = paths.sinks
         self._partitions: dict[tuple[str | None, int | None], TopicPartition] = {}
         self._serdes: dict[str, TopicSerdes] = {}
@@ -68,22 +76,42 @@ class Replay:
     def make(self, source: str, batch: Batch) -> Iterator[Made]:
         """Yield what the job makes of a batch of this source; raise UserCodeError where it fails."""
         for output in self._flow.process(source, batch):
-            node = self._sinks[output.sink]
-            yield from self._encoded(node.operator, node.what, output.sink, output.batch)
+            try:
+                made = list(self._encoded(output.sink, output.batch))
+            except UserCodeError:
+                if not self._policies[source].goes_on:
+                    raise
+                made = list(self._without_bad(output.sink, output.batch))
+            yield from made
 
     def write_back(self) -> None:
         """Bring the store up to what was fed."""
         self._flow.write_back()
 
-    def _encoded(self, operator: str, sink: KafkaSink, path: str, produced: Batch) -> Iterator[Made]:
+    def _refuse(self, source: str, error: RecordError) -> Iterable[SinkOutput]:
+        """A record that goes wrong makes nothing that is judged, where the job goes on behind it."""
+        if not self._policies[source].goes_on:
+            raise error.named()
+        return ()
+
+    def _without_bad(self, path: str, produced: Batch) -> Iterator[Made]:
+        """Encode one record after the other, and leave out those that can't be."""
+        for index in range(len(produced)):
+            try:
+                yield from list(self._encoded(path, produced.take([index]), as_client))
+            except UserCodeError:
+                continue
+
+    def _encoded(self, path: str, produced: Batch, encode: Encode | None = None) -> Iterator[Made]:
+        encode = encode or self._encode
+        node = self._sinks[path]
+        operator, sink = node.operator, node.what
         topics = self._topics(sink.topic, produced)
         if operator not in self._serdes:
             self._serdes[operator] = TopicSerdes(sink.key, sink.value, writing=True)
         for pair, part in self._serdes[operator].runs(topics):
             batch = produced if len(part) == len(produced) else produced.take(part)
-            columns = zip(
-                topics[part.start : part.stop], batch.rows, *encoded(pair, batch, "", self._encode), strict=True
-            )
+            columns = zip(topics[part.start : part.stop], batch.rows, *encoded(pair, batch, "", encode), strict=True)
             for topic, row, key, value, headers in columns:
                 yield Made(operator, topic, Expected(self._place(row), key, value, plain_headers(headers), path))
 

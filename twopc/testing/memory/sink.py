@@ -18,7 +18,7 @@ from twopc.kafka.partitioner import BY_PRODUCER
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.protocol.facts import Committable
 from twopc.protocol.messages import Complete
-from twopc.record import Batch
+from twopc.record import Batch, RecordsRefused
 from twopc.sink import Committer, Outcome, PreCommit, Settled, SharedTransaction, Sink, SinkWriter
 from twopc.source import Split
 from twopc.testing.memory.source import topic_id
@@ -89,7 +89,12 @@ class MemoryWriter(SinkWriter):
         self._encoded.append(encoded)
 
         def write(batch: Batch) -> int:
-            self._records += (written := encoded.write(batch, self._txn))
+            try:
+                written = encoded.write(batch, self._txn)
+            except RecordsRefused as error:
+                self._records += error.written
+                raise
+            self._records += written
             return written
 
         return write

@@ -1,0 +1,83 @@
+"""What becomes of a record that can't be decoded or encoded, or on which a function raises: policies as data.
+
+A policy belongs to a source, and goes with its records through all of the job. It is about the record at fault only:
+no record before or behind it in its batch is lost, doubled, or given to a function again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from twopc.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from twopc.record import Batch, RecordError
+    from twopc.sink import Sink
+
+WINDOW = 10_000
+"""Of how many of the latest records `most` is a part."""
+
+
+class ErrorPolicy:
+    """`most` is the greatest part of the last 10,000 records of a subtask that may go wrong; None for any."""
+
+    most: float | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the job goes on behind the record."""
+        return True
+
+    @property
+    def sink_id(self) -> str | None:
+        """The operator id of the sink that the record is written to; None for none."""
+        return None
+
+    def dead_letter_sink(self, sinks: Iterable[Sink]) -> Sink | None:
+        """Return the sink that such records are written to, in a job with these sinks; None for none."""
+        return None
+
+    def dead_letter(self, job: str, error: RecordError) -> Batch:
+        """Return what is written to that sink in the place of a record."""
+        raise NotImplementedError(f"{type(self).__name__} writes nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Fail(ErrorPolicy):
+    """The job ends with an error that names the record; started again, it begins with it again. The default."""
+
+    @property
+    def goes_on(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Skip(ErrorPolicy):
+    """The record is left out and counted, and the first of each kind is logged.
+
+    Where more than `most` of the last 10,000 records of a subtask went wrong (0.01: more than 100), the job ends.
+    """
+
+    most: float | None = None
+
+    def __post_init__(self) -> None:
+        checked_most(self)
+
+
+def checked_most(policy: ErrorPolicy) -> None:
+    """Raise ConfigurationError unless the limit of a policy is a part of one."""
+    most = policy.most
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int | float) or not 0 <= most < 1):
+        raise ConfigurationError(
+            f"most of {type(policy).__name__} is the part of the last {WINDOW:,} records that may go wrong, such as "
+            f"0.01, not {most!r}"
+        )
+
+
+def checked_policy(job: str, policy: ErrorPolicy) -> ErrorPolicy:
+    """Return what was given as on_error; raise ConfigurationError if it is no policy."""
+    if not isinstance(policy, ErrorPolicy):
+        raise ConfigurationError(f"job {job!r}: on_error is Fail(), Skip() or DeadLetter('topic'), not {policy!r}")
+    return policy
