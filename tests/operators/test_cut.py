@@ -49,7 +49,7 @@ KINDS: dict[str, Callable[[Callable[[Any], Any]], Step]] = {
     "peek_records": lambda at: PeekRecords(lambda record: at(record.value)),
     "map_async": lambda at: MapAsync(awaited(lambda value: at(value) * 3), 3, None, 0),
     "map_async_records": lambda at: MapAsyncRecords(
-        awaited(lambda record: record.replace(value=at(record.value) - 1)), 3, None, 0
+        awaited(lambda record: record.replace(value=at(record.value) + 4)), 3, None, 0
     ),
     "flat_map": lambda at: FlatMap(lambda value: [at(value), value + 1]),
     "flat_map_records": lambda at: FlatMapRecords(lambda record: doubled(at, record)),
