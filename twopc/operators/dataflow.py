@@ -249,11 +249,8 @@ class Dataflow:
                     self._refuse(error)
                     continue
                 self._wait((stop,), batch)
-                if taken:
-                    # What is before it may be cut on its way, and then waits: this does so behind that.
-                    self._waiting.append(_Wait((), [error.row], batch, error))
-                else:
-                    self._refuse(error)
+                # What is before it may be cut on its way, and then waits: this does so behind that.
+                self._refuse_behind(taken, error)
             elif taken < len(batch):
                 self._wait((stop,), batch.behind(taken))
             stops, batch = stop.following, output
@@ -264,6 +261,12 @@ class Dataflow:
     def _wait(self, stops: tuple[_Stop, ...], batch: Batch) -> None:
         if len(batch):
             self._waiting.append(_Wait(stops, batch.rows, batch))
+
+    def _refuse_behind(self, taken: int, error: RecordError) -> None:
+        if taken:
+            self._waiting.append(_Wait((), [error.row], Batch([error.row], [None]), error))
+        else:
+            self._refuse(error)
 
     def _refuse(self, error: RecordError) -> None:
         self._failed = True
