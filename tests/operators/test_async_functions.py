@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -14,10 +15,11 @@ import pytest
 
 from tests.operators.async_kit import PATIENCE_SECONDS, made, numbers, step
 from tests.operators.kit import row
-from twopc import Job, KafkaSource
+from twopc import Job, Json, KafkaSink, KafkaSource, Skip
 from twopc.errors import ConfigurationError, UserCodeError
 from twopc.operators import Dataflow, async_map
 from twopc.termination import Terminated
+from twopc.testing import MemoryRun
 from twopc.testing.states import DictStore
 
 
@@ -204,3 +206,20 @@ def test_a_function_whose_close_is_none_to_await_is_refused() -> None:
 
     with pytest.raises(ConfigurationError, match=r"awaits close\(\) of its function: make that a coroutine function"):
         step(Plain())
+
+
+def test_a_record_whose_calls_all_fail_is_skipped_where_the_policy_says_so_and_the_others_go_on() -> None:
+    async def refuse_some(value: int) -> int:
+        await asyncio.sleep(random.random() / 1000)
+        if value in (3, 4, 9):
+            raise ValueError(value)
+        return value
+
+    job = Job("skipping", on_error=Skip())
+    numbers = job.source(KafkaSource("in", value=Json()))
+    numbers.map_async(refuse_some, retries=1).sink(KafkaSink("out", value=Json()))
+    with MemoryRun(job) as run:
+        for number in range(10):
+            run.send("in", number)
+        run.checkpoint()
+        assert [record.value for record in run.read("out")] == [0, 1, 2, 5, 6, 7, 8]
