@@ -11,7 +11,7 @@ from twopc.errors import ConfigurationError, Fenced, TransactionLost, TwoPhaseCo
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.ids import CheckpointId
-from twopc.record import Batch, Record
+from twopc.record import Batch, Record, RecordsRefused
 from twopc.serde import Json, Serde
 from twopc.sink import PreCommit
 from twopc.testing.topics import create_topic, delete_topic, read_topic
@@ -130,7 +130,7 @@ def test_a_record_that_the_broker_refuses_fails_the_pre_commit(
 
 
 def test_a_record_that_is_too_large_for_the_producer_is_named(driven: DrivenSink) -> None:
-    with pytest.raises(UserCodeError, match=r"input\[0\]@1: .*too large"):
+    with pytest.raises(RecordsRefused, match=r"input\[0\]@1: .*too large"):
         driven.write(b"ok", b"x" * 2_000_000)
 
 
@@ -138,14 +138,14 @@ def test_a_value_that_cannot_be_encoded_is_named(servers: str, job: str, out: st
     driven = DrivenSink(servers, job, out, input_topic=out, value=Json())
     driven.start_attempt()
     try:
-        with pytest.raises(UserCodeError, match=r"input\[0\]@1: encoding a value"):
+        with pytest.raises(RecordsRefused, match=r"input\[0\]@1: encoding a value"):
             driven.write({"n": 1}, {1, 2})
     finally:
         driven.die()
 
 
 def test_a_value_that_is_no_bytes_is_named(driven: DrivenSink) -> None:
-    with pytest.raises(UserCodeError, match=r"input\[0\]@2: producing to topic .*value=Bytes\(\)"):
+    with pytest.raises(RecordsRefused, match=r"input\[0\]@2: producing to topic .*value=Bytes\(\)"):
         driven.write(b"a", b"b", 3)
 
 
@@ -202,7 +202,7 @@ def test_a_topic_that_the_function_invents_is_an_error_that_names_it(routed: tup
 
 def test_a_topic_function_that_raises_is_an_error_that_names_the_record(routed: tuple[DrivenSink, str, str]) -> None:
     driven, *_ = routed
-    with pytest.raises(UserCodeError, match=r"input\[0\]@1: the sink's topic function"):
+    with pytest.raises(RecordsRefused, match=r"input\[0\]@1: the sink's topic function"):
         driven.write(b"l1", None)
 
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.kafka.kit import DrivenSink, eventually, settings
 from twopc.context import JobContext, SubtaskContext
-from twopc.errors import ConfigurationError, UserCodeError
+from twopc.errors import ConfigurationError
 from twopc.kafka.positions import PartitionSplit, offsets_of
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.start import StartingOffsets
@@ -287,11 +287,23 @@ def test_keys_and_values_are_decoded(reading: Reading, servers: str, new_topic: 
     assert decoded == [("k", {"n": 1}), (None, None)]
 
 
-def test_a_value_that_cannot_be_decoded_is_named(reading: Reading, servers: str, new_topic: Callable[..., str]) -> None:
+def test_a_value_that_cannot_be_decoded_is_named_and_those_beside_it_are_read(
+    reading: Reading, servers: str, new_topic: Callable[..., str]
+) -> None:
     topic = new_topic()
-    produce(servers, topic, [b"1", b"no JSON"])
-    with pytest.raises(UserCodeError, match=rf"{topic}\[0\]@1: decoding the value"):
-        reading.all_values(KafkaSource(topic, value=Json()))
+    produce(servers, topic, [b"1", b"no JSON", b"3"])
+    source = KafkaSource(topic, value=Json())
+    reader = reading.open(source, reading.plan(source))
+    values: list[Any] = []
+    errors: list[str] = []
+    while not reader.finished():
+        batch = reader.poll(0.1, 1000)
+        if batch is not None:
+            values += batch.values
+            errors += [str(error.named()) for _, error in batch.errors]
+    assert values == [1, 3]
+    [error] = errors
+    assert error.startswith(f"record {topic}[0]@1: decoding the value")
 
 
 def test_a_missing_input_topic_is_named(reading: Reading) -> None:
