@@ -4,12 +4,11 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell command -v $(name) 2>/dev/null)))
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-# Processes of tests at once: those that need a broker wait more than they compute. Each has a broker of its own.
-BESIDE := -n 3 --dist loadgroup
+TIERS := quick simulation broker drill spark
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check format generate test-quick test-simulation test-broker test-drill test-spark simulate soak torture bench lock clean
+.PHONY: help setup demo test proof check format generate $(TIERS:%=test-%) $(TIERS:%=proof-%) simulate soak torture bench lock clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,10 +20,13 @@ setup:  ## Create .venv from requirements.lock and fetch Kafka's jars; at once w
 demo: setup  ## Real flights through a real Kafka, exactly once, through a kill -9, verified
 	@$(BIN)/python examples/demo.py
 
-test: check test-quick test-simulation test-broker test-drill test-spark  ## Everything: the checks and all tiers of tests
+test: setup  ## What guards a change: the checks, then all tiers of tests; a tier alone: make test-broker
+	@$(BIN)/python -m scripts.tiers test
+
+proof: setup  ## What guards a release: everything that make test plays, and much more; a tier alone: make proof-broker
+	@$(BIN)/python -m scripts.tiers proof
 
 check: setup  ## Format, lint, types, import contracts, tidiness
-	@echo "== check"
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -40,25 +42,11 @@ generate: setup  ## Make the code of the wire from proto/, and the tables of doc
 	$(BIN)/python -m scripts.generate
 	$(BIN)/python -m scripts.protocol_doc
 
-test-quick: setup  ## Tests that need no JVM
-	@echo "== test-quick"
-	$(PYTEST) -q -n 2
+$(TIERS:%=test-%): test-%: setup
+	@$(BIN)/python -m scripts.tiers test $*
 
-test-simulation: setup  ## 20,000 simulated runs, from the seed FIRST (0), and every mutant; no JVM
-	@echo "== test-simulation"
-	TWOPC_SIMULATION_FIRST=$(or $(FIRST),0) $(PYTEST) -q -m simulation
-
-test-broker: setup  ## Tests with a real Kafka
-	@echo "== test-broker"
-	$(PYTEST) -q $(BESIDE) -m "broker and not drill and not spark"
-
-test-drill: setup  ## Tests that kill real processes
-	@echo "== test-drill"
-	$(PYTEST) -q $(BESIDE) -m "drill and not spark"
-
-test-spark: setup  ## Tests with a Spark session
-	@echo "== test-spark"
-	$(PYTEST) -q -n 2 --dist loadgroup -m spark
+$(TIERS:%=proof-%): proof-%: setup
+	@$(BIN)/python -m scripts.tiers proof $*
 
 simulate: setup  ## Play SEEDS simulated runs (1000 unless given) on all cores, from the seed FIRST (0)
 	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0)
@@ -79,5 +67,5 @@ lock:  ## Resolve requirements.lock again from pyproject.toml (needs uv)
 	  --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml --output-file requirements.lock
 
 clean:  ## Delete what was built or cached here; the jars in the user's cache stay
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .test-results build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -39,6 +39,17 @@ class Cell:
         return f"{self.point.code}: {verb} when {self.point.value.happened}"
 
     @property
+    def guards_a_change(self) -> bool:
+        """Whether every change plays it: all kills, and the other signals where they meet what a kill doesn't.
+
+        Who was stopped wakes beside a successor: that matters once the checkpoint is completed, for then both could
+        commit it. Who is terminated still acts: that matters in the driver, which ends others.
+        """
+        if self.signal is Signal.STOP:
+            return "completed" in self.point.value.durable
+        return self.signal is Signal.KILL or self.point.where is Where.DRIVER
+
+    @property
     def arm(self) -> ArmedFault:
         """The strike itself."""
         return ArmedFault(self.point, self.signal.value, checkpoint=_AT.get(self.point, CHECKPOINT), subtask=self._who)

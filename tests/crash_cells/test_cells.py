@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.crash_cells.cells import CELLS, OF_OTHER_SINKS, OF_SMALL_STATE, ON_THE_WIRE, Cell
 from tests.crash_cells.judge import judge
@@ -26,7 +28,11 @@ def reached_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=str)
+def tiered(cells: Iterable[Cell]) -> list[ParameterSet]:
+    return [pytest.param(cell, marks=() if cell.guards_a_change else pytest.mark.proof, id=str(cell)) for cell in cells]
+
+
+@pytest.mark.parametrize("cell", tiered(CELLS))
 def test_nothing_is_lost_doubled_or_left_behind(
     cell: Cell, broker: LocalBroker, proxy: KafkaProxy, rig: Rig, reached_folder: Path
 ) -> None:
@@ -39,6 +45,7 @@ def test_nothing_is_lost_doubled_or_left_behind(
     assert rig.table.exists() == (cell.point in OF_OTHER_SINKS)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("cell", OF_SMALL_STATE, ids=str)
 def test_nor_where_the_state_stands_in_the_metadata(
     cell: Cell, proxy: KafkaProxy, rig: Rig, reached_folder: Path

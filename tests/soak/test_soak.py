@@ -23,7 +23,7 @@ from tests.soak.stage import Processes
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic
 
-pytestmark = pytest.mark.drill
+pytestmark = [pytest.mark.drill, pytest.mark.proof]
 
 RECORDS = int(os.environ.get("RECORDS", "1000000"))
 SECONDS = float(os.environ.get("SECONDS", "60"))

@@ -59,6 +59,7 @@ def test_a_python_worker_is_killed_and_its_executor_lives(rig: Rig) -> None:
     assert judge(rig) == []
 
 
+@pytest.mark.proof
 def test_the_driver_is_killed_and_its_executors_end_with_it(rig: Rig) -> None:
     with rig.run(arm := held(CrashPoint.BEFORE_COMMIT)) as first:
         executor = executor_of(psutil.Process(rig.await_arm(arm)))
@@ -69,6 +70,7 @@ def test_the_driver_is_killed_and_its_executors_end_with_it(rig: Rig) -> None:
     wait_until_gone(executor)
 
 
+@pytest.mark.proof
 def test_executors_are_killed_at_random(rig: Rig) -> None:
     chance = random.Random(seed := random.randrange(1_000_000))
     rig.environment |= SLOWLY

@@ -32,6 +32,7 @@ def test_a_python_worker_is_killed_from_outside(rig: Rig, moment: CrashPoint) ->
     assert judge(rig) == []
 
 
+@pytest.mark.proof
 def test_the_driver_is_killed_and_the_same_command_goes_on(rig: Rig) -> None:
     with rig.run(arm := held(CrashPoint.BEFORE_COMMIT)) as first:
         rig.await_arm(arm)
@@ -41,6 +42,7 @@ def test_the_driver_is_killed_and_the_same_command_goes_on(rig: Rig) -> None:
     assert judge(rig) == []
 
 
+@pytest.mark.proof
 def test_the_coordinator_is_killed_and_the_job_goes_on_without_a_restart(rig: Rig) -> None:
     port = free_port()
     arm = held(CrashPoint.AFTER_ACK)
@@ -62,6 +64,7 @@ def test_the_jvm_is_killed_and_the_driver_starts_another(rig: Rig) -> None:
     assert judge(rig) == []
 
 
+@pytest.mark.proof
 def test_a_jvm_that_does_not_start_again_at_once_is_tried_again(rig: Rig, tmp_path: Path) -> None:
     java = tmp_path / "java-home" / "bin" / "java"
     java.parent.mkdir(parents=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.drill, pytest.mark.proof, pytest.mark.timeout(1200)]
 
 
 def tortured(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
