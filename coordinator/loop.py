@@ -52,7 +52,7 @@ class Loop:
     def __init__(self, jobs: Jobs, clock: Clock) -> None:
         self._jobs = jobs
         self._clock = clock
-        self._queue: queue.SimpleQueue[_Post | _Call | None] = queue.SimpleQueue()
+        self._queue: queue.Queue[_Post | _Call | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
 
     def start(self) -> None:

@@ -141,6 +141,13 @@ def test_nothing_of_ours_pickles_but_the_task_that_spark_carries() -> None:
     assert found(ours, imports_of_picklers) == []
 
 
+def test_nothing_of_ours_waits_with_a_time_out_at_a_simple_queue() -> None:
+    # CPython: a signal whose handler outlasts the time-out makes SimpleQueue.get wait for ever. queue.Queue does not.
+    ours = [path for path in modules() if path.relative_to(ROOT).parts[0] in PACKAGES]
+    simple = [path for path in ours if "SimpleQueue(" in path.read_text()]
+    assert [name(path) for path in simple if re.search(r"\.get\([^)]*timeout", path.read_text())] == []
+
+
 def test_what_is_not_of_kafka_names_no_topic_and_no_offset() -> None:
     ours = [path for path in modules() if path.relative_to(ROOT).parts[0] in PACKAGES]
     assert found([path for path in ours if not name(path).startswith(OF_KAFKA)], kafkas_words) == []

@@ -41,6 +41,7 @@ def coordinator(folder: Path, address: str, crash_point: str = "") -> Iterator[t
             process.kill()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name.lower())
 def test_the_job_goes_on_in_the_same_attempt_after_the_coordinator_was_killed(
     tmp_path: Path, point: CrashPoint

@@ -27,7 +27,13 @@ MOMENTS = {
     "after-commit": CrashPoint.AFTER_COMMITTED_SENT,
 }
 
-each_moment = pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS.keys())
+each_moment = pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param(moment, id=name, marks=() if moment is CrashPoint.AFTER_END_TXN else pytest.mark.proof)
+        for name, moment in MOMENTS.items()
+    ],
+)
 
 
 @each_moment

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import queue
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from twopc.config import RunSettings
 from twopc.driver.attempt import RunningJob
 from twopc.driver.events import EventWatch
 from twopc.driver.machine import Driver, Event
-from twopc.driver.shell import DriverShell, JobEdge
+from twopc.driver.shell import LOOK_SECONDS, DriverShell, JobEdge
 from twopc.graph import JobDefinition
 from twopc.storage.local import LocalStore
 
@@ -33,7 +35,7 @@ class Silent:
 
 def shell_of(coordinator: Any, folder: Path, stop: threading.Event) -> DriverShell:
     definition = JobDefinition.in_a_row("flights", QuietSource(), (), EmptySink())
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    events: queue.Queue[Event] = queue.Queue()
     host: Any = None
     edge = JobEdge(definition, definition.source, definition.sink, coordinator, host, LocalStore(folder))
     driver = Driver(RunningJob(definition, "", ""), RunSettings(), "latest")
@@ -71,3 +73,32 @@ def test_a_driver_beside_the_main_thread_is_stopped_by_an_event_whatever_it_wait
     finally:
         coordinator.over.set()
         thread.join(PATIENCE_SECONDS)
+
+
+def test_a_stop_by_a_signal_is_obeyed_though_its_handler_takes_longer_than_a_look(tmp_path: Path) -> None:
+    stop, coordinator = threading.Event(), NeverAnswering()
+    given_up = threading.Timer(PATIENCE_SECONDS / 2, coordinator.over.set)
+
+    def on_signal(*_: object) -> None:
+        time.sleep(LOOK_SECONDS * 4)
+        stop.set()
+
+    def interrupt() -> None:
+        assert coordinator.asked.wait(PATIENCE_SECONDS)
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    before, main, wake = (
+        signal.signal(signal.SIGUSR1, on_signal),
+        threading.get_ident(),
+        threading.Thread(target=interrupt),
+    )
+    try:
+        given_up.start()
+        wake.start()
+        shell_of(coordinator, tmp_path, stop).run()
+        assert not coordinator.over.is_set()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        given_up.cancel()
+        coordinator.over.set()
+        wake.join()

@@ -85,6 +85,7 @@ def test_executors_are_killed_at_random(rig: Rig) -> None:
     assert judge(rig) == []
 
 
+@pytest.mark.proof
 def test_a_worker_that_slept_with_its_executor_finds_itself_fenced(rig: Rig) -> None:
     rig.settings["master"] = "local-cluster[3,1,1024]"
     rig.environment |= SLOWLY

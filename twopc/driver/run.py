@@ -80,7 +80,7 @@ def run(
         client = JobClient(coordinator.address, token=coordinator.token, tls=coordinator.tls)
         closing.callback(client.close)
         signals = closing.enter_context(StopSignals(stop))
-        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        events: queue.Queue[Event] = queue.Queue()
         watch = EventWatch(coordinator.events or client, definition.name, events.put, on_event)
         host = host or _host(settings, job_file, signals)
         closing.callback(host.close)

@@ -78,7 +78,7 @@ class DriverShell:
     """Runs one machine to its end; `events` is where its coordinator's events are to be put."""
 
     def __init__(
-        self, driver: Driver, edge: JobEdge, watch: EventWatch, events: queue.SimpleQueue[Event], stop: threading.Event
+        self, driver: Driver, edge: JobEdge, watch: EventWatch, events: queue.Queue[Event], stop: threading.Event
     ) -> None:
         self._driver = driver
         self._edge = edge
