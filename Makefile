@@ -8,7 +8,7 @@ TIERS := quick simulation broker drill spark
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test proof check format generate $(TIERS:%=test-%) $(TIERS:%=proof-%) simulate soak torture bench lock clean
+.PHONY: help setup demo test proof check format generate $(TIERS:%=test-%) $(TIERS:%=proof-%) simulate soak torture cluster bench wheel lock clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,13 +59,20 @@ soak: setup  ## RECORDS (1000000) through a job under SECONDS (60) of random fau
 torture: setup  ## RUNS random runs, or SECONDS (600) of them, from SEED (0) on: faults on one and three real brokers
 	$(BIN)/python -m tests.torture --seed $(or $(SEED),0) --runs $(or $(RUNS),0) --seconds $(or $(SECONDS),600)
 
+cluster: setup  ## Real flights on a Spark cluster, one of each fault, verified (OUTPUT=json)
+	@PYTHONPATH=examples:. $(BIN)/python -m tests.spark.faults -o $(or $(OUTPUT),text)
+
 bench: setup  ## The quick comparisons with a bare loop: some minutes (benchmarks/README.md has the others)
 	$(BIN)/python benchmarks/run.py quick
+
+wheel: setup  ## Build dist/*.whl, with the compiled part for this platform: one for Python 3.11 and every newer one
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@$(BIN)/python -m scripts.wheel dist
 
 lock:  ## Resolve requirements.lock again from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml --output-file requirements.lock
 
 clean:  ## Delete what was built or cached here; the jars in the user's cache stay
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .test-results build dist *.egg-info
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .test-results build dist *.egg-info twopc/kafka/native/*.so twopc/operators/*.so twopc/serde/*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

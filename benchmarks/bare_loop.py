@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from twopc.kafka.client_config import consumer_config, producer_config, transactional_config
-from twopc.kafka.wire import ControlClient
+from twopc.kafka.control_client import ControlClient
 
 BATCH = 1_000
 SLOTS = 3

@@ -32,7 +32,7 @@ from twopc import events
 from twopc.bench.load import PacedLoad, values_of
 from twopc.bench.plan import BenchPlan
 from twopc.bench.reader import OutputReader
-from twopc.bench.scratch import write_job_file
+from twopc.bench.scratch_job import write_job_file
 from twopc.config import RunSettings
 from twopc.driver.run import run
 from twopc.kafka.cluster import Cluster

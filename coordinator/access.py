@@ -1,4 +1,4 @@
-"""What the coordinator lets in: callers, how much of them, and what of a subtask's message it keeps and passes on.
+"""The coordinator's access rules: for callers, their number and size, and what of a message it keeps and passes on.
 
 Callers come from this machine by default, from others with a bearer token or certificates.
 
@@ -15,13 +15,15 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
 from twopc.errors import ConfigurationError, ProtocolViolation
 from twopc.protocol.layout import subtask_folder
+from twopc.protocol.measures import Measures, OperatorBytes, OperatorCount, StreamTimeAt
 from twopc.protocol.messages import Ack, Decline, Failed, Progress, ToCoordinator
+from twopc.protocol.record_errors import RecordErrorKind
 from twopc.rpc.channel import checked_token
 from twopc.rpc.redaction import redact
 from twopc.rpc.tls import TlsFiles
@@ -36,7 +38,7 @@ ADMIN = b"urn:twopc:role:admin"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much the coordinator takes from its peers at a time, so that no one of them can harm the others.
+    """The limits on what the coordinator takes from its peers at a time, so that no one of them can harm the others.
 
     The defaults are far above what a job needs.
 
@@ -101,7 +103,7 @@ def _refuse(_request: Any, context: grpc.ServicerContext) -> Any:
 
 
 class RoleCheck(grpc.ServerInterceptor):  # type: ignore[type-arg]
-    """Where clients show certificates: a task's opens the subtasks' stream only; one without a role opens nothing."""
+    """Checks roles in clients' certificates: a task's opens the subtasks' stream only; without a role none opens."""
 
     def intercept_service(
         self, continuation: Callable[[grpc.HandlerCallDetails], Any], handler_call_details: grpc.HandlerCallDetails
@@ -132,6 +134,13 @@ def _only_for(allowed: frozenset[bytes], behaviour: Callable[[Any, grpc.Servicer
 PENDING_MAX = 100
 """Names of pre-committed transactions that a report of progress may have; a subtask has a handful."""
 
+SOURCES_MAX = 100
+ERROR_KINDS_MAX = 10
+"""Sources, and new kinds of errors of records, that a report of progress may tell of."""
+
+MEASURES_MAX = 1_000
+"""Splits, and operators by partition number, that a report may measure."""
+
 
 def admitted(message: ToCoordinator) -> ToCoordinator:
     """Return the message as it may be taken; raise ProtocolViolation if it may not."""
@@ -150,6 +159,42 @@ def admitted(message: ToCoordinator) -> ToCoordinator:
         case Progress():
             pending = tuple(redact(name) for name in message.pending_transactions[:PENDING_MAX])
             opened = None if message.open_transaction is None else redact(message.open_transaction)
-            return replace(message, open_transaction=opened, pending_transactions=pending)
+            counts = tuple(replace(each, source=redact(each.source)) for each in message.record_errors[:SOURCES_MAX])
+            return replace(
+                message,
+                slow=redact(message.slow),
+                open_transaction=opened,
+                pending_transactions=pending,
+                record_errors=counts,
+                new_record_errors=tuple(map(_redacted, message.new_record_errors[:ERROR_KINDS_MAX])),
+                measures=None if message.measures is None else _bounded(message.measures),
+            )
         case _:
             return message
+
+
+def _bounded(measures: Measures) -> Measures:
+    return Measures(
+        read=_of_operators(measures.read, SOURCES_MAX),
+        written=_of_operators(measures.written, SOURCES_MAX),
+        late=_of_operators(measures.late, SOURCES_MAX),
+        lags=tuple(
+            replace(each, source=redact(each.source), split=redact(each.split)) for each in measures.lags[:MEASURES_MAX]
+        ),
+        stream_times=_of_operators(measures.stream_times, MEASURES_MAX),
+        oldest_transaction_ms=measures.oldest_transaction_ms,
+        bytes_read=_of_operators(measures.bytes_read, SOURCES_MAX),
+        bytes_written=_of_operators(measures.bytes_written, SOURCES_MAX),
+    )
+
+
+_Measured = TypeVar("_Measured", OperatorCount, OperatorBytes, StreamTimeAt)
+
+
+def _of_operators(measured: tuple[_Measured, ...], most: int) -> tuple[_Measured, ...]:
+    return tuple(replace(each, operator=redact(each.operator)) for each in measured[:most])
+
+
+def _redacted(error: RecordErrorKind) -> RecordErrorKind:
+    source, operator, error_type, message = map(redact, (error.source, error.operator, error.error_type, error.message))
+    return RecordErrorKind(source, operator, error_type, message)

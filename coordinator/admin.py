@@ -13,10 +13,12 @@ from dataclasses import replace
 import grpc
 
 from coordinator.access import Limits
-from coordinator.events import DisposeCheckpoint, StopJob, TriggerCheckpoint
+from coordinator.events import DisposeCheckpoint, Rescale, StopJob, TriggerCheckpoint
 from coordinator.jobs import Jobs
 from coordinator.loop import Loop, LoopClient, abort_with
+from coordinator.rescaling import rescaled
 from coordinator.sessions import Channel, Sessions
+from coordinator.status import Phase
 from twopc import events
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind, checked_label
@@ -35,11 +37,12 @@ _ASKED_FOR = {str(kind): kind for kind in (CheckpointKind.MANUAL, CheckpointKind
 
 
 class AdminService(AdminServicer):
-    """What operators ask."""
+    """The service for operators."""
 
     def __init__(self, loop: Loop, sessions: Sessions, limits: Limits) -> None:
         self._sessions = sessions
         self._client = LoopClient(loop, limits)
+        self._most_subtasks = limits.streams
 
     def ListJobs(self, request: pb.ListJobsRequest, context: grpc.ServicerContext) -> pb.ListJobsResponse:  # noqa: N802
         try:
@@ -69,11 +72,11 @@ class AdminService(AdminServicer):
     ) -> pb.TriggerCheckpointResponse:
         try:
             request_id = checked_name("request_id", request.request_id) if request.request_id else uuid.uuid4().hex
-            asked = _asked(request, request_id)
-            with self._outcomes(request.job, lambda jobs: jobs.request(request.job, asked), context) as channel:
+            asked = _trigger_of(request, request_id)
+            with self._outcomes(request.job, lambda jobs: _take(jobs, request.job, asked), context) as channel:
                 for event in channel:
                     if isinstance(event, _Outcome) and event.request_id == request_id:
-                        return _answered(event)
+                        return _response_of(event)
             raise Unavailable(f"request {request_id} was not answered in time: the checkpoint may still complete")
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
@@ -86,7 +89,7 @@ class AdminService(AdminServicer):
             if not (request.savepoint or request.drain):
                 finished_with = _finished_with(jobs, request.job)
             if finished_with is None:
-                running = _running(jobs, request.job).attempt
+                running = _running(jobs, request.job, "stopped").attempt
                 jobs.request(request.job, StopJob(running, request.savepoint, label, request.drain))
 
         try:
@@ -103,7 +106,7 @@ class AdminService(AdminServicer):
     def _await_end(
         self, name: str, channel: Iterable[events.CoordinatorEvent], context: grpc.ServicerContext
     ) -> pb.StopJobResponse:
-        """How a job that is stopping ended; raise Unavailable if it has not when there is nothing more to hear."""
+        """Return the end of a job that is stopping; raise Unavailable where its events end before."""
         final, how = NO_CHECKPOINT, "it may still end"
         for event in channel:
             if isinstance(event, events.CheckpointCompleted) and event.final:
@@ -126,6 +129,44 @@ class AdminService(AdminServicer):
                 f"job {name!r} did not stop: it was started again meanwhile, as attempt {job.attempt}, which knows "
                 "nothing of the stop; ask again to stop that one"
             )
+
+    def Rescale(self, request: pb.RescaleRequest, context: grpc.ServicerContext) -> pb.RescaleResponse:  # noqa: N802
+        wanted, request_id = request.parallelism, uuid.uuid4().hex
+        before: list[JobDescription] = []
+
+        def rescale(jobs: Jobs) -> None:
+            before.append(_running(jobs, request.job, "rescaled"))
+            if wanted != before[0].parallelism:
+                jobs.request(request.job, Rescale(wanted, request_id))
+                # Who asks waits for a checkpoint: not for the next interval's.
+                jobs.request(request.job, TriggerCheckpoint(CheckpointKind.MANUAL, "", request_id))
+
+        try:
+            if not 1 <= wanted <= self._most_subtasks:
+                raise ConfigurationError(f"parallelism is from 1 to {self._most_subtasks} here, not {wanted}")
+            with self._outcomes(request.job, rescale, context) as channel:
+                [job] = before
+                attempt, restored = job.attempt, NO_CHECKPOINT
+                if wanted != job.parallelism:
+                    told = self._while_wanted(request.job, wanted, channel, context)
+                    attempt, restored = rescaled(job.attempt, wanted, request_id, told)
+            return pb.RescaleResponse(attempt=attempt, before=job.parallelism, restored=restored)
+        except Exception as error:  # noqa: BLE001
+            abort_with(context, error)
+
+    def _while_wanted(
+        self, name: str, wanted: int, channel: Iterable[events.CoordinatorEvent], context: grpc.ServicerContext
+    ) -> Iterator[events.CoordinatorEvent]:
+        """Yield events until an attempt starts with another number of subtasks: it has forgotten the wish."""
+        for event in channel:
+            if isinstance(event, events.AttemptStarted):
+                job = self._client.ask(lambda jobs: jobs.describe(name), context)
+                if job.parallelism != wanted:
+                    raise Unavailable(
+                        f"the attempt ended first, and attempt {job.attempt} has {job.parallelism} subtasks again; ask "
+                        "again when the job runs"
+                    )
+            yield event
 
     def DisposeCheckpoint(  # noqa: N802
         self, request: pb.DisposeCheckpointRequest, context: grpc.ServicerContext
@@ -178,6 +219,7 @@ class AdminService(AdminServicer):
             attached=sum(subtask.attached for subtask in job.subtasks),
             newest_checkpoint_id=newest.checkpoint_id if newest else NO_CHECKPOINT,
             newest_completed_ms=newest.completed_ms if newest else 0,
+            record_errors=sum(each.skipped + each.dead_letters for each in job.record_errors),
         )
 
 
@@ -192,20 +234,37 @@ def _described(jobs: Jobs, name: str) -> JobDescription:
 
 
 def _finished_with(jobs: Jobs, name: str) -> CheckpointId | None:
-    """The last checkpoint of a job that has ended in order: whoever stops it then has what was asked for."""
+    """The last checkpoint of a job that has ended in order: a stop that comes then has its result."""
     status = jobs.status(name)
     finished = [event for event in status if isinstance(event, events.JobFinished)]
     return finished[0].checkpoint_id if finished else None
 
 
-def _running(jobs: Jobs, name: str) -> JobDescription:
+def _take(jobs: Jobs, name: str, asked: TriggerCheckpoint) -> None:
+    _refuse_between_attempts(jobs, name, f"no {asked.kind} of job {name!r} can be taken")
+    jobs.request(name, asked)
+
+
+def _refuse_between_attempts(jobs: Jobs, name: str, refused: str) -> None:
+    """Raise Unavailable where the attempt has failed, or its driver has ended it, and another one may follow."""
+    job, status = jobs.describe(name), jobs.status(name)
+    is_ended = job.phase == Phase.ENDED.value and not any(isinstance(each, events.JobFinished) for each in status)
+    if is_ended or any(isinstance(each, events.AttemptFailed) and each.restartable for each in status):
+        raise Unavailable(
+            f"{refused} now: attempt {job.attempt} has ended ({redact(job.problem)}) and no other one has begun: ask "
+            "again when the job runs (twopc jobs show tells)"
+        )
+
+
+def _running(jobs: Jobs, name: str, wanted: str) -> JobDescription:
     job = _described(jobs, name)
+    _refuse_between_attempts(jobs, name, f"job {name!r} can't be {wanted}")
     if job.problem or not job.attempt:
-        raise ConfigurationError(f"job {name!r} can't be stopped: {job.problem or 'it has never been started'}")
+        raise ConfigurationError(f"job {name!r} can't be {wanted}: {job.problem or 'it has never been started'}")
     return job
 
 
-def _asked(request: pb.TriggerCheckpointRequest, request_id: str) -> TriggerCheckpoint:
+def _trigger_of(request: pb.TriggerCheckpointRequest, request_id: str) -> TriggerCheckpoint:
     if request.kind not in _ASKED_FOR:
         raise ConfigurationError(f"kind {request.kind!r} can't be asked for: give {' or '.join(sorted(_ASKED_FOR))}")
     return TriggerCheckpoint(_ASKED_FOR[request.kind], _label(request.label), request_id)
@@ -215,7 +274,7 @@ def _label(label: str) -> str:
     return checked_label(label) if label else ""
 
 
-def _answered(event: _Outcome) -> pb.TriggerCheckpointResponse:
+def _response_of(event: _Outcome) -> pb.TriggerCheckpointResponse:
     answer = pb.TriggerCheckpointResponse(checkpoint_id=event.checkpoint_id, request_id=event.request_id)
     match event:
         case events.CheckpointCompleted():

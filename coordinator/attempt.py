@@ -25,18 +25,21 @@ from coordinator.events import (
     DecisionBuilder,
     Detached,
     MessageReceived,
+    RefuseRescale,
+    Rescale,
     SnapshotMissing,
     TriggerCheckpoint,
 )
 from coordinator.failures import Failures, History
 from coordinator.membership import Membership
-from coordinator.schedule import RequestQueue, Schedule, Triggering, earliest
+from coordinator.schedule import CheckpointTrigger, RequestQueue, Schedule, earliest
+from coordinator.silence import Absences, Silences
 from coordinator.stages import StageEnds
 from twopc import events
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import CheckpointId
+from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.ledger_facts import (
     CheckpointCompleted,
     CheckpointReserved,
@@ -64,19 +67,25 @@ from twopc.protocol.planned_starts import StartsPlanned
 
 
 class RunningAttempt:
-    """Decides for one attempt, between its start and its end."""
+    """Decides for one attempt, between its start and its end.
 
-    def __init__(self, started: AttemptStarted, history: History) -> None:
+    `resumed`: it was begun by a coordinator that was here before this one.
+    """
+
+    def __init__(self, started: AttemptStarted, history: History, *, resumed: bool = False) -> None:
         self.number = started.attempt
         self.parallelism = started.parallelism
         self.membership = Membership(started.parallelism)
         self.in_flight = InFlight()
         self.requests = RequestQueue()
         self.confirmations = Confirmations(started.parallelism)
+        self.rescale: events.RescaleRequested | None = None
+        self._silences = Silences()
+        self._absences = Absences(started.parallelism, resumed)
         self._stages = StageEnds(self.membership, self.in_flight)
         self._history = history
         self._schedule = Schedule(started.settings)
-        self._triggering = Triggering(started, self._schedule, self.requests)
+        self._triggering = CheckpointTrigger(started, self._schedule, self.requests)
         self._failures = Failures(self.in_flight, self.requests, self.membership, self._schedule, history)
 
     @property
@@ -92,6 +101,8 @@ class RunningAttempt:
             self._failures.fail("Unavailable", reason, True, out, event.subtask)
             return
         replaced = self.membership.attach(event)
+        self._silences.heard(event, out.now.monotonic_ms)
+        self._absences.came(event, out.now.monotonic_ms)
         if replaced is not None:
             out.hang_up(replaced.session)
         out.publish(events.SubtaskAttached, subtask=event.subtask, pid=event.pid, host=event.host)
@@ -104,6 +115,7 @@ class RunningAttempt:
         """A checkpoint in flight goes on waiting: the subtask may attach again."""
         gone = self.membership.detach(event.session)
         if gone is not None:
+            self._silences.gone(gone, out.now.monotonic_ms)
             out.publish(events.SubtaskDetached, subtask=gone.subtask)
 
     def _has_forgotten(self, event: Attached, state: LedgerState) -> bool:
@@ -131,6 +143,7 @@ class RunningAttempt:
         member = self.membership.find(event.session)
         if member is None:
             return
+        self._silences.heard(member, out.now.monotonic_ms)
         message = event.message
         match message:
             case Ack():
@@ -147,10 +160,15 @@ class RunningAttempt:
             case Failed():
                 self._failures.fail(message.error_type, message.message, message.restartable, out, member.subtask)
             case Progress():
-                self.membership.progress[member.subtask] = message
-                out.publish(events.SubtaskProgress, subtask=member.subtask, progress=message)
+                self._on_progress(member, message, out)
             case _:
                 assert_never(message)
+
+    def _on_progress(self, member: Attached, progress: Progress, out: DecisionBuilder) -> None:
+        self.membership.report(member.subtask, progress)
+        out.publish(events.SubtaskProgress, subtask=member.subtask, progress=progress)
+        for error in self.membership.news(progress.new_record_errors):
+            out.publish(events.RecordFailed, subtask=member.subtask, error=error)
 
     def _on_ack(self, member: Attached, ack: Ack, state: LedgerState, out: DecisionBuilder) -> None:
         # Of its own checkpoint only: counted for another, that one would complete without this subtask's snapshot.
@@ -193,6 +211,19 @@ class RunningAttempt:
             self.requests.put(CheckpointRequest(event.kind, out.now, event.label, event.request_id))
             self._history.requests.append(event.request_id)
 
+    def want_rescale(self, event: Rescale, state: LedgerState, out: DecisionBuilder) -> None:
+        """Tell the driver that another number of subtasks is wanted; the latest wish counts."""
+        after = state.newest.checkpoint_id if state.newest else NO_CHECKPOINT
+        self.rescale = out.publish(
+            events.RescaleRequested, parallelism=event.parallelism, after=after, request_id=event.request_id
+        )
+
+    def refuse_rescale(self, event: RefuseRescale, out: DecisionBuilder) -> None:
+        """Tell who asked that it can't be; a wish that was replaced meanwhile is not what the driver refuses."""
+        if self.rescale is not None and self.rescale.request_id == event.request_id:
+            self.rescale = None
+            out.publish(events.RescaleRefused, message=event.message, request_id=event.request_id)
+
     def decide(self, state: LedgerState, out: DecisionBuilder) -> None:
         """Take the next step that is possible now; it may be to ask for facts to be stored."""
         now = out.now.monotonic_ms
@@ -208,35 +239,46 @@ class RunningAttempt:
             metadata = whole.metadata(out.job, out.now)
             out.store(metadata, completion_record(metadata))
             return
-        self._failures.expire(out)
+        self._give_up_waiting(out)
         confirm_at = self.confirmations.due(state.newest_of_attempt)
         if may_store and confirm_at is not None and now >= confirm_at and self.confirmations.settle(state, out):
             return
         if self.failed:
-            # An expiry was one failure too many.
+            # An expiry was one failure too many, or somebody is silent.
             return
         if state.final_completed:
             # The job ends when all have committed its last output, and that is durable: never before.
             committed = self.confirmations.everywhere >= state.final_completed and state.next_global_commit is None
             if may_store and committed:
-                out.store(AttemptEnded(self.number, True, "the final checkpoint is committed everywhere"))
+                reason = "the final checkpoint is committed everywhere"
+                out.store(AttemptEnded(self.number, True, reason, out.now.unix_ms, self._history.unstored))
             return
         stage = self._stages.next_to_end(self.confirmations.everywhere)
         if stage is not None:
             self.send_all(Drain(stage), out)
         due = self._trigger_due(state)
         if due is not None and now >= due:
-            self._triggering.reserve(state, self.membership.all_at_end, out)
+            self._triggering.reserve(state, self.membership.all_at_end, self._history.unstored, out)
+
+    def _give_up_waiting(self, out: DecisionBuilder) -> None:
+        """End what has taken too long: checkpoints, and the attempt if a subtask is silent, or does not come."""
+        self._failures.expire(out)
+        now = out.now.monotonic_ms
+        self._absences.begin(now)
+        if complaint := self._silences.complaint(now) or self._absences.complaint(now):
+            subtask, message = complaint
+            self._failures.fail("Unavailable", message, True, out, subtask)
 
     def deadline(self, state: LedgerState) -> int | None:
-        """When `decide` has something to do again, if nothing arrives before."""
+        """The time at which `decide` has something to do again, if nothing arrives before."""
         confirm_at = self.confirmations.due(state.newest_of_attempt)
         if self.failed:
             return confirm_at
-        return earliest((self._trigger_due(state), self._failures.next_expiry(), confirm_at))
+        silence_at = earliest((self._silences.due(), self._absences.due()))
+        return earliest((self._trigger_due(state), self._failures.next_expiry(), silence_at, confirm_at))
 
     def _trigger_due(self, state: LedgerState) -> int | None:
-        """When the next checkpoint is to be triggered; None while there is no room, or not all are attached."""
+        """The time of the next trigger; None while there is no room, or not all are attached."""
         if not self.membership.all_attached or state.final_completed:
             return None
         if not self.in_flight.has_room(self._schedule.settings.concurrent):
@@ -313,7 +355,7 @@ class RunningAttempt:
                 assert_never(fact)
 
     def snapshot_missing(self, event: SnapshotMissing, out: DecisionBuilder) -> None:
-        """A subtask has stored its snapshot elsewhere: whoever restored this checkpoint would not find it."""
+        """A subtask has stored its snapshot elsewhere: a restore of this checkpoint would not find it."""
         pending, host = self.in_flight.get(event.checkpoint_id), self.membership.host_of(event.subtask)
         message = (
             f"subtask {event.subtask} on {host} stored its snapshot where the coordinator does not see it "

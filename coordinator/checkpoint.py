@@ -29,7 +29,7 @@ _DIGITS = 2
 
 
 class CheckpointPhase(Enum):
-    """Where a checkpoint stands; the value is for people."""
+    """The phase of a checkpoint; the value is for people."""
 
     REQUESTED = "due, or asked for: it has no id yet"
     PENDING = "triggered: some subtasks have not acknowledged"
@@ -41,7 +41,7 @@ class CheckpointPhase(Enum):
 
 
 class CheckpointEvent(Enum):
-    """What may happen to a checkpoint; the value is for people."""
+    """The events of a checkpoint; the value is for people."""
 
     ID_STORED = "its id is stored"
     ID_NOT_STORED = "its id can't be stored"
@@ -56,7 +56,7 @@ class CheckpointEvent(Enum):
 
 
 class Effect(Enum):
-    """What the coordinator does with a change, beside publishing it; the value is for people."""
+    """The coordinator's action on a change, beside publishing it; the value is for people."""
 
     SEND_TRIGGER = "sends `Trigger`"
     STORE_COMPLETION = "stores metadata and completion record"
@@ -111,7 +111,7 @@ EVENT_OF_REASON = {
     FailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN: _E.ATTEMPT_OVER,
     FailureReason.CHECKPOINT_COORDINATOR_SUSPEND: _E.ATTEMPT_OVER,
 }
-"""What ends a checkpoint for each reason; a request that is refused at once never becomes one."""
+"""The end of a checkpoint for each reason; a request that is refused at once never becomes one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class CheckpointRequest:
 
     @property
     def event_fields(self) -> Mapping[str, Any]:
-        """How an event names it."""
+        """The fields by which an event names it."""
         return {"kind": self.kind, "label": self.label, "request_id": self.request_id}
 
 
@@ -152,7 +152,7 @@ class PendingCheckpoint:
 
     @property
     def trigger(self) -> Trigger:
-        """What to say to a subtask that has not heard of it."""
+        """The trigger for a subtask that has not heard of it."""
         return Trigger(self.checkpoint_id, self.final)
 
     @property
@@ -197,7 +197,7 @@ class PendingCheckpoint:
         return tuple(SubtaskIndex(index) for index in range(self.parallelism) if index not in self._acks)
 
     def metadata(self, job: str, now: Instant) -> CheckpointMetadata:
-        """What to store, once nobody is missing."""
+        """The metadata to store, once nobody is missing."""
         return CheckpointMetadata(
             job=job,
             checkpoint_id=self.checkpoint_id,
@@ -265,7 +265,7 @@ class InFlight:
 
     @property
     def oldest_trigger(self) -> int | None:
-        """When the one that has been in flight longest was triggered, in monotonic milliseconds."""
+        """The time at which the oldest in flight was triggered, in monotonic milliseconds."""
         for oldest in self._pending.values():
             return oldest.triggered.monotonic_ms
         return None

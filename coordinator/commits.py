@@ -1,4 +1,4 @@
-"""Which subtask has committed up to which checkpoint: acknowledged by it, and stored. Pure.
+"""The commits of each subtask: up to which checkpoint it has acknowledged them, and they are stored. Pure.
 
 Nobody waits for a confirmation before the final checkpoint: a subtask gets no answer when it reports a commit, its
 slots are free when a later checkpoint completes, and it reports again to a coordinator that has forgotten. Three things
@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 from coordinator.events import DecisionBuilder
 from twopc import events
-from twopc.protocol.completed import CompletedCheckpoint
+from twopc.protocol.completed_checkpoint import CompletedCheckpoint
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_facts import CommittablesConfirmed
 from twopc.protocol.ledger_state import LedgerState
@@ -84,7 +84,7 @@ class Commits:
 
     @property
     def claims(self) -> Claims:
-        """What subtasks reported and is not stored yet."""
+        """The claims that subtasks reported and that are not stored yet."""
         return self._claims
 
     def store(self) -> Claims:
@@ -111,11 +111,11 @@ class Commits:
         return self._stored.everywhere
 
     def completed_at(self, checkpoint_id: CheckpointId) -> Instant | None:
-        """When this checkpoint completed; None if that was before this attempt, or all have committed it."""
+        """The time at which this checkpoint completed; None if before this attempt, or if all have committed it."""
         return self._completed_at.get(checkpoint_id)
 
     def pop_completed_at(self, checkpoint_id: CheckpointId) -> Instant | None:
-        """When this checkpoint completed; that, and when earlier ones did, no longer matters after this."""
+        """Return the time at which this checkpoint completed, and forget it and earlier ones'."""
         at = self._completed_at.get(checkpoint_id)
         self._completed_at = {each: when for each, when in self._completed_at.items() if each > checkpoint_id}
         return at
@@ -151,7 +151,7 @@ class Confirmations:
         return self._commits.everywhere
 
     def due(self, newest: CheckpointId) -> int | None:
-        """When to store the reports, or to try again what could not be stored; None if there is nothing."""
+        """The time to store the reports, or to try again what could not be stored; None if there is nothing."""
         if self._retry_at is not None or self._first_report is None:
             return self._retry_at
         return self._first_report + (0 if self._commits.reported_everywhere >= newest else WAIT_MS)

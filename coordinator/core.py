@@ -6,6 +6,7 @@ completed ids grow; a message counts only for the attempt that its stream attach
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from coordinator.attempt import RunningAttempt
@@ -20,14 +21,16 @@ from coordinator.events import (
     LedgerLost,
     MessageReceived,
     NotStored,
+    RefuseRescale,
     Request,
+    Rescale,
     SnapshotMissing,
     Stored,
     Tick,
     TriggerCheckpoint,
 )
-from coordinator.failures import History
-from coordinator.requests import fact_of_request
+from coordinator.failures import History, failure_of
+from coordinator.requests import check_attempt, fact_of_request
 from coordinator.schedule import check_request
 from coordinator.status import Phase, describe, phase_of
 from twopc import events
@@ -63,7 +66,7 @@ class Core:
         self._deadline: int | None = None
         self._knows_deadline = False
         self._history = History()
-        self._running = RunningAttempt(state.attempt, self._history) if state.attempt else None
+        self._running = RunningAttempt(state.attempt, self._history, resumed=True) if state.attempt else None
 
     @property
     def phase(self) -> Phase:
@@ -96,7 +99,7 @@ class Core:
         return self._deadline
 
     def status(self, now: Instant) -> tuple[events.CoordinatorEvent, ...]:
-        """Where the job stands, for one who starts to watch; then how its attempt ended, if it has, once more."""
+        """The status of the job, for one who starts to watch; then its attempt's end once more, if it has ended."""
         running, newest = self._running, self.state.newest
         waiting = running is not None and self.phase is Phase.WAITING
         attached = f" ({running.membership.attached} of {running.parallelism} attached)" if running and waiting else ""
@@ -113,10 +116,12 @@ class Core:
             out.publish(events.JobFinished, checkpoint_id=newest_id, message=self.state.ended.reason)
         elif self.state.ended is None and running is not None and running.failed is not None:
             out.events.append(running.failed)
+        elif self.state.ended is None and running is not None and running.rescale is not None:
+            out.events.append(running.rescale)
         return out.decision().events
 
     def describe(self) -> JobDescription:
-        """Where the job stands, in full."""
+        """The description of the job, in full."""
         running = self._running
         problem = self._fenced or (self.state.ended.reason if self.state.ended else "")
         if not problem and running is not None and running.failed is not None:
@@ -133,6 +138,7 @@ class Core:
             case Stored():
                 self.state = event.state
                 for fact in event.facts:
+                    self._history.stored(getattr(fact, "aborted", ()))
                     self._stored(fact, out)
             case NotStored() if self._running is not None:
                 self._running.not_stored(event.facts[-1], event.reason, out)
@@ -150,22 +156,41 @@ class Core:
             if isinstance(event, EndAttempt):
                 return
             raise Fenced(self._fenced)
-        if isinstance(event, TriggerCheckpoint):
-            self._ask(event, out)
-            return
-        fact = fact_of_request(self.state, event, out.now)
-        if fact is not None:
-            out.store(fact)
+        match event:
+            case TriggerCheckpoint():
+                check_request(event.kind, event.label, event.request_id)
+                self._going_on(f"no {event.kind} can be taken").request(event, out)
+            case Rescale():
+                self._going_on("it can't be rescaled").want_rescale(event, self.state, out)
+            case RefuseRescale():
+                check_attempt(self.state, event.attempt)
+                if self._running is not None:
+                    self._running.refuse_rescale(event, out)
+            case _:
+                fact = fact_of_request(self.state, event, out.now)
+                if fact is not None:
+                    out.store(self._with_past(fact, out.now))
 
-    def _ask(self, event: TriggerCheckpoint, out: DecisionBuilder) -> None:
-        """Queue a request for a checkpoint; raise ConfigurationError where none can be taken any more."""
-        check_request(event.kind, event.label, event.request_id)
+    def _with_past(self, fact: Fact, now: Instant) -> Fact:
+        """Add what an attempt's start and end remember of what was before, for people."""
+        match fact:
+            case AttemptStarted():
+                failed = self._running.failed if self._running is not None else None
+                failure = None if failed is None else failure_of(failed)
+                return replace(fact, failure=failure, aborted=self._history.unstored)
+            case AttemptEnded():
+                return replace(fact, ended_ms=now.unix_ms, aborted=self._history.unstored)
+            case _:
+                return fact
+
+    def _going_on(self, refused: str) -> RunningAttempt:
+        """Return the attempt that runs; raise ConfigurationError where none does, or it is about to end."""
         running = self._running
         if running is None or running.failed or self.state.ended:
-            raise ConfigurationError(f"no {event.kind} can be taken: no attempt of job {self._job!r} runs")
+            raise ConfigurationError(f"{refused}: no attempt of job {self._job!r} runs")
         if self.state.stop_requested or self.state.final_completed:
-            raise ConfigurationError(f"no {event.kind} can be taken: job {self._job!r} is stopping")
-        running.request(event, out)
+            raise ConfigurationError(f"{refused}: job {self._job!r} is stopping")
+        return running
 
     def _subtask(self, event: Attached | Detached | MessageReceived, out: DecisionBuilder) -> None:
         if isinstance(event, Attached) and self._refused(event, out):
@@ -239,7 +264,7 @@ class Core:
             self._running.fence(f"attempt {fact.attempt} owns the job now{fact.driver}", out)
         self._running = RunningAttempt(fact, self._history)
         out.attempt = fact.attempt
-        out.publish(events.AttemptStarted, restored=fact.restored)
+        out.publish(events.AttemptStarted, restored=fact.restored, restart=fact.restart)
 
     def _lost(self, reason: str, out: DecisionBuilder) -> None:
         self._fenced = reason

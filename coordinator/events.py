@@ -1,4 +1,4 @@
-"""What the core takes in, and what it decides, as frozen values. Pure."""
+"""The events that the core takes in, and its decisions, as frozen values. Pure."""
 
 from __future__ import annotations
 
@@ -100,6 +100,23 @@ class TriggerCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Rescale:
+    """Somebody wants so many subtasks, of whichever attempt runs; `request_id` is the asker's own."""
+
+    parallelism: int
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseRescale:
+    """The driver of this attempt can't run as many subtasks as this request wants."""
+
+    attempt: AttemptId
+    request_id: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class EndAttempt:
     """The driver ends the attempt."""
 
@@ -109,7 +126,10 @@ class EndAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A subtask has opened a stream. Process id and host tell a stream opened again from a second process."""
+    """A subtask has opened a stream. Process id and host tell a stream opened again from a second process.
+
+    `heartbeat_timeout_ms` is for how long it may be silent once its stream is gone; 0 for any time.
+    """
 
     session: SessionId
     attempt: AttemptId
@@ -118,6 +138,7 @@ class Attached:
     end_of_input: bool
     pid: int
     host: str
+    heartbeat_timeout_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +209,8 @@ Request = (
     | PlanStarts
     | StopJob
     | TriggerCheckpoint
+    | Rescale
+    | RefuseRescale
     | EndAttempt
     | DisposeCheckpoint
 )
@@ -222,7 +245,7 @@ class HangUp:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do, in this order: publish the events, send the messages, store the facts, and report back.
+    """The decision, in this order: publish the events, send the messages, store the facts, and report back.
 
     What depends on a fact is in the decision that answers `Stored`, so nothing can be sent before it is durable.
     """

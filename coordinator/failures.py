@@ -1,6 +1,6 @@
-"""How checkpoints, requests for them, and a whole attempt end without success. Pure.
+"""The failures of checkpoints, of requests for them, and of a whole attempt. Pure.
 
-Invariants: a checkpoint ends once; whoever asked for one that ends here gets the reason; only the first failure of an
+Invariants: a checkpoint ends once; the requester of one that ends here gets the reason; only the first failure of an
 attempt is published, and after it nothing is in flight or waiting.
 """
 
@@ -24,9 +24,11 @@ from coordinator.membership import Membership
 from coordinator.schedule import RequestQueue, Schedule, earliest
 from twopc import events
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
+from twopc.protocol.history import REMEMBERED
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import FailedCheckpoint
 from twopc.protocol.messages import Abort
+from twopc.protocol.outcomes import MESSAGE_MAX, AbortedCheckpoint, AttemptFailure
 
 KEPT_FAILURES = 10
 KEPT_REQUESTS = 2_000
@@ -34,24 +36,48 @@ KEPT_REQUESTS = 2_000
 
 @dataclass(slots=True)
 class History:
-    """What became of a job's checkpoints since the coordinator loaded it: lost at a restart.
+    """The history of a job's checkpoints since the coordinator loaded it: lost at a restart.
 
-    Counters over all attempts, the last failures, and the ids of the last requests; oldest first. For people, but for
+    Counters over all attempts, the last failures, those of them that no fact of the ledger says yet, and the ids of the
+    last requests; oldest first. For people, but for
     one thing: a request that is repeated, because its answer was lost, is known as the same.
     """
 
     completed: int = 0
     failed: int = 0
     failures: deque[FailedCheckpoint] = field(default_factory=lambda: deque(maxlen=KEPT_FAILURES))
+    unstored: tuple[AbortedCheckpoint, ...] = ()
     requests: deque[str] = field(default_factory=lambda: deque(maxlen=KEPT_REQUESTS))
 
     def note(self, failure: FailedCheckpoint) -> None:
         self.failed += 1
         self.failures.append(failure)
+        self.unstored = (*self.unstored, _aborted(failure))[-REMEMBERED:]
+
+    def stored(self, aborted: tuple[AbortedCheckpoint, ...]) -> None:
+        """These are in the ledger now."""
+        self.unstored = tuple(each for each in self.unstored if each not in aborted)
+
+
+def _aborted(failure: FailedCheckpoint) -> AbortedCheckpoint:
+    return AbortedCheckpoint(
+        failure.checkpoint_id,
+        failure.attempt,
+        failure.kind,
+        failure.label,
+        failure.reason,
+        failure.message[:MESSAGE_MAX],
+        failure.time_ms,
+    )
+
+
+def failure_of(event: events.AttemptFailed) -> AttemptFailure:
+    """Return what the ledger remembers of it."""
+    return AttemptFailure(event.error_type, event.message[:MESSAGE_MAX], event.subtask, event.time_ms)
 
 
 class ConsecutiveFailures:
-    """How many checkpoints of an attempt have failed in a row; Flink's CheckpointFailureManager.
+    """The number of checkpoints of an attempt that failed in a row; Flink's CheckpointFailureManager.
 
     Invariants: each id counts once; a completed checkpoint forgives all before it; savepoints and what is no failure of
     the checkpoint itself (subsumed, the attempt ended, ...) don't count.
@@ -213,7 +239,7 @@ class Failures:
         )
 
     def next_expiry(self) -> int | None:
-        """When `expire` has something to do."""
+        """The time at which `expire` has something to do."""
         since = self._in_flight.oldest_trigger
         if not self._membership.all_attached:
             since = earliest((since, self._requests.oldest))

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class Jobs:
-    """What the coordinator's one thread does for its callers."""
+    """The jobs of a coordinator, as its one thread serves its callers with them."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Jobs:
         self._request(self._job(name), request)
 
     def next_global_commit(self, name: str, attempt: AttemptId) -> GlobalCommit | None:
-        """What global committers have to commit next; raise Fenced for any but the current attempt."""
+        """The next global commit; raise Fenced for any but the current attempt."""
         job = self._job(name)
         check_attempt(job.core.state, attempt)
         try:
@@ -92,12 +92,16 @@ class Jobs:
         self._job(name).drive(EventBatch(events))
 
     def status(self, name: str) -> tuple[events.CoordinatorEvent, ...]:
-        """What one who starts to watch has to know."""
+        """The status of a job for one who starts to watch."""
         return self._job(name).core.status(self._clock.now())
 
     def describe(self, name: str) -> JobDescription:
-        """Where a job stands, in full. Raises ConfigurationError, CheckpointCorrupted or Unavailable."""
+        """The description of a job, in full. Raises ConfigurationError, CheckpointCorrupted or Unavailable."""
         return self._job(name).core.describe()
+
+    def describe_known(self) -> tuple[JobDescription, ...]:
+        """The descriptions of all jobs that were asked for before, by name: none is loaded for it."""
+        return tuple(self._jobs[name].core.describe() for name in sorted(self._jobs))
 
     def names(self) -> tuple[str, ...]:
         """The jobs of this coordinator, and those that it would find where ledgers are stored."""

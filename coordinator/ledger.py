@@ -2,16 +2,18 @@
 
 Invariants:
 - one writer: whoever finds the next number taken, or a greater one there, has been fenced by another coordinator;
-- `state` is what the entries say, no more: a fact that could not be stored changes nothing;
+- `state` is what the entries say, no more: a fact that could not be stored changes nothing, and an entry of it that is
+  found later is taken back;
 - each entry names its job, its number and the entry before: one that was exchanged, moved or lost is refused by name;
 - a checkpoint's metadata is stored before its completion record, which names its SHA-256; and before both, what its
   subtasks have acknowledged is there under the ledger's own path;
-- entries are deleted only when a summary of them is durable, oldest first, so what is left always replays.
+- entries are deleted only when a summary of them is durable: what is left of them needs not follow each other.
 """
 
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from twopc.errors import CheckpointCorrupted, Fenced
 from twopc.faults.points import CrashPoint, reached
@@ -20,29 +22,30 @@ from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import (
     CHECKPOINT_PREFIX,
+    ENTRIES,
     FILES,
-    LEDGER,
     checkpoint_folder,
     checkpoint_of_file,
     checkpoint_of_folder,
     entry_path,
     entry_sequences,
     is_manifest,
+    manifest_of,
     metadata_path,
     subtask_folder,
 )
-from twopc.protocol.ledger_checks import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
+from twopc.protocol.ledger_checks import check_metadata
 from twopc.protocol.ledger_facts import Entry, Fact
 from twopc.protocol.ledger_place import NOTHING_BEFORE, LedgerPlace, digest_of_entry
-from twopc.protocol.ledger_state import LedgerState, encode_entry, replay
+from twopc.protocol.ledger_state import LedgerState, decode_entry, encode_entry
 from twopc.protocol.manifest import Manifest
 from twopc.storage.store import CheckpointStore
+from twopc.storage.stored_ledger import entry_numbers, read_ledger
+from twopc.storage.transfers import side_by_side
 
 SUMMARY_EVERY = 100
 """A summary is written after so many entries, and is how a new attempt is stored: entries are listed at each append,
 and read when the ledger is opened, so few are kept; a summary costs as much as the completion records that it holds."""
-
-_ENTRIES = f"{LEDGER}/"
 
 log = logging.getLogger(__name__)
 
@@ -64,18 +67,11 @@ class Ledger:
         self._store = store
         self._summary_every = summary_every
         self._creator = store.creator()
-        # Before the entries: whoever makes a checkpoint's folder does so after its id is stored.
-        parts = store.parts()
-        lost = store.lost(_ENTRIES)
-        numbers = self._numbers()
-        refuse_lost_entries(numbers, lost, job)
-        entries = {number: store.get(entry_path(number)) for number in numbers}
-        self.state: LedgerState = replay(entries, job, f"{job}/{LEDGER}")
-        refuse_unknown_checkpoints(self.state, parts, job)
-        self._next = max(numbers, default=0) + 1
-        self._previous = digest_of_entry(entries[self._next - 1]) if entries else NOTHING_BEFORE
-        self._unsummarised = len(numbers)
-        self._doubtful: bytes | None = None
+        stored = read_ledger(store, job)
+        self.state: LedgerState = stored.state
+        self._next = max(stored.entries, default=0) + 1
+        self._previous = digest_of_entry(stored.entries[self._next - 1]) if stored.entries else NOTHING_BEFORE
+        self._unsummarised = len(stored.entries)
         self._is_established = False
         self._named: dict[CheckpointId, frozenset[str]] = {}
 
@@ -119,10 +115,11 @@ class Ledger:
         What crashes left goes too, each time: a temporary name whose deletion failed is told to nobody, and only
         looking finds it.
         """
-        self._store.sweep(_ENTRIES)
+        self._store.sweep(ENTRIES)
         newest = self.state.newest
         if newest is None:
             return
+        self._named = {each: named for each, named in self._named.items() if self.state.find(each) is not None}
         there = [checkpoint_id for name in self._store.parts() if (checkpoint_id := checkpoint_of_folder(name))]
         for checkpoint_id in there:
             prefix = f"{checkpoint_folder(checkpoint_id)}/"
@@ -131,7 +128,8 @@ class Ledger:
             if checkpoint_id < newest.checkpoint_id and self.state.find(checkpoint_id) is None:
                 reached(CrashPoint.COORDINATOR_IN_PRUNE)
                 # The metadata first: nobody takes for a checkpoint what has none.
-                self._store.delete([metadata_path(checkpoint_id), *self._store.names(prefix)])
+                self._store.delete([metadata_path(checkpoint_id)])
+                self._store.delete_unordered(self._store.names(prefix))
         self._prune_files(newest.checkpoint_id)
 
     def _prune_files(self, newest: CheckpointId) -> None:
@@ -152,49 +150,49 @@ class Ledger:
                 "job %s: no stored file is deleted, because it is unknown which are needed: %s", self._job, error
             )
             return
-        self._store.delete(name for name in older if name not in named)
+        self._store.delete_unordered(name for name in older if name not in named)
 
     def _files_named(self, newest: CheckpointId) -> frozenset[str]:
         """The files that kept checkpoints name, and manifests after the newest; raise CheckpointCorrupted."""
-        kept = {each.checkpoint_id for each in self.state.completed}
-        self._named = {each: self._named[each] if each in self._named else self._named_by(each) for each in kept}
+        kept = [each.checkpoint_id for each in self.state.completed]
+        self._named |= {each: self._named_by(each) for each in kept if each not in self._named}
         coming = [
-            Manifest.decode(self._store.get(name), f"{self._job}/{name}")
+            name
             for name in self._store.names(CHECKPOINT_PREFIX)
             if is_manifest(name) and (checkpoint_of_folder(name.partition("/")[0]) or 0) > newest
         ]
-        later = (file.stored for contents in coming for file in contents.files)
+        manifests = zip(coming, self._store.get_all(coming), strict=True)
+        later = (file.stored for name, data in manifests for file in Manifest.decode(data, f"{self._job}/{name}").files)
         return frozenset(later).union(*self._named.values())
 
     def _named_by(self, checkpoint_id: CheckpointId) -> frozenset[str]:
-        named: set[str] = set()
-        for snapshot in self.metadata(checkpoint_id).snapshots:
-            path = snapshot.state.manifest
-            if path is not None:
-                manifest = Manifest.acknowledged(self._store.get(path), snapshot.state, f"{self._job}/{path}")
-                named.update(file.stored for file in manifest.files)
-        return frozenset(named)
+        states = [each.state for each in self.metadata(checkpoint_id).snapshots if each.state.manifest is not None]
+        paths = [manifest_of(state.path) for state in states]
+        stored = zip(states, paths, self._store.get_all(paths), strict=True)
+        manifests = (Manifest.acknowledged(data, state, f"{self._job}/{path}") for state, path, data in stored)
+        return frozenset(file.stored for manifest in manifests for file in manifest.files)
 
     def _store_metadata(self, metadata: CheckpointMetadata) -> None:
-        for snapshot in metadata.snapshots:
-            self._require(metadata.checkpoint_id, snapshot)
+        checkpoint_id = metadata.checkpoint_id
+        with_files = [snapshot for snapshot in metadata.snapshots if snapshot.state.manifest is not None]
+        looking = side_by_side(partial(self._require, checkpoint_id), with_files, self._store.at_once)
+        named = frozenset(file.stored for manifest in looking for file in manifest.files)
         try:
-            self._store.create_once(metadata_path(metadata.checkpoint_id), metadata.stored)
+            self._store.create_once(metadata_path(checkpoint_id), metadata.stored)
         except FileExistsError as error:
-            raise self._fenced(f"metadata of checkpoint {metadata.checkpoint_id}") from error
+            raise self._fenced(f"metadata of checkpoint {checkpoint_id}") from error
+        self._named[checkpoint_id] = named
 
-    def _require(self, checkpoint_id: CheckpointId, snapshot: SubtaskSnapshot) -> None:
-        """Raise MissingSnapshot unless the snapshot stands in the metadata, or its manifest is there, as acknowledged.
+    def _require(self, checkpoint_id: CheckpointId, snapshot: SubtaskSnapshot) -> Manifest:
+        """Return the manifest of a snapshot; raise MissingSnapshot unless it is there, as acknowledged.
 
         Whoever wrote it may have another disk under the same path: only looking tells.
         """
-        state, subtask, path = snapshot.state, snapshot.subtask, snapshot.state.manifest
-        if path is None:
-            return
+        state, subtask, path = snapshot.state, snapshot.subtask, manifest_of(snapshot.state.path)
         if state.path != subtask_folder(checkpoint_id, subtask):
             raise MissingSnapshot(checkpoint_id, subtask, f"{state.path} is not its place")
         try:
-            Manifest.acknowledged(self._store.get(path), state, f"{self._job}/{path}")
+            return Manifest.acknowledged(self._store.get(path), state, f"{self._job}/{path}")
         except FileNotFoundError:
             raise MissingSnapshot(checkpoint_id, subtask, f"{self._job}/{path} is not there") from None
         except CheckpointCorrupted as error:
@@ -203,16 +201,8 @@ class Ledger:
     def _append(self, entry: Entry | LedgerState) -> None:
         number = self._next
         data = encode_entry(entry, LedgerPlace(self._job, number, self._previous, self._creator))
-        try:
-            self._establish()
-            self._take_back_doubtful(number)
-            self._store.create_once(entry_path(number), data)
-        except FileExistsError as error:
-            raise self._fenced(f"ledger entry {number}") from error
-        except OSError:
-            self._doubtful = data
-            raise
-        self._doubtful = None
+        self._establish()
+        self._create(number, data)
         if self._is_one_after(number):
             # The name was free again only because another coordinator has summed up and deleted what stood there.
             self._store.delete([entry_path(number)])
@@ -221,17 +211,37 @@ class Ledger:
         self._previous = digest_of_entry(data)
         self._unsummarised += 1
 
+    def _create(self, number: int, data: bytes) -> None:
+        while True:
+            try:
+                self._store.create_once(entry_path(number), data)
+            except FileExistsError as error:
+                if not self._takes_back(number):
+                    raise self._fenced(f"ledger entry {number}") from error
+            else:
+                return
+
     def _establish(self) -> None:
         if not self._is_established:
             self._store.establish()
             self._is_established = True
 
-    def _take_back_doubtful(self, number: int) -> None:
-        """Delete an entry of ours that could not be stored whole, nor be taken back when that was noticed."""
-        if self._doubtful is None or max(self._numbers(), default=0) != number:
-            return
-        if self._store.get(entry_path(number)) == self._doubtful:
-            self._store.delete([entry_path(number)])
+    def _takes_back(self, number: int) -> bool:
+        """Delete an entry of ours that was given up; False if another's stands there, or one behind it.
+
+        Its fact counts for nothing here: its answer was lost, or the store carried it out when nobody waited any more.
+        """
+        path = entry_path(number)
+        if max(entry_numbers(self._store), default=number) != number:
+            return False
+        try:
+            there, _ = decode_entry(self._store.get(path), f"{self._job}/{path}")
+        except FileNotFoundError:
+            return True
+        if there.creator != self._creator:
+            return False
+        self._store.delete([path])
+        return True
 
     def _summarise(self) -> None:
         try:
@@ -245,7 +255,7 @@ class Ledger:
         """The last entry is a summary: take away what it sums up."""
         summary = self._next - 1
         try:
-            self._store.delete(entry_path(older) for older in self._numbers() if older < summary)
+            self._store.delete_unordered(entry_path(older) for older in entry_numbers(self._store) if older < summary)
         except OSError as error:
             self._not_summarised(error)
             return
@@ -258,10 +268,7 @@ class Ledger:
     def _is_one_after(self, number: int) -> bool:
         """Whether an entry has a greater number; their names are in the order of their numbers."""
         own = entry_path(number)
-        return bool(entry_sequences(name for name in self._store.names(_ENTRIES) if name > own))
-
-    def _numbers(self) -> list[int]:
-        return entry_sequences(self._store.names(_ENTRIES))
+        return bool(entry_sequences(name for name in self._store.names(ENTRIES) if name > own))
 
     def _fenced(self, found: str) -> Fenced:
         return Fenced(
@@ -272,8 +279,7 @@ class Ledger:
     def _successor(self) -> str:
         """Say which attempt has taken the job over, as far as the ledger can be read beside its new owner."""
         try:
-            entries = {number: self._store.get(entry_path(number)) for number in self._numbers()}
-            started = replay(entries, self._job, f"{self._job}/{LEDGER}").attempt
+            started = read_ledger(self._store, self._job).state.attempt
         except (CheckpointCorrupted, OSError):
             return ""
         if started is None or started.attempt <= self.state.current:

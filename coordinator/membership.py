@@ -1,16 +1,21 @@
-"""Which subtasks of the current attempt are attached, and through which stream. Pure.
+"""The membership of the current attempt: the subtasks that are attached, and their streams. Pure.
 
 Invariant: a subtask has at most one session; its latest Attach wins.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from coordinator.events import Attached, SessionId
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import SubtaskDescription
 from twopc.protocol.messages import EndOfInput, Progress
+from twopc.protocol.record_errors import RecordErrorKind
+
+ERROR_KINDS_MAX = 1_000
+"""How many kinds of errors of records are told apart in an attempt."""
 
 
 @dataclass(slots=True)
@@ -28,6 +33,7 @@ class Membership:
     _session_of: dict[SubtaskIndex, SessionId] = field(default_factory=dict)
     _stages_ended: dict[SubtaskIndex, int] = field(default_factory=dict)
     _processes: dict[SubtaskIndex, tuple[str, int]] = field(default_factory=dict)
+    _error_kinds: set[tuple[str, str, str]] = field(default_factory=set)
 
     def attach(self, attached: Attached) -> Attached | None:
         """Register a subtask's new session; return the one that it replaces, if any."""
@@ -48,6 +54,23 @@ class Membership:
         is_news = subtask not in self.at_end
         self.at_end.add(subtask)
         return is_news
+
+    def news(self, errors: Iterable[RecordErrorKind]) -> list[RecordErrorKind]:
+        """Return the errors of records of whose kind no subtask of the attempt had any before."""
+        news = []
+        for error in errors:
+            kind = (error.source, error.operator, error.error_type)
+            if kind not in self._error_kinds and len(self._error_kinds) < ERROR_KINDS_MAX:
+                self._error_kinds.add(kind)
+                news.append(error)
+        return news
+
+    def report(self, subtask: SubtaskIndex, progress: Progress) -> None:
+        """Keep what a subtask has said last; what this report does not measure, the last one that did."""
+        before = self.progress.get(subtask)
+        if progress.measures is None and before is not None:
+            progress = replace(progress, measures=before.measures)
+        self.progress[subtask] = progress
 
     def is_another_process(self, attached: Attached) -> bool:
         """Whether another process has been this subtask before in this attempt."""
@@ -100,6 +123,6 @@ class Membership:
 
     @property
     def stages_at_end(self) -> int:
-        """How many stages, from the first on, all subtasks have read, where another follows; 0 else."""
+        """The number of stages, from the first on, that all subtasks have read, where another follows; 0 else."""
         unended = [self._stages_ended.get(SubtaskIndex(n), 0) for n in range(self.parallelism) if n not in self.at_end]
         return min(unended, default=0)

@@ -1,4 +1,4 @@
-"""What a driver may ask for, and the fact that it leads to. Pure; refusals are exceptions that say what to do."""
+"""The requests of a driver, and the fact that each leads to. Pure; refusals are exceptions that say what to do."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from coordinator.retention import needed_because
 from twopc.errors import ConfigurationError, Fenced
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import LATEST, NONE
+from twopc.protocol.completed_checkpoint import CompletedCheckpoint
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.ledger_facts import CheckpointsDisposed, CommittablesConfirmed, Fact, LossSettled
 from twopc.protocol.ledger_state import LedgerState
@@ -30,7 +31,7 @@ def fact_of_request(
     request: StartAttempt | ConfirmCommittables | SettleLoss | PlanStarts | StopJob | EndAttempt | DisposeCheckpoint,
     now: Instant,
 ) -> Fact | None:
-    """What has to be stored; None if that is stored already, or too late. Raises what says why it is refused."""
+    """Return the fact to store; None if it is stored already, or too late. Raises the reason for a refusal."""
     match request:
         case StartAttempt():
             return attempt_to_start(state, request, now)
@@ -169,18 +170,21 @@ def confirmation(state: LedgerState, request: ConfirmCommittables, now: Instant)
 
 
 def plan_to_store(state: LedgerState, planned: StartsPlanned) -> StartsPlanned | None:
-    """Where the attempt begins to read, as a fact; None if the same starts are stored already."""
+    """Return the attempt's planned starts, as a fact; None if the same starts are stored already."""
     check_attempt(state, planned.attempt)
     known = state.planned
     return None if known is not None and replace(known, attempt=planned.attempt) == planned else planned
 
 
 def loss_settlement(state: LedgerState, request: SettleLoss, now: Instant) -> LossSettled | None:
-    """What was decided about a loss, as a fact; None if it is stored already."""
+    """Return the decision about a loss, as a fact; None if it is stored already."""
     check_attempt(state, request.attempt)
-    completed, names = state.newest, frozenset(request.names)
-    if completed is None or completed.checkpoint_id != request.checkpoint_id:
-        raise ConfigurationError(f"no loss of checkpoint {request.checkpoint_id} can be settled: it is not the newest")
+    completed, names = state.find(request.checkpoint_id), frozenset(request.names)
+    if completed is None or (completed is not state.newest and not _is_of_global_commit(completed, request)):
+        raise ConfigurationError(
+            f"no loss of checkpoint {request.checkpoint_id} can be settled: it is not the newest, and of an older one "
+            "only what a global committer has still to commit can be given up"
+        )
     loss = LossSettled(
         checkpoint_id=request.checkpoint_id,
         attempt=request.attempt,
@@ -198,3 +202,9 @@ def loss_settlement(state: LedgerState, request: SettleLoss, now: Instant) -> Lo
     raise ConfigurationError(
         f"a loss of checkpoint {request.checkpoint_id} names committables that are not outstanding"
     )
+
+
+def _is_of_global_commit(completed: CompletedCheckpoint, request: SettleLoss) -> bool:
+    """Whether this gives up what a global committer has, or had, still to commit; nothing is written again for it."""
+    of_global = completed.globally_outstanding | (completed.lost & frozenset(completed.record.global_committables))
+    return not request.bases and of_global.issuperset(request.names)

@@ -1,4 +1,4 @@
-"""Which completed checkpoints an attempt settles, restores, heals from, and commits globally; read and checked."""
+"""The plan of a restore: the checkpoints that an attempt settles, restores, heals from and commits globally."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coordinator.requests import checkpoint_to_restore
 from twopc.errors import CheckpointCorrupted
 from twopc.listing import listed
 from twopc.protocol.attempts import GlobalCommit
-from twopc.protocol.completed import CompletedCheckpoint
+from twopc.protocol.completed_checkpoint import CompletedCheckpoint
 from twopc.protocol.facts import CheckpointMetadata, in_order
 from twopc.protocol.healing import restored_from
 from twopc.protocol.ids import CheckpointId
@@ -40,7 +40,7 @@ def plan_restore(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata 
 
 
 def _way_back(ledger: Ledger, damaged: CheckpointId) -> str:
-    """What a person may do about a checkpoint that can't be read, and what comes of it."""
+    """The ways out for a person where a checkpoint can't be read, and what comes of each."""
     older = [each.checkpoint_id for each in ledger.state.completed if each.checkpoint_id < damaged]
     for checkpoint_id in reversed(older):
         try:
@@ -65,7 +65,7 @@ def _restorable(ledger: Ledger, wanted: CheckpointId) -> CheckpointMetadata:
 
 
 def earlier_checkpoints(ledger: Ledger, newest: CompletedCheckpoint | None) -> tuple[CheckpointMetadata, ...]:
-    """What a loss in the newest checkpoint could be written again from. One that can't be read is none of these."""
+    """The readable checkpoints from which a loss in the newest could be written again."""
     if newest is None or not newest.outstanding:
         return ()
     found = []
@@ -80,7 +80,7 @@ def earlier_checkpoints(ledger: Ledger, newest: CompletedCheckpoint | None) -> t
 
 
 def next_global_commit(ledger: Ledger) -> GlobalCommit | None:
-    """What global committers have to commit next; None where they have committed everything that has completed."""
+    """The next global commit; None where they have committed everything that has completed."""
     due = ledger.state.next_global_commit
     if due is None:
         return None

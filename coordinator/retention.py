@@ -1,10 +1,10 @@
-"""Which completed checkpoints are kept. Pure."""
+"""The retention of completed checkpoints. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twopc.protocol.completed import CompletedCheckpoint
+from twopc.protocol.completed_checkpoint import CompletedCheckpoint
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 
 

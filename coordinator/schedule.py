@@ -1,4 +1,4 @@
-"""Which checkpoint is triggered next, and when. Pure; times are monotonic milliseconds.
+"""The schedule of checkpoints: which is triggered next, and when. Pure; times are monotonic milliseconds.
 
     a savepoint > the final checkpoint > a manual one > the periodic one
 
@@ -24,6 +24,7 @@ from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.ledger_facts import CheckpointReserved
 from twopc.protocol.ledger_state import LedgerState
+from twopc.protocol.outcomes import AbortedCheckpoint
 from twopc.protocol.times import Instant
 
 MOST_REQUESTS = 1_000
@@ -79,7 +80,7 @@ class Schedule:
         return self.ended + min(self.settings.interval_ms, RETRY_FINAL_MS)
 
     def expires(self, triggered: int) -> int:
-        """When a checkpoint triggered then has taken too long."""
+        """The time at which a checkpoint triggered then has taken too long."""
         return triggered + self.settings.timeout_ms
 
 
@@ -111,7 +112,7 @@ class RequestQueue:
 
     @property
     def oldest(self) -> int | None:
-        """When the oldest of them was asked for, in monotonic milliseconds."""
+        """The time at which the oldest of them was asked for, in monotonic milliseconds."""
         return min((request.since.monotonic_ms for request in self.waiting), default=None)
 
     def remove(self, request: CheckpointRequest) -> None:
@@ -127,7 +128,7 @@ class RequestQueue:
         return len(self._savepoints) + len(self._manual)
 
 
-class Triggering:
+class CheckpointTrigger:
     """Chooses what is triggered next, and reserves an id for it."""
 
     def __init__(self, started: AttemptStarted, schedule: Schedule, requests: RequestQueue) -> None:
@@ -139,7 +140,7 @@ class Triggering:
         self._burnt = NO_CHECKPOINT
 
     def due(self, state: LedgerState, all_at_end: bool) -> int | None:
-        """When the next checkpoint is to be triggered, where there is room for it; None before all were attached."""
+        """The time of the next trigger, where there is room for it; None before all were attached."""
         match self._next_kind(state, all_at_end):
             case CheckpointKind.FINAL | CheckpointKind.FINAL_SAVEPOINT:
                 return self._schedule.next_final()
@@ -148,15 +149,20 @@ class Triggering:
             case _:
                 return self._schedule.ready
 
-    def reserve(self, state: LedgerState, all_at_end: bool, out: DecisionBuilder) -> None:
-        """Ask for the id of what is due to be stored; a request waits in the queue until that is known."""
+    def reserve(
+        self, state: LedgerState, all_at_end: bool, aborted: tuple[AbortedCheckpoint, ...], out: DecisionBuilder
+    ) -> None:
+        """Ask for the id of what is due to be stored; a request waits in the queue until that is known.
+
+        With it goes what was aborted meanwhile, which is worth no fact of its own.
+        """
         request = self._next(state, all_at_end, out.now)
         # Ids are never used again: an old acknowledgement would complete a new checkpoint.
         checkpoint_id = CheckpointId(max(state.last_reserved, self._burnt) + 1)
         self._reserving = request
         # Deleted is what no recovery can need any more: `to_forget` keeps what a loss may be written again from.
         forgotten = to_forget(state.completed, self._settings.retained, state.still_restored)
-        out.store(CheckpointReserved(checkpoint_id, self._attempt, request.kind, forgotten))
+        out.store(CheckpointReserved(checkpoint_id, self._attempt, request.kind, forgotten, out.now.unix_ms, aborted))
 
     def reserved(self, fact: CheckpointReserved, now: Instant) -> CheckpointRequest:
         """The id is durable: return what it is for."""

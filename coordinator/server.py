@@ -12,6 +12,7 @@ from grpc_reflection.v1alpha import reflection
 
 from coordinator.access import Limits, RoleCheck, TokenCheck, check_address
 from coordinator.admin import AdminService
+from coordinator.descriptions import JobDescriptions
 from coordinator.jobs import Jobs
 from coordinator.loop import Loop
 from coordinator.service import JobService, SubtaskService
@@ -33,6 +34,8 @@ _OPTIONS = (
     ("grpc.so_reuseport", 0),
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    # One ping is under way at a time, and where much is said it is one of gRPC's own, which has a minute.
+    ("grpc.http2.ping_timeout_ms", 10_000),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
@@ -44,7 +47,7 @@ class CoordinatorServer:
 
     With `tls` it shows a certificate; with an authority in that, it asks for one. `observers` are called with every
     event, on the coordinator's own thread: they must be quick and ask it nothing. `events` is for who follows a job
-    from inside this process.
+    from inside this process, `descriptions` for who asks there how jobs are.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class CoordinatorServer:
         jobs = Jobs(store.within, clock, self._sessions, lambda: jobs_in(store))
         self._loop = Loop(jobs, clock)
         self.events = EventStream(self._loop, self._sessions, limits)
+        self.descriptions = JobDescriptions(self._loop, limits)
         self._health = health.HealthServicer()
         self._server = grpc.server(
             ThreadPoolExecutor(limits.streams, thread_name_prefix="coordinator-rpc"),
@@ -85,6 +89,10 @@ class CoordinatorServer:
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection(_service_names(), self._server)
+
+    def observe(self, observer: Callable[[events.CoordinatorEvent], None]) -> None:
+        """Call it with every event from now on, as the `observers`."""
+        self._sessions.observe(observer)
 
     def start(self) -> str:
         """Start serving; return the address, with the port that was taken. Raise ConfigurationError if it is in use."""

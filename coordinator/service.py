@@ -17,6 +17,7 @@ from coordinator.events import (
     EndAttempt,
     MessageReceived,
     PlanStarts,
+    RefuseRescale,
     Request,
     SessionId,
     SettleLoss,
@@ -69,6 +70,7 @@ class SubtaskService(SubtaskControlServicer):
             end_of_input=attach.end_of_input,
             pid=attach.pid,
             host=attach.host,
+            heartbeat_timeout_ms=attach.heartbeat_timeout_ms,
         )
         try:
             self._client.ask(lambda jobs: jobs.attach(attach.job, attached), context)
@@ -125,7 +127,7 @@ def _first(requests: Iterator[pb.FromSubtask], context: grpc.ServicerContext, pa
 
 
 class JobService(JobControlServicer):
-    """What drivers ask."""
+    """The service for drivers."""
 
     def __init__(self, loop: Loop, sessions: Sessions, limits: Limits) -> None:
         self._sessions = sessions
@@ -209,6 +211,13 @@ class JobService(JobControlServicer):
     def Stop(self, request: pb.StopRequest, context: grpc.ServicerContext) -> pb.StopResponse:  # noqa: N802
         self._ask(request.job, StopJob(AttemptId(request.attempt)), context)
         return pb.StopResponse()
+
+    def RefuseRescale(  # noqa: N802
+        self, request: pb.RefuseRescaleRequest, context: grpc.ServicerContext
+    ) -> pb.RefuseRescaleResponse:
+        refused = RefuseRescale(AttemptId(request.attempt), request.request_id, redact(request.message))
+        self._ask(request.job, refused, context)
+        return pb.RefuseRescaleResponse()
 
     def EndAttempt(  # noqa: N802
         self, request: pb.EndAttemptRequest, context: grpc.ServicerContext

@@ -24,7 +24,7 @@ from twopc.protocol.messages import FencedOff, ToSubtask
 T = TypeVar("T")
 
 BACKLOG = 10_000
-"""A stream that lags this far behind is ended; whoever it was opens it again."""
+"""A stream that lags this far behind is ended; its client opens it again."""
 
 BATCH = 100
 """The most that goes out together: more could be too large a message."""
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Channel(Generic[T]):
-    """What is to go out on one stream, in order; ends after `close`, or with the error given to it."""
+    """The messages that go out on one stream, in order; ends after `close`, or with the error given to it."""
 
     def __init__(self) -> None:
         self._items: queue.SimpleQueue[T | None] = queue.SimpleQueue()
@@ -76,6 +76,10 @@ class Sessions:
         self._numbers = itertools.count(1)
         self._subtasks: dict[SessionId, Channel[ToSubtask]] = {}
         self._watchers: dict[Channel[events.CoordinatorEvent], str] = {}
+
+    def observe(self, observer: Callable[[events.CoordinatorEvent], None]) -> None:
+        """Call it with every event of every job from now on, on the coordinator's own thread."""
+        self._observers = (*self._observers, observer)
 
     def open(self) -> tuple[SessionId, Channel[ToSubtask]]:
         """Register a subtask's stream."""

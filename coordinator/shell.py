@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 
 class DecisionSink(Protocol):
-    """Where messages and events go; never blocks, never raises."""
+    """The receiver of messages and events; never blocks, never raises."""
 
     def send(self, session: SessionId, message: ToSubtask) -> None: ...
 

@@ -16,7 +16,7 @@ from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 
 
 class StageEnds:
-    """How far one attempt is. `bounded` is the stage that the subtasks were told to end last; 0 for none."""
+    """The stage that one attempt has reached. `bounded` is what the subtasks were told to end last; 0 for none."""
 
     def __init__(self, membership: Membership, in_flight: InFlight) -> None:
         self.bounded = 0

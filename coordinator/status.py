@@ -1,4 +1,4 @@
-"""Where a job stands: its phase, and its description for people. Pure.
+"""The status of a job: its phase, and its description for people. Pure.
 
 The phase is derived from what the ledger holds and what the running attempt knows, and kept nowhere. `PHASE_CHANGES`
 says which may follow which; a test that plays random lives of a coordinator holds the code to it.
@@ -12,7 +12,7 @@ from enum import Enum
 from coordinator.attempt import RunningAttempt
 from coordinator.checkpoint import CheckpointRequest, PendingCheckpoint
 from coordinator.failures import History
-from twopc.protocol.completed import CompletedCheckpoint
+from twopc.protocol.completed_checkpoint import CompletedCheckpoint
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import (
     CheckpointInFlight,
@@ -25,7 +25,7 @@ from twopc.protocol.ledger_state import LedgerState
 
 
 class Phase(Enum):
-    """Where a job stands; the value is for people."""
+    """The phase of a job; the value is for people."""
 
     IDLE = "no attempt"
     WAITING = "waiting for subtasks"

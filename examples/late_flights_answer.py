@@ -6,6 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterator
 from io import TextIOWrapper
+from itertools import islice
 from typing import NamedTuple
 from zipfile import ZipFile
 
@@ -30,13 +31,16 @@ class LateFlight(NamedTuple):
     late_departures: int
 
 
-def expected_late_flights() -> Iterator[LateFlight]:
-    """Yield the job's answer, from the text of the file: no typed reader, no Avro, none of the job's functions."""
+def expected_late_flights(first: int | None = None) -> Iterator[LateFlight]:
+    """Yield the job's answer to all flights, or to the first of them, from the text of the file.
+
+    No typed reader, no Avro, none of the job's functions.
+    """
     with data_file("airlines.csv").open(encoding="utf-8") as file:
         names = {row["carrier"]: row["name"] for row in csv.DictReader(file)}
     late_departures: Counter[str] = Counter()
     with ZipFile(data_file("flights.csv.zip")) as archive, archive.open("flights.csv") as file:
-        for row in csv.DictReader(TextIOWrapper(file, "utf-8", newline="")):
+        for row in islice(csv.DictReader(TextIOWrapper(file, "utf-8", newline="")), first):
             if row["dep_delay"] == "NA" or int(row["dep_delay"]) < 15:
                 continue
             aircraft = "none" if row["tailnum"] == "NA" else row["tailnum"]

@@ -155,7 +155,7 @@ class LinePlanner(SourcePlanner):
 
 @dataclass(slots=True)
 class Bucket:
-    """How far the files of one split were read, and where to stop, if anywhere."""
+    """The position of the files of one split, and where to stop, if anywhere."""
 
     split: str
     number: int

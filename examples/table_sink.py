@@ -56,7 +56,7 @@ def read_table(folder: str | Path) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What the table consists of: data files, each with its size, up to a checkpoint of a job."""
+    """The contents of the table: data files, each with its size, up to a checkpoint of a job."""
 
     job: str = ""
     checkpoint: int = 0

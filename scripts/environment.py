@@ -16,6 +16,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
@@ -56,7 +57,8 @@ class Environment:
         self.python = self.folder / "bin" / "python"
         self._lock = root / "requirements.lock"
         self._packages = Stamp(self.folder / "stamp-packages", self._lock)
-        self._project = Stamp(self.folder / "stamp-project", root / "pyproject.toml")
+        compiled = sorted((root / "twopc").rglob("*.[ch]"))
+        self._project = Stamp(self.folder / "stamp-project", root / "pyproject.toml", root / "setup.py", *compiled)
 
     def ensure(self) -> None:
         """Bring it up to date: nothing to do in all runs but the first, and those after a change of its inputs."""
@@ -102,14 +104,14 @@ class Environment:
 
 
 class Stamp:
-    """A file that says which version of an input the environment beside it was made from, and where."""
+    """A file that says which version of its inputs the environment beside it was made from, and where."""
 
-    def __init__(self, path: Path, source: Path) -> None:
+    def __init__(self, path: Path, *sources: Path) -> None:
         self._path = path
-        self._source = source
+        self._sources = sources
 
     def fits(self) -> bool:
-        """Whether it was written for the input as it is now, in this place: an environment can't be moved."""
+        """Whether it was written for the inputs as they are now, in this place: an environment can't be moved."""
         return self._path.is_file() and self._path.read_text() == self._text()
 
     def write(self) -> None:
@@ -117,7 +119,7 @@ class Stamp:
         self._path.write_text(self._text())
 
     def _text(self) -> str:
-        return f"{hashlib.sha256(self._source.read_bytes()).hexdigest()}  {self._source}\n"
+        return "".join(f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each}\n" for each in self._sources)
 
 
 def check_venv_module() -> None:
@@ -151,10 +153,11 @@ def pip_failure(log: Path) -> TwoPhaseCommitError:
 
 
 def summary(output: str) -> str:
-    """The first line that calls itself an error, else the last that says anything."""
+    """The last line of a build that failed, else the first that calls itself an error, else the last of all."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
+    builds = [line for line, after in pairwise(lines) if after == "[end of output]"]
     errors = [line for line in lines if line.lower().startswith("error")]
-    return [*errors[:1], *lines[-1:], "it says nothing"][0]
+    return [*builds[:1], *errors[:1], *lines[-1:], "it says nothing"][0]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What all tests share: one real broker for the whole run, started when the first test asks for it, and fresh names.
+"""The fixtures of all tests: one real broker for the whole run, started when a test first asks, and fresh names.
 
 Where a run is spread over several processes, each has a broker of its own, and a share of the ports.
 """
@@ -10,14 +10,24 @@ import itertools
 import os
 import uuid
 from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import record_paths
+from tests.groups import name_groups
+from twopc.compiled import problems
 from twopc.driver.discovery import FOLDER_VARIABLE
+from twopc.kafka import native
 from twopc.testing import ports
 from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker
+
+if TYPE_CHECKING:
+    from tests.object_server.azurite import Azurite
+    from tests.object_server.server import ObjectServer
+    from twopc.testing.local_hdfs import LocalHdfs
 
 # How long an example takes says something of the machine, and nothing of the code.
 settings.register_profile(
@@ -27,18 +37,27 @@ settings.load_profile("patient")
 
 
 def pytest_configure() -> None:
-    """Give each of several processes ports that no other takes."""
+    """Give each of several processes ports that no other takes, and all of them the choices of one day."""
     worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if worker is not None:
         share = len(ports.RANGE) // workers
         first = ports.RANGE.start + int(worker.removeprefix("gw")) * share
         os.environ[ports.VARIABLE] = f"{first}-{first + share - 1}"
+    # Chosen before the processes of tests start, so that all of them choose the same.
+    record_paths.choose()
+
+
+def pytest_report_header() -> list[str]:
+    """Say what of the compiled parts these tests do without."""
+    return problems()
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the tests that may take longest: none of them should be left alone at the end."""
     items.sort(key=_seconds_allowed, reverse=True)
+    if getattr(config.option, "loadgroup", False):
+        name_groups(items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -52,9 +71,37 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say with what goes wrong which path records took."""
+    report = yield
+    if report.failed and native.VARIABLE in os.environ:
+        report.sections.append(("path of records", f"{native.VARIABLE}={os.environ[native.VARIABLE]} chooses it again"))
+    return report
+
+
 def _seconds_allowed(item: pytest.Item) -> float:
     own = item.get_closest_marker("timeout")
     return float(own.args[0] if own is not None else item.config.getini("timeout"))
+
+
+@pytest.fixture
+def forgotten_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else is to find the folders that job files are loaded from here."""
+    monkeypatch.setattr("twopc.loader.job_loader._folders", set())
+
+
+@pytest.fixture(autouse=True)
+def _record_path(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the records of some tests go one by one, in processes that they start too."""
+    if not record_paths.is_one_by_one(request.node.nodeid):
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(native.VARIABLE, "0")
+        native.batches.cache_clear()
+        yield
+    native.batches.cache_clear()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -72,6 +119,37 @@ def _unsynced() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def object_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectServer]:
+    """A running server that speaks S3, and lets one of several creators of a name succeed."""
+    from tests.object_server.server import ObjectServer
+
+    with ObjectServer(tmp_path_factory.mktemp("objects")) as running:
+        running.require_atomic_create()
+        yield running
+
+
+@pytest.fixture(scope="session")
+def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
+    """A running server that speaks as Azure Blob Storage does."""
+    from tests.object_server.azurite import PROGRAM, Azurite, is_installed
+
+    if not is_installed():
+        pytest.skip(f"there is no {PROGRAM} on the PATH: npm install -g azurite")
+    with Azurite(tmp_path_factory.mktemp("azure")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalHdfs]:
+    """A running HDFS."""
+    pytest.importorskip("hdfs_native", reason="HDFS needs the extra twopc-streams[hdfs]")
+    from twopc.testing.local_hdfs import LocalHdfs
+
+    with LocalHdfs(tmp_path_factory.mktemp("hdfs")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

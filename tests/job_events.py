@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from twopc import events
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.messages import Progress
+from twopc.protocol.record_errors import RecordErrorKind
 
 E = TypeVar("E", bound=events.JobEvent)
 
@@ -18,6 +19,7 @@ _PLAIN: dict[str, Any] = {
     "subtask": 0,
     "checkpoint_id": 1,
     "restored": 0,
+    "restart": False,
     "kind": CheckpointKind.PERIODIC,
     "label": "",
     "request_id": "",
@@ -30,7 +32,11 @@ _PLAIN: dict[str, Any] = {
     "pid": 1,
     "host": "here",
     "progress": Progress(records_in=0, records_out=0, lag=None, open_transaction=None),
+    "error": RecordErrorKind("orders", "map(priced)", "KeyError", "record orders[0]@7: map(priced) failed"),
     "starts": "",
+    "parallelism": 1,
+    "after": 0,
+    "splits": "",
     "transaction": "t",
 }
 

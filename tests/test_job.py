@@ -11,16 +11,17 @@ import pytest
 import twopc
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
-from twopc.job import Job, Stream
+from twopc.job import Job
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.start import StartingOffsets
+from twopc.kafka.startup_modes import StartingOffsets
 from twopc.operators import Filter, FlatMap, Map, StatefulMap
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.record import Batch, Record
 from twopc.serde import Json, String
 from twopc.sink import PreCommit, Settled
 from twopc.source import Source, SourcePlanner, SourceReader, Split
+from twopc.stream import Stream
 from twopc.two_phase import TwoPhaseCommitSink
 
 
@@ -143,7 +144,7 @@ async def coroutine(_: bytes) -> bytes:
         ),
         (
             lambda: stream().map_records(replaced).stateful_map(count, name="n").sink(Nowhere()),
-            r"stateful_map\(count, name='n'\) keeps .*map_records\(replaced\) before it may change the key.*second job",
+            r"stateful_map\(count, name='n'\) keeps .*map_records\(replaced\) before it may change.*put key_by between",
         ),
         (
             lambda: stream().flat_map_records(split).map(len).stateful_map(count, name="n").sink(Nowhere()),

@@ -40,6 +40,16 @@ def test_what_is_below_the_level_is_not_said(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(("level", "said"), [("info", False), ("debug", True)])
+def test_a_traceback_of_py4j_about_a_jvm_that_is_gone_is_for_those_who_debug_it(
+    level: str, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging(level, "text")
+    record = logging.LogRecord("root", logging.ERROR, "/lib/py4j/java_gateway.py", 1, "no answer", None, None)
+    logging.getLogger().handle(record)
+    assert ("no answer" in capsys.readouterr().err) is said
+
+
 def test_configuring_again_replaces_what_was_configured(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("info", "text")
     configure_logging("info", "json", subtask=1)

@@ -1,6 +1,6 @@
 """A fault at a time, as data: what is done to whom, when, and for how long. Torture and soak draw them from a seed.
 
-A fault at a place of our code is `twopc.faults.armed.ArmedFault`.
+A fault at a place of our code is `twopc.faults.armed_faults.ArmedFault`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Target(Enum):
 
 
 class Action(Enum):
-    """What is done to it. A zombie is a worker that sleeps through the death of its driver, and wakes later."""
+    """The action of a fault. A zombie is a worker that sleeps through the death of its driver, and wakes later."""
 
     KILL = "kill"
     TERMINATE = "terminate"
@@ -39,7 +39,7 @@ BROKER_ACTIONS = (Action.KILL, Action.PAUSE)
 
 @dataclass(frozen=True, slots=True)
 class TimedFault:
-    """When it begins, in seconds from the start; `seconds` is how long one sleeps, or stays away.
+    """A fault that begins so many seconds from the start; `seconds` is how long one sleeps, or stays away.
 
     `choice` chooses among several that are meant, by its remainder.
     """

@@ -37,12 +37,14 @@ if TYPE_CHECKING:
         UserCodeError,
     )
     from twopc.graph import JobDefinition
-    from twopc.job import Job, Stream
+    from twopc.job import Job
     from twopc.kafka.dead_letter import DeadLetter
     from twopc.kafka.new_topic import NewTopic
+    from twopc.kafka.registry.schema import SchemaReference
+    from twopc.kafka.registry.schema_registry import SchemaRegistry
     from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
     from twopc.kafka.source import KafkaSource
-    from twopc.kafka.start import StartingOffsets
+    from twopc.kafka.startup_modes import StartingOffsets
     from twopc.processor import Context, ListState, MapState, Processor, ValueState
     from twopc.protocol.attempts import Traces
     from twopc.protocol.facts import Committable, SplitPosition
@@ -75,7 +77,11 @@ if TYPE_CHECKING:
         SinkWriter,
     )
     from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
+    from twopc.stream import Stream
+    from twopc.table import Table
     from twopc.two_phase import TwoPhaseCommitSink
+    from twopc.windowed import WindowedStream, WindowedTable
+    from twopc.windows import Hopping, Session, Sliding, Tumbling, Window
 
 __all__ = [
     "Avro",
@@ -101,6 +107,7 @@ __all__ = [
     "GlobalCommitFailed",
     "GlobalCommitter",
     "HeaderSerde",
+    "Hopping",
     "Int",
     "Job",
     "JobContext",
@@ -122,13 +129,17 @@ __all__ = [
     "RecordsRefused",
     "Row",
     "RunSettings",
+    "SchemaReference",
+    "SchemaRegistry",
     "Serde",
     "SerdeContext",
+    "Session",
     "Settled",
     "SharedTransaction",
     "Sink",
     "SinkWriter",
     "Skip",
+    "Sliding",
     "Source",
     "SourcePlanner",
     "SourceReader",
@@ -139,13 +150,18 @@ __all__ = [
     "Stream",
     "String",
     "SubtaskContext",
+    "Table",
     "Traces",
     "TransactionLost",
+    "Tumbling",
     "TwoPhaseCommitError",
     "TwoPhaseCommitSink",
     "Unavailable",
     "UserCodeError",
     "ValueState",
+    "Window",
+    "WindowedStream",
+    "WindowedTable",
     "Witnessed",
 ]
 
@@ -166,12 +182,14 @@ _HOMES = {
         "UserCodeError",
     ),
     "twopc.graph": ("JobDefinition",),
-    "twopc.job": ("Job", "Stream"),
+    "twopc.job": ("Job",),
     "twopc.kafka.dead_letter": ("DeadLetter",),
     "twopc.kafka.new_topic": ("NewTopic",),
+    "twopc.kafka.registry.schema": ("SchemaReference",),
+    "twopc.kafka.registry.schema_registry": ("SchemaRegistry",),
     "twopc.kafka.sink": ("DeliveryGuarantee", "KafkaSink"),
     "twopc.kafka.source": ("KafkaSource",),
-    "twopc.kafka.start": ("StartingOffsets",),
+    "twopc.kafka.startup_modes": ("StartingOffsets",),
     "twopc.processor": ("Context", "ListState", "MapState", "Processor", "ValueState"),
     "twopc.protocol.attempts": ("Traces",),
     "twopc.protocol.facts": ("Committable", "SplitPosition"),
@@ -204,7 +222,11 @@ _HOMES = {
         "SinkWriter",
     ),
     "twopc.source": ("Follower", "FollowerStanding", "Source", "SourcePlanner", "SourceReader", "Split"),
+    "twopc.stream": ("Stream",),
+    "twopc.table": ("Table",),
     "twopc.two_phase": ("TwoPhaseCommitSink",),
+    "twopc.windowed": ("WindowedStream", "WindowedTable"),
+    "twopc.windows": ("Hopping", "Session", "Sliding", "Tumbling", "Window"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

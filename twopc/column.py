@@ -7,11 +7,12 @@ Whatever it raises is an error of that record, a SystemExit too; only the end of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import singledispatch
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from twopc.errors import UserCodeError
+from twopc.errors import Unavailable, UserCodeError
 from twopc.termination import TERMINATION
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class ColumnError(Exception):
 
 
 Over = Callable[[list[Any]], Iterator[Any]]
-"""How a function goes over a column: `iter`, or a loop that can be watched or cut short."""
+"""The way a function goes over a column: `iter`, or a loop that can be watched or cut short."""
 
 
 class ColumnLoop:
@@ -115,7 +116,7 @@ def map_column(function: Callable[[Any], Any], column: list[Any]) -> list[Any]:
 
 
 Failures = dict[int, BaseException]
-"""What was raised on some elements of a column, by their index."""
+"""The exceptions on some elements of a column, by their index."""
 
 
 def code_column(
@@ -123,11 +124,12 @@ def code_column(
 ) -> tuple[list[Any], Failures]:
     """Return what a serde's column method makes of a column of these rows, and what it raised on which elements.
 
-    Those have a None in the result. Raise UserCodeError where the method fails without saying on which.
+    Those have a None in the result. Raise UserCodeError where the method fails without saying on which, and Unavailable
+    where it says that it can't work now.
     """
     try:
         return _whole(method, column), {}
-    except TERMINATION:
+    except (*TERMINATION, Unavailable):
         raise
     except ColumnError as error:
         first = error
@@ -151,7 +153,7 @@ def _around(
         start = bad + 1
         try:
             results += _whole(method, column[start:])
-        except TERMINATION:
+        except (*TERMINATION, Unavailable):
             raise
         except ColumnError as next_error:
             error = next_error
@@ -165,7 +167,8 @@ def _whole(method: Callable[[list[Any]], list[Any]], column: list[Any]) -> list[
     result = method(column)
     if len(result) != len(column):
         raise ValueError(f"the serde returned {len(result)} elements for {len(column)}")
-    return result
+    # A serde of a user's may return any sequence; what is compiled goes over lists.
+    return result if type(result) is list else list(result)
 
 
 def coded(method: Callable[[list[Any]], list[Any]], column: list[Any], rows: Sequence[Row], doing: str) -> list[Any]:
@@ -186,12 +189,18 @@ def locate(row: Row) -> str:
     return f"{row.topic()}[{row.partition()}]@{row.offset()}"
 
 
+@singledispatch
+def named(row: Row) -> str:
+    """Return what a row stands for, as errors name it: a record, unless its class has a name of its own."""
+    return f"record {locate(row)}"
+
+
 def user_code_error(row: Row, what: str, cause: BaseException) -> UserCodeError:
     """Return the error that says which record failed, in what, and why; raise it `from` the cause.
 
     The line of the user's file is in the message, because a traceback doesn't survive the way from subtask to driver.
     """
-    return failure_at(f"record {locate(row)}", what, cause)
+    return failure_at(named(row), what, cause)
 
 
 def failure_at(where: str, what: str, cause: BaseException) -> UserCodeError:

@@ -28,10 +28,13 @@ INLINE_BYTES_MAX = 64 * 1024
 INLINE_BYTES_ALTOGETHER = 512 * 1024
 """The most of all subtasks of a job: the metadata is written whole with every checkpoint, and kept in memory."""
 
+PORT_MAX = 65_535
+
 _AT_LEAST_ONE = (
     "parallelism",
     "checkpoint_interval_ms",
     "checkpoint_timeout_ms",
+    "heartbeat_timeout_ms",
     "restart_delay_ms",
     "batch_records_min",
 )
@@ -57,12 +60,13 @@ def require_assertions() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """How to run a job. Durations are milliseconds.
+    """The settings of a run. Durations are milliseconds.
 
     bootstrap_servers: host:port, comma-separated, of the Kafka brokers; a source or sink may name its own.
     kafka_config: a file of lines NAME=VALUE that say how to get at the brokers, in the names of librdkafka; the driver
         reads it. kafka_properties: the same as values. Job, source and sink may set their own, which go before.
-    checkpoint_dir: the folder that holds the checkpoints of all jobs, each under its name.
+    checkpoint_dir: the folder that holds the checkpoints of all jobs, each under its name; or a URL, of an object
+        store too.
     parallelism: the number of subtasks.
     checkpoint_interval_ms, checkpoint_timeout_ms, checkpoint_min_pause_ms: as in Flink's execution.checkpointing.*.
     checkpoint_max_concurrent: how many checkpoints may be in flight; a minimum pause implies 1, as in Flink.
@@ -70,6 +74,9 @@ class RunSettings:
     checkpoint_inline_bytes: a subtask's state of at most so many bytes, positions included, stands in the checkpoint's
         metadata and needs no files; as Flink's execution.checkpointing.data-inline-threshold. 0 puts all in files. Of
         many subtasks each has its share of 512 KiB, if that is less.
+    heartbeat_timeout_ms: how long a subtask may be silent, its stream to the coordinator gone, before its attempt
+        fails; as Flink's heartbeat.timeout. That a stream is gone is noticed within 20 s. To attach for the first time,
+        once another has, it has a minute at least.
     checkpoints_retained: how many of the newest completed checkpoints are kept, besides savepoints and those that a
         recovery may need.
     restore_from: "latest", "none", or a checkpoint or savepoint (its id, its label, or the path of where it is).
@@ -81,12 +88,17 @@ class RunSettings:
         their positions are given up. Without it such a checkpoint is refused.
     batch_records_min, batch_records_max: how many records go through the functions at once: few while they are slow, so
         that a checkpoint need not wait, unless smaller batches take as long. A greater minimum for functions that want
-        many at once.
+        many at once. Unset, the maximum is 1,000; 8,000 while records go through as columns, without an object each.
+    max_task_idle_ms: where several topics meet by key, how long the records of one wait for another that has nothing
+        more to read just now, so that the earlier record goes first; as Kafka Streams' max.task.idle.ms.
     until_end: read to the ends found at the start, take a last checkpoint, commit, exit.
     host: "spark"; "process" (each subtask a plain process on this machine, no JVM); or "inline" (one subtask, in the
         thread that runs the job: for breakpoints and notebooks).
     master: Spark's master URL. Unset, it is spark-submit's, else local[*]. A session that this process has already is
         used as it is, whatever its master.
+    spark_conf: Spark's own settings by their names, for a session of our own. py_files: files with modules that the
+        job imports and its folder does not have, as spark-submit's --py-files; archives: what is unpacked where each
+        subtask runs, as its --archives. Both comma-separated.
     coordinator: host:port of a coordinator to dial; None embeds one in the driver.
     coordinator_token: the bearer token of that coordinator; give it through TWOPC_COORDINATOR_TOKEN, so that no process
         list shows it.
@@ -95,6 +107,10 @@ class RunSettings:
     restart_strategy, restart_attempts, restart_delay_ms, restart_delay_max_ms: what to do after a failure, as Flink's
         restart-strategy.*: at most that many restarts in a row, after delays that grow from the one to the other.
     transaction_timeout_ms: for Kafka transactions; None takes the longest that the broker allows.
+    metrics_port, metrics_host: where the driver serves metrics for Prometheus, and its health; None for nowhere, port 0
+        for a free one. Who reaches the address may read them.
+    traces: whether the driver sends one trace a checkpoint by OpenTelemetry (`twopc[otel]`), to where
+        OTEL_EXPORTER_OTLP_ENDPOINT says.
     log_level, log_format: what the workers write to standard error ("debug", "info", "warning", "error"), and how
         ("text", "json"); `twopc run` writes its own lines in the same way.
     """
@@ -110,16 +126,21 @@ class RunSettings:
     checkpoint_max_concurrent: int = 1
     checkpoint_tolerable_failures: int = 3
     checkpoint_inline_bytes: int = 20 * 1024
+    heartbeat_timeout_ms: int = 30_000
     checkpoints_retained: int = 3
     restore_from: str = "latest"
     accept_loss: str = ""
     drop_states: str = ""
     drop_inputs: str = ""
     batch_records_min: int = 1
-    batch_records_max: int = 1_000
+    batch_records_max: int | None = None
+    max_task_idle_ms: int = 0
     until_end: bool = False
     host: str = "spark"
     master: str = ""
+    spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    py_files: str = ""
+    archives: str = ""
     coordinator: str | None = None
     coordinator_token: str = field(default="", repr=False)
     coordinator_ca: str = ""
@@ -132,6 +153,9 @@ class RunSettings:
     restart_attempts: int = 10
     restart_delay_ms: int = 100
     restart_delay_max_ms: int = 30_000
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
+    traces: bool = False
     log_level: str = "info"
     log_format: str = "text"
 
@@ -140,7 +164,7 @@ class RunSettings:
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, but is {getattr(self, name)}")
-        for name in ("checkpoint_min_pause_ms", "restart_attempts"):
+        for name in ("checkpoint_min_pause_ms", "max_task_idle_ms", "restart_attempts"):
             if getattr(self, name) < 0:
                 raise ConfigurationError(f"{name} can't be negative, but is {getattr(self, name)}")
         if not 0 <= self.checkpoint_inline_bytes <= INLINE_BYTES_MAX:
@@ -148,26 +172,36 @@ class RunSettings:
                 f"checkpoint_inline_bytes must be from 0 to {INLINE_BYTES_MAX}, but is {self.checkpoint_inline_bytes}: "
                 "larger state belongs in files"
             )
+        if self.metrics_port is not None and not 0 <= self.metrics_port <= PORT_MAX:
+            raise ConfigurationError(f"metrics_port must be from 0 to {PORT_MAX}, but is {self.metrics_port}")
         self.checkpoint_settings()
         for name, values in _ONE_OF.items():
             if (value := getattr(self, name)) not in values:
                 raise ConfigurationError(f"{name} must be one of {', '.join(values)}, but is {value!r}")
         self._check_bounds()
+        self._check_host()
         if not self.checkpoint_dir:
             raise ConfigurationError("checkpoint_dir is empty: name a folder for the checkpoints (--checkpoint-dir)")
         open_store(self.checkpoint_dir)
 
     def _check_bounds(self) -> None:
         for least, most in _BOUNDS:
-            if getattr(self, most) < getattr(self, least):
+            if getattr(self, most) is not None and getattr(self, most) < getattr(self, least):
                 raise ConfigurationError(f"{most} can't be smaller than {least}, which is {getattr(self, least)}")
 
+    def _check_host(self) -> None:
+        if self.host != "spark" and (self.spark_conf or self.py_files or self.archives):
+            raise ConfigurationError(
+                f"spark_conf, py_files and archives are for Spark, and the host is {self.host!r}: leave them out "
+                "(--conf, --py-files, --archives), or use --host spark"
+            )
+
     def inline_bytes(self, parallelism: int) -> int:
-        """How large the state of each of so many subtasks may be, to stand in the metadata."""
+        """The greatest size of a subtask's state in the metadata, for so many subtasks."""
         return min(self.checkpoint_inline_bytes, INLINE_BYTES_ALTOGETHER // parallelism)
 
     def checkpoint_settings(self) -> CheckpointSettings:
-        """What the coordinator needs of them, checked."""
+        """The settings that the coordinator needs, checked."""
         return CheckpointSettings(
             interval_ms=self.checkpoint_interval_ms,
             timeout_ms=self.checkpoint_timeout_ms,

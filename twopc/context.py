@@ -1,4 +1,4 @@
-"""Which run of which job a source or a sink works for."""
+"""The context of a source or a sink: the job, the run and the attempt that it works for."""
 
 from __future__ import annotations
 

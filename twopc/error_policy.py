@@ -1,4 +1,4 @@
-"""What becomes of a record that can't be decoded or encoded, or on which a function raises: policies as data.
+"""The policies for a record that can't be decoded or encoded, or on which a function raises, as data.
 
 A policy belongs to a source, and goes with its records through all of the job. It is about the record at fault only:
 no record before or behind it in its batch is lost, doubled, or given to a function again.
@@ -15,6 +15,7 @@ from twopc.errors import ConfigurationError
 if TYPE_CHECKING:
     from twopc.record import Batch, RecordError
     from twopc.sink import Sink
+    from twopc.source import Source
 
 WINDOW = 10_000
 """Of how many of the latest records `most` is a part."""
@@ -35,8 +36,11 @@ class ErrorPolicy:
         """The operator id of the sink that the record is written to; None for none."""
         return None
 
-    def dead_letter_sink(self, sinks: Iterable[Sink]) -> Sink | None:
-        """Return the sink that such records are written to, in a job with these sinks; None for none."""
+    def dead_letter_sink(self, sinks: Iterable[Sink], sources: Iterable[Source]) -> Sink | None:
+        """Return the sink that such records are written to, in a job with these sinks and sources; None for none.
+
+        Raises ConfigurationError where a source would read them again.
+        """
         return None
 
     def dead_letter(self, job: str, error: RecordError) -> Batch:

@@ -87,6 +87,8 @@ class GlobalCommitFailed(TwoPhaseCommitError):
 
     def __init__(self, message: str, cause: Exception | None = None) -> None:
         super().__init__(message)
+        self.is_loss = isinstance(cause, TransactionLost)
+        """Whether output of the checkpoint is gone."""
         if isinstance(cause, TwoPhaseCommitError):
             self.restartable, self.exit_code = cause.restartable, cause.exit_code
 

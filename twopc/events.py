@@ -1,4 +1,4 @@
-"""What happened to a job: one class per event, for `on_event`, views, drivers and drills. Pure.
+"""The events of a job, one class each, for `on_event`, views, drivers and drills. Pure.
 
     from twopc import events
 
@@ -23,11 +23,12 @@ from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.codec import tag_of
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Progress
+from twopc.protocol.record_errors import RecordErrorKind
 
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One thing that happened. `time_ms` is Unix milliseconds, by the clock of whoever says it."""
+    """One thing that happened. `time_ms` is Unix milliseconds, by the clock of its sender."""
 
     TAG: ClassVar[str] = "event"
 
@@ -37,21 +38,21 @@ class JobEvent:
 
     @property
     def name(self) -> str:
-        """What its class is called in JSON and in logs."""
+        """The name of its class in JSON and in logs."""
         kind: type = type(self)
         return tag_of(kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtaskEvent(JobEvent):
-    """What happened to one subtask."""
+    """An event of one subtask."""
 
     subtask: SubtaskIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointEvent(JobEvent):
-    """What became of a checkpoint as a whole; `label` and `request_id` are those of whoever asked for it."""
+    """An event of a checkpoint as a whole; `label` and `request_id` are its requester's."""
 
     checkpoint_id: CheckpointId
     kind: CheckpointKind
@@ -66,7 +67,7 @@ class CheckpointEvent(JobEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus(JobEvent):
-    """Where the job stands when somebody starts to watch: its newest completed checkpoint (0: none) and its phase."""
+    """The status of the job when somebody starts to watch: its newest completed checkpoint (0: none) and its phase."""
 
     checkpoint_id: CheckpointId
     message: str
@@ -74,9 +75,13 @@ class JobStatus(JobEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStarted(JobEvent):
-    """A new attempt owns the job. `restored` is the checkpoint that it starts from, 0 for none."""
+    """A new attempt owns the job. `restored` is the checkpoint that it starts from, 0 for none.
+
+    `restart`: it goes on where an attempt of the same run failed.
+    """
 
     restored: CheckpointId
+    restart: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +99,16 @@ class SubtaskDetached(SubtaskEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtaskProgress(SubtaskEvent):
-    """How far a subtask has come, every half second."""
+    """The progress of a subtask, every half second."""
 
     progress: Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFailed(SubtaskEvent):
+    """The first record of its kind in this attempt went wrong; the job goes on, by the policy of its source."""
+
+    error: RecordErrorKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +177,23 @@ class LossSettled(JobEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RescaleRequested(JobEvent):
+    """Somebody wants the job to run with so many subtasks: after the next checkpoint that completes behind `after`."""
+
+    parallelism: int
+    after: CheckpointId
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescaleRefused(JobEvent):
+    """So many subtasks can't run where the job runs; it goes on as it is."""
+
+    message: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptFailed(JobEvent):
     """The attempt has failed, because of this subtask where one is named. `error_type` is a class of twopc.errors."""
 
@@ -212,6 +241,20 @@ class CheckpointRestored(JobEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewInputFound(JobEvent):
+    """There is more to read: after the next completed checkpoint, a new attempt reads these splits too (for people)."""
+
+    splits: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewInputRefused(JobEvent):
+    """There is more to read, but this job can't: it goes on with what it reads."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionResumed(SubtaskEvent):
     """Recovery has committed a transaction that the attempt before had pre-committed for a completed checkpoint."""
 
@@ -232,6 +275,7 @@ CoordinatorEvent = (
     | SubtaskAttached
     | SubtaskDetached
     | SubtaskProgress
+    | RecordFailed
     | EndOfInput
     | CheckpointTriggered
     | CheckpointAcknowledged
@@ -241,9 +285,19 @@ CoordinatorEvent = (
     | CheckpointCommitted
     | CheckpointConfirmed
     | LossSettled
+    | RescaleRequested
+    | RescaleRefused
     | AttemptFailed
     | AttemptFenced
     | JobFinished
 )
-DriverEvent = HostStarting | WaitingForHost | CheckpointRestored | TransactionResumed | TransactionAborted
+DriverEvent = (
+    HostStarting
+    | WaitingForHost
+    | CheckpointRestored
+    | NewInputFound
+    | NewInputRefused
+    | TransactionResumed
+    | TransactionAborted
+)
 Event = CoordinatorEvent | DriverEvent

@@ -1,4 +1,4 @@
-"""How the processes of a job say things: log records as lines of text or of JSON, on standard error.
+"""The logs of a job's processes: records as lines of text or of JSON, on standard error.
 
 What a user's function prints or logs goes the same way, with its text, its logger's name and its level. Standard output
 belongs to the answer of a command, so nothing is printed there while a job runs.
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import IO, Any, TextIO
 
 TEXT, JSON = "text", "json"
@@ -39,7 +40,10 @@ def configure_logging(level: str, form: str, *, subtask: int | None = None) -> N
     for handler in root.handlers[:]:
         if isinstance(handler, _StandardError):
             root.removeHandler(handler)
-    root.addHandler(_StandardError(JsonLines(subtask) if form == JSON else TextLines(subtask)))
+    ours = _StandardError(JsonLines(subtask) if form == JSON else TextLines(subtask))
+    if level != "debug":
+        ours.addFilter(_is_not_py4js)
+    root.addHandler(ours)
     root.setLevel(level.upper())
     logging.getLogger(NEVER_HIDDEN).setLevel(logging.WARNING)
     for name in _TALKATIVE:
@@ -96,6 +100,11 @@ def pass_on(pipe: IO[str], without: Collection[str] = ()) -> threading.Thread:
     thread = threading.Thread(target=read, name="twopc-said", daemon=True)
     thread.start()
     return thread
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    """Leave out what py4j says on the root logger, with a traceback: that a JVM which is gone does not answer."""
+    return record.name != "root" or "py4j" not in Path(record.pathname).parts
 
 
 class TextLines(logging.Formatter):

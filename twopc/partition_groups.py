@@ -12,6 +12,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from twopc.errors import ConfigurationError
@@ -71,3 +72,30 @@ def refuse_uneven(
                 f"numbers of partitions ({listed}), so one key would have several states: give all of them the same "
                 "number, and write each keyed by the same key"
             )
+
+
+def moved_keys(
+    before: Collection[str],
+    splits: Iterable[Split],
+    keyed: Mapping[str, Collection[str]],
+    input_of: Callable[[str], str],
+) -> dict[str, str]:
+    """Name each keyed operator of whose inputs one has more partitions than when it was read `before`, and say so.
+
+    Whoever writes chooses a key's partition by their number: the state of many a key would be under another one.
+    `before` has the ids of the splits that were read; `input_of` names the input of a split.
+    """
+    moved: dict[str, str] = {}
+    every = list(splits)
+    for operator, sources in keyed.items():
+        own = [split.id for split in every if split.source in sources]
+        read = Counter(input_of(split) for split in own if split in before)
+        grown = Counter(input_of(split) for split in own if split not in before and read[input_of(split)])
+        for name, more in grown.items():
+            moved[operator] = (
+                f"{operator!r} keeps a state for each key, and {name} had {read[name]} partitions when it was begun "
+                f"and has {read[name] + more} now: keys are in other partitions since, where they have no state. Copy "
+                f"{name} to an input of {read[name]} partitions and read that; or begin that state anew: give the "
+                f"operator another name, and start once with --drop-states {operator}"
+            )
+    return moved

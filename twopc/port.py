@@ -1,4 +1,4 @@
-"""Where records come out of an operator: its only output, or one with a name, as an entry of another's inputs."""
+"""A port, where records come out of an operator: its only output, or a named one, as an entry of another's inputs."""
 
 from __future__ import annotations
 

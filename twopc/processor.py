@@ -1,4 +1,4 @@
-"""What a user writes for `process`: a `Processor` with declared state; and the `Context` that its functions get."""
+"""The user's part of `process`: a `Processor` with declared state; and the `Context` that its functions get."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, NoReturn, Protocol, Self
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.record import Headers, Record
-from twopc.serde import Serde, String, checked_serde
+from twopc.serde import Serde, String, checked_state_serde
 from twopc.state.forms import ListOf, MapOf
 
 Produced = Record | Iterable[Record] | None
-"""What a function of a processor returns or yields: none, one or many records."""
+"""The results of a function of a processor, returned or yielded: none, one or many records."""
 
 
 class State(ABC):
@@ -26,7 +26,7 @@ class State(ABC):
 
     def __init__(self, serde: Serde, *, ttl: str | timedelta | None = None) -> None:
         self.name = ""
-        self.serde = checked_serde(f"the serde of a {type(self).__name__}", serde)
+        self.serde = checked_state_serde(f"the serde of a {type(self).__name__}", serde)
         try:
             self.ttl_ms = None if ttl is None else duration_ms(ttl)
         except ValueError as error:
@@ -44,7 +44,7 @@ class State(ABC):
     @property
     @abstractmethod
     def stored_serde(self) -> Serde:
-        """How the whole of a key is encoded, its time aside."""
+        """The serde of all of a key's state, its time aside."""
 
     def _unbound(self) -> NoReturn:
         raise RuntimeError(f"state {self.name!r} is there while process or on_timer runs, and belongs to its key")
@@ -107,7 +107,7 @@ class MapState(State):
 
     def __init__(self, serde: Serde, *, key: Serde | None = None, ttl: str | timedelta | None = None) -> None:
         super().__init__(serde, ttl=ttl)
-        self.key_serde = checked_serde("the key of a MapState", String() if key is None else key)
+        self.key_serde = checked_state_serde("the key of a MapState", String() if key is None else key)
 
     @property
     def stored_serde(self) -> Serde:
@@ -143,27 +143,37 @@ class MapState(State):
 
 
 class Timers(Protocol):
-    """Where timers of the key in hand are kept."""
+    """The timers of the key in hand."""
 
     def set(self, at: int) -> None: ...
     def delete(self, at: int) -> None: ...
 
 
 class SideOutputs(Protocol):
-    """Where records go that are put out beside those that are returned."""
+    """The side outputs, for records beside those that are returned."""
 
     def put(self, name: str, record: Record) -> None: ...
 
 
 class Context:
-    """What a function of a processor knows of its record, and can do beside returning records.
+    """The context of a processor's call: what is known of its record, and what it can do beside returning records.
 
     The timestamp is in Unix milliseconds, None where the record has none, and that of the timer in `on_timer`. The
     stream time is the greatest timestamp that the operator has seen under this partition number, None before any.
     Topic, partition and offset are in `on_timer` those of the record that moved time.
     """
 
-    __slots__ = ("_sides", "_timers", "headers", "key", "offset", "partition", "stream_time", "timestamp", "topic")
+    __slots__ = (
+        "_side_outputs",
+        "_timers",
+        "headers",
+        "key",
+        "offset",
+        "partition",
+        "stream_time",
+        "timestamp",
+        "topic",
+    )
 
     key: Any
     timestamp: int | None
@@ -172,12 +182,12 @@ class Context:
     partition: int
     offset: int
     stream_time: int | None
-    _sides: SideOutputs
+    _side_outputs: SideOutputs
     _timers: Timers
 
     def output(self, name: str, record: Record) -> None:
         """Put a record out at a side output, `stream.side_output(name)`; where the job takes none, it is dropped."""
-        self._sides.put(name, record)
+        self._side_outputs.put(name, record)
 
     def set_timer(self, at: int) -> None:
         """Have `on_timer` called for this key, once, when the stream time has reached `at`, in Unix milliseconds.
@@ -202,13 +212,16 @@ class Processor(ABC):
 
     @abstractmethod
     def process(self, record: Record, context: Context) -> Produced:
-        """Return or yield what becomes of a record: none, one or many records, made with `record.replace(...)`."""
+        """Return or yield what becomes of a record: none, one or many records, made with `record.replace(...)`.
+
+        A call that raises changes nothing, and what becomes of its record, the source's `on_error` says.
+        """
 
     def on_timer(self, at: int, context: Context) -> Produced:
         """Return or yield what becomes of a key whose timer is due: as `process`.
 
         Timers of one partition number fire in the order of their times, when a record moves the stream time there, and
-        before that record is processed. They are kept in checkpoints.
+        before that record is processed. They are kept in checkpoints. A timer on which this raises is gone.
         """
         raise NotImplementedError
 

@@ -10,10 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Protocol
 
-from twopc.column import coded, last_taken, user_code_error
+from twopc import column_rows
+from twopc.column import coded, extend_from, last_taken, user_code_error
 from twopc.errors import TwoPhaseCommitError
+from twopc.packed_column import Column, PackedColumn
+from twopc.stand_ins import WithoutHeaders
 
 if TYPE_CHECKING:
     from twopc.serde import Serde
@@ -70,8 +75,9 @@ class Record:
 
 
 class Stage(StrEnum):
-    """Where a record went wrong, in Kafka Connect's words: decoding its key or value, in an operator, at a sink."""
+    """The stage at which a record went wrong, in Kafka Connect's words: decoding, an operator, or a sink."""
 
+    HEADER_CONVERTER = "HEADER_CONVERTER"
     KEY_CONVERTER = "KEY_CONVERTER"
     VALUE_CONVERTER = "VALUE_CONVERTER"
     TRANSFORMATION = "TRANSFORMATION"
@@ -79,7 +85,7 @@ class Stage(StrEnum):
 
 
 class RecordFault(Exception):
-    """What is wrong with a record, where `error` names it already: no function of the user's raised this."""
+    """The fault of a record, where `error` names it already: no function of the user's raised this."""
 
     def __init__(self, error: TwoPhaseCommitError) -> None:
         super().__init__(str(error))
@@ -88,7 +94,7 @@ class RecordFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """What was raised on one record: the row that it came from, where, in doing what."""
+    """The error on one record: the row that it came from, where, in doing what."""
 
     row: Row
     stage: Stage
@@ -97,7 +103,7 @@ class RecordError:
 
     @property
     def exception(self) -> BaseException:
-        """What a person is told was raised."""
+        """The exception that a person is told of."""
         return self.cause.error if isinstance(self.cause, RecordFault) else self.cause
 
     def named(self) -> TwoPhaseCommitError:
@@ -118,39 +124,73 @@ class RecordsRefused(Exception):
         self.written = written
 
 
+READING_HEADERS = "reading the headers, whose names must be UTF-8,"
+
+
 class Batch:
-    """Records as columns. Keys, timestamps and headers are read from the rows when first asked for.
+    """Records as columns; what is not given is read from the rows when first asked for, packed if they have it so.
 
     `errors`, of a batch as a source hands it over, are the records that it could not decode, each with the number of
     records of the batch that stand before it.
     """
 
-    __slots__ = ("_headers", "_keys", "_timestamps", "errors", "rows", "values")
+    __slots__ = ("_headers", "_keys", "_records", "_timestamps", "_values", "errors", "rows")
 
     def __init__(
         self,
         rows: Sequence[Row],
-        values: list[Any],
-        keys: list[Any] | None = None,
+        values: Column | None,
+        keys: Column | None = None,
         timestamps: list[int | None] | None = None,
         headers: list[Headers | None] | None = None,
         errors: Sequence[tuple[int, RecordError]] = (),
     ) -> None:
         self.rows = rows
-        self.values = values
+        self._values = values
         self._keys = keys
         self._timestamps = timestamps
         self._headers = headers
+        self._records: list[Record] | None = None
         self.errors = errors
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.rows) if self._values is None else len(self._values)
+
+    @property
+    def values(self) -> list[Any]:
+        if self._values is None:
+            self._values = column_rows.values_of(self.rows)
+        elif isinstance(self._values, PackedColumn):
+            self._values = self._values.unpack()
+        return self._values
+
+    @property
+    def value_column(self) -> Column:
+        """The values, packed if they are that."""
+        if self._values is None:
+            self._values = column_rows.packed_values_of(self.rows)
+        return self.values if self._values is None else self._values
 
     @property
     def keys(self) -> list[Any]:
         if self._keys is None:
-            self._keys = [row.key() for row in self.rows]
+            self._keys = column_rows.keys_of(self.rows)
+        elif isinstance(self._keys, PackedColumn):
+            self._keys = self._keys.unpack()
         return self._keys
+
+    @property
+    def key_column(self) -> Column:
+        """The keys, packed if they are that."""
+        if self._keys is None:
+            self._keys = column_rows.packed_keys_of(self.rows)
+        return self.keys if self._keys is None else self._keys
+
+    @property
+    def timestamp_column(self) -> list[int | None] | PackedColumn:
+        """The timestamps, packed if they are that; then each is one that librdkafka can write."""
+        packed = column_rows.packed_timestamps_of(self.rows) if self._timestamps is None else None
+        return self.timestamps if packed is None else packed
 
     def encoded_values(self, serde: Serde, doing: str) -> list[bytes | None]:
         """Return the values as bytes; raise UserCodeError, which names the record, for one that can't be encoded."""
@@ -160,38 +200,86 @@ class Batch:
     def timestamps(self) -> list[int | None]:
         """Unix milliseconds; None where the input has none."""
         if self._timestamps is None:
-            stamps = [row.timestamp() for row in self.rows]
-            self._timestamps = [stamp if kind else None for kind, stamp in stamps]
+            self._timestamps = column_rows.timestamps_of(self.rows)
         return self._timestamps
 
     @property
     def headers(self) -> list[Headers | None]:
+        if self._headers is None:
+            self._headers = column_rows.headers_of(self.rows)
         if self._headers is None:
             rest = iter(self.rows)
             try:
                 self._headers = [row.headers() for row in rest]
             except (SystemError, ValueError) as error:
                 row = self.rows[last_taken(rest)]
-                # confluent-kafka fails within a failure, and a second question to the same row would crash.
-                cause = error.__cause__ or error
-                raise user_code_error(row, "reading the headers, whose names must be UTF-8,", cause) from error
+                raise user_code_error(row, READING_HEADERS, _root_error(error)) from error
         return self._headers
 
-    def records(self) -> list[Record]:
-        """Return each row as a record."""
-        columns = zip(self.rows, self.keys, self.values, self.timestamps, self.headers, strict=True)
-        return [
-            Record(key, value, timestamp, headers, row.topic() or "", _number(row.partition()), _number(row.offset()))
-            for row, key, value, timestamp, headers in columns
+    def with_headers_read(self) -> Batch:
+        """Return the batch with its headers at hand; the records whose headers can't be read are among its errors."""
+        self._headers = column_rows.headers_of(self.rows)
+        if self._headers is not None:
+            return self
+        headers: list[Headers | None] = []
+        bad: dict[int, BaseException] = {}
+        rest = iter(self.rows)
+        while (error := extend_from(headers, map(methodcaller("headers"), rest), rest)) is not None:
+            bad[len(headers)] = _root_error(error)
+            headers.append(None)
+        self._headers = headers
+        if not bad:
+            return self
+        readable = self.take([index for index in range(len(self)) if index not in bad])
+        found = [
+            (at, RecordError(WithoutHeaders(self.rows[at]), Stage.HEADER_CONVERTER, READING_HEADERS, cause))
+            for at, cause in bad.items()
         ]
+        # What stands before a row stands before what is wrong with that row.
+        every = sorted([*self.errors, *found], key=lambda each: (each[0], isinstance(each[1].row, WithoutHeaders)))
+        readable.errors = [(at - sum(index < at for index in bad), each) for at, each in every]
+        return readable
 
-    def with_values(self, values: list[Any]) -> Batch:
+    def records(self) -> list[Record]:
+        """Return each row as a record; a part of this batch has the same ones."""
+        if self._records is None:
+            places = column_rows.places_of(self.rows)
+            columns = zip(places, self.keys, self.values, self.timestamps, self.headers, strict=True)
+            self._records = [
+                Record(key, value, timestamp, headers, *place) for place, key, value, timestamp, headers in columns
+            ]
+        return self._records
+
+    def with_values(self, values: Column) -> Batch:
         """Return the same records with other values."""
         return Batch(self.rows, values, self._keys, self._timestamps, self._headers)
 
+    def with_keys(self, keys: Column) -> Batch:
+        """Return the same records with other keys."""
+        return Batch(self.rows, self._values, keys, self._timestamps, self._headers)
+
     def with_timestamps(self, timestamps: list[int | None]) -> Batch:
         """Return the same records with other timestamps."""
-        return Batch(self.rows, self.values, self._keys, timestamps, self._headers)
+        return Batch(self.rows, self._values, self._keys, timestamps, self._headers)
+
+    @staticmethod
+    def joined(parts: Sequence[Batch]) -> Batch:
+        """Return the records of several batches of one source as one, with those that it could not decode."""
+        if len(parts) == 1:
+            return parts[0]
+        starts = accumulate(map(len, parts), initial=0)
+        return Batch(
+            [row for part in parts for row in part.rows],
+            [value for part in parts for value in part.values],
+            None if all(part._keys is None for part in parts) else [key for part in parts for key in part.keys],
+            None if all(part._timestamps is None for part in parts) else [t for part in parts for t in part.timestamps],
+            None if all(part._headers is None for part in parts) else [each for part in parts for each in part.headers],
+            [
+                (start + before, error)
+                for start, part in zip(starts, parts, strict=False)
+                for before, error in part.errors
+            ],
+        )
 
     def first(self, count: int) -> Batch:
         """Return the first so many rows."""
@@ -207,7 +295,9 @@ class Batch:
         def cut(column: Any) -> Any:
             return None if column is None else column[start:stop]
 
-        return Batch(cut(self.rows), cut(self.values), cut(self._keys), cut(self._timestamps), cut(self._headers))
+        part = Batch(cut(self.rows), cut(self._values), cut(self._keys), cut(self._timestamps), cut(self._headers))
+        part._records = cut(self._records)
+        return part
 
     def take(self, indices: Sequence[int]) -> Batch:
         """Return these rows, in this order; an index may occur more than once."""
@@ -215,8 +305,13 @@ class Batch:
         def pick(column: Sequence[Any] | None) -> Any:
             return None if column is None else [column[index] for index in indices]
 
-        return Batch(pick(self.rows), pick(self.values), pick(self._keys), pick(self._timestamps), pick(self._headers))
+        rows = column_rows.take(self.rows, indices)
+        # What is packed is taken as objects.
+        values = None if self._values is None else self.values
+        keys = None if self._keys is None else self.keys
+        return Batch(rows, pick(values), pick(keys), pick(self._timestamps), pick(self._headers))
 
 
-def _number(known: int | None) -> int:
-    return -1 if known is None else known
+def _root_error(error: BaseException) -> BaseException:
+    """Return what was wrong with headers: confluent-kafka fails within a failure."""
+    return error.__cause__ or error

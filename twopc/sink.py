@@ -55,7 +55,7 @@ class PreCommit:
 
 
 class Outcome(Enum):
-    """What became of a committable when it was settled."""
+    """The outcome of a committable when it was settled."""
 
     COMMITTED = "committed now"
     ALREADY_COMMITTED = "already committed"
@@ -121,6 +121,13 @@ class SinkWriter(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} shares its transactions with no other sink")
 
+    def bytes_written(self) -> Sequence[int]:
+        """The bytes of the values that were written so far: of this sink, then of each that joined, in order.
+
+        For monitoring only; none where nobody counts.
+        """
+        return ()
+
     @abstractmethod
     def pre_commit(self, request: PreCommit) -> Committable | None:
         """Make the transaction durable and able to be committed by another process, whatever happens to this one.
@@ -162,7 +169,7 @@ class Committer(ABC):
         raise NotImplementedError(f"{type(self).__name__} decides for one sink")
 
     def traces(self) -> Traces:
-        """What attempts of this job have left outside, whatever the checkpoint folder knows of them.
+        """The traces of this job's attempts outside, whatever the checkpoint folder knows of them.
 
         The next attempt gets a greater number, also where the checkpoints of those before it are gone (a deleted or
         another checkpoint folder): otherwise it would take what they left for its own.
@@ -253,13 +260,17 @@ class Sink(ABC):
         """On the driver: prepare to commit for all subtasks; None where the writers' own commits do it.
 
         Where there is one, the writers' `commit` may do nothing: the committables are outstanding until this has
-        committed them. Of sinks that share a transaction, the first one's counts.
+        committed them. Of sinks that share a transaction the first may have one; another that has is refused.
         """
         return None
 
     def shared_transaction(self, context: JobContext) -> SharedTransaction | None:
         """On the driver: the transaction that this sink shares with others of the job; None where it shares none."""
         return None
+
+    def beside(self, others: Sequence[Sink]) -> Sink:
+        """Return this sink, of which the job reads what it writes, as it writes beside the others of the job."""
+        return self
 
     def check_splits(self, context: JobContext, splits: Sequence[Split]) -> None:
         """On the driver, before a record is read: raise ConfigurationError where it can't take what comes of these.
@@ -269,7 +280,7 @@ class Sink(ABC):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What is written to, where that is known before a record is."""
+        """The outputs, where they are known before a record is written."""
         return ()
 
     def with_access(self, properties: Mapping[str, Any]) -> Sink:
@@ -281,5 +292,5 @@ class Sink(ABC):
         return nullcontext()
 
     def describe(self) -> Mapping[str, Any]:
-        """What the job's description and logs show of this sink. Holds nothing secret."""
+        """The description of this sink in the job's own and in logs. Holds nothing secret."""
         return {"type": type(self).__name__}

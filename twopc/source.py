@@ -15,13 +15,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from twopc.context import JobContext, SubtaskContext
+from twopc.errors import ConfigurationError
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.record import Batch, Row
+
+if TYPE_CHECKING:
+    from twopc.repartition import Repartition, RepartitionConnectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class Split:
 
     @property
     def begin(self) -> SplitPosition:
-        """Where reading begins."""
+        """The positions at which reading begins."""
         return SplitPosition(self.id, self.partition, self.start, self.source)
 
 
@@ -84,8 +88,24 @@ class SourceReader(ABC):
     def finished(self) -> bool:
         """Whether every split was read to its stop. A reader without splits is finished."""
 
+    def caught_up(self) -> frozenset[str] | None:
+        """Return the ids of the splits of which nothing is left to read just now, as far as is known.
+
+        None where only a `poll` tells: then one that returned nothing says it of all. Where records of several sources
+        meet by key, the others wait for one that is not caught up.
+        """
+        return None
+
     def lag(self) -> int | None:
-        """How many records are left to read, as far as known. For monitoring only."""
+        """The number of records that are left to read, as far as known. For monitoring only."""
+        return None
+
+    def split_lags(self) -> Mapping[str, int]:
+        """The lag by the id of the split; splits of which it isn't known are left out."""
+        return {}
+
+    def bytes_read(self) -> int | None:
+        """The bytes of the values that `poll` returned so far. For monitoring only; None where nobody counts."""
         return None
 
     def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[SplitPosition]) -> None:
@@ -97,7 +117,7 @@ class SourceReader(ABC):
 
 @dataclass(frozen=True, slots=True)
 class FollowerStanding:
-    """How far a follower is, by what it was told.
+    """The position of a follower, by what it was told.
 
     `ahead` are positions, at which reading would begin with no checkpoint, that are behind the first record there is.
     """
@@ -107,7 +127,7 @@ class FollowerStanding:
 
 
 class Follower(ABC):
-    """Who is told of the positions of completed checkpoints, outside them: for Kafka a consumer group.
+    """A follower of the positions of completed checkpoints, outside them: for Kafka a consumer group.
 
     A reader tells it (`commit_positions`), or a sink does together with its output, where both are of one cluster.
     """
@@ -116,11 +136,11 @@ class Follower(ABC):
 
     @abstractmethod
     def cluster(self) -> str:
-        """Which cluster keeps it, by its id: see `SharedTransaction.cluster`."""
+        """The cluster that keeps it, by its id: see `SharedTransaction.cluster`."""
 
     @abstractmethod
     def standing(self) -> FollowerStanding:
-        """How far it is; asked before and after what was left open has been aborted."""
+        """The standing, asked for before and after what was left open has been aborted."""
 
 
 class SourcePlanner(ABC):
@@ -139,6 +159,21 @@ class SourcePlanner(ABC):
         With `bounded`, each split stops at the end that it has now. Raises ConfigurationError for input that is
         missing or another one now, and for positions that can't be read from any more.
         """
+
+    def added(self, read: Sequence[Split]) -> list[Split]:
+        """List the splits that there are now besides those that are read, each from its first record.
+
+        Asked while the job reads, where the source's `discover_ms` says so. A ConfigurationError says why what is new
+        can't be read; the job goes on without.
+        """
+        return []
+
+    def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
+        """Return the positions of the same splits behind all that these hold now, committed or not.
+
+        Asked only of a source that reads what the job itself writes, when nobody of the job writes any more.
+        """
+        raise NotImplementedError("a source of what a job writes itself says where that ends")
 
     def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         """Return those of the positions that can't be read from any more, each with what is gone, in words.
@@ -163,10 +198,12 @@ class SourcePlanner(ABC):
 class Source(ABC):
     """The description of an input in a job. It is copied to every subtask, and opens nothing by itself.
 
-    `inputs` names what is read, such as topics, where that is known before it is planned.
+    `inputs` names what is read, such as topics, where that is known before it is planned. `discover_ms` is how often
+    the driver looks for new splits while the job reads; None: at each start only.
     """
 
     inputs: tuple[str, ...] = ()
+    discover_ms: int | None = None
 
     @abstractmethod
     def open_planner(self, context: JobContext) -> SourcePlanner:
@@ -177,7 +214,7 @@ class Source(ABC):
         """On a subtask: start reading these splits at their starts."""
 
     def input_of(self, split: str) -> str:
-        """Which input a split is a piece of: what `inputs` names, and a person gives up."""
+        """The input that a split is a piece of: one that `inputs` names, and a person gives up."""
         return split
 
     def reads(self, name: str) -> bool:
@@ -192,14 +229,38 @@ class Source(ABC):
         """Whether the split's start leaves out input that may have come before."""
         return False
 
+    def from_beginning(self) -> Source:
+        """Return this source as a broadcast table reads it: without positions, from its first record on.
+
+        Each subtask plans it with `bounded`, reads to the stops, and opens a reader that starts at these to follow it.
+        Raises ConfigurationError where it can't be read so.
+        """
+        raise ConfigurationError(
+            f"a broadcast table is read from its first record by every subtask, and {type(self).__name__} does not say "
+            "how (from_beginning): read it with KafkaSource"
+        )
+
     def with_access(self, properties: Mapping[str, Any]) -> Source:
         """Return this source with properties that the whole job has for getting at its input, over which its own go."""
         return self
+
+    def forget(self, context: JobContext, kept: Sequence[SplitPosition]) -> None:
+        """On the driver, now and then: nothing before all of these positions will be read again.
+
+        Asked only of a source that reads what the job itself writes. `kept` are those of all kept checkpoints.
+        """
+
+    def repartitioned(self, through: Repartition) -> RepartitionConnectors | None:
+        """Return the two ends of a place where this source's records are written and read by a new key.
+
+        None where there is none: then `key_by` is refused.
+        """
+        return None
 
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         """On the driver, while a run lasts: say once when the input can't be reached, and once when it can again."""
         return nullcontext()
 
     def describe(self) -> Mapping[str, Any]:
-        """What the job's description and logs show of this source. Holds nothing secret."""
+        """The description of this source in the job's own and in logs. Holds nothing secret."""
         return {"type": type(self).__name__}

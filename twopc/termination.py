@@ -1,4 +1,4 @@
-"""How this process itself is told to end, told apart from what a user function raises.
+"""The termination of this process itself, told apart from what a user function raises.
 
 A signal's handler raises in whatever the main thread does just then, a user function perhaps. Only what is raised here
 ends the process; a `SystemExit` or `KeyboardInterrupt` of a function's own is an error of its record.

@@ -10,6 +10,9 @@ from functools import cache
 
 PREFIX = "TWOPC_"
 
+NATIVE = "TWOPC_NATIVE"
+"""`0` turns what is compiled off: records and loops take their paths in Python."""
+
 OTHERS = frozenset(
     {
         "TWOPC_BROKER_DIR",
@@ -18,7 +21,10 @@ OTHERS = frozenset(
         "TWOPC_CRASH_POINT",
         "TWOPC_CRASH_POINTS_REACHED",
         "TWOPC_DEBUG",
+        NATIVE,
         "TWOPC_PORTS",
+        "TWOPC_SCHEMA_REGISTRY_CONFIG",
+        "TWOPC_SCHEMA_REGISTRY_URL",
         "TWOPC_SIMULATION_FIRST",
         "TWOPC_STATE_DIR",
     }

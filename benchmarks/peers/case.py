@@ -1,4 +1,4 @@
-"""What a run is to do, as a value: which job, on how many records of which kind, how wide, how often it commits."""
+"""The case of a run, as a value: which job, on how many records of which kind, how wide, how often it commits."""
 
 from __future__ import annotations
 

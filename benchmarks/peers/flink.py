@@ -15,7 +15,7 @@ class Flink(System):
     """A bounded Kafka source and an exactly-once Kafka sink."""
 
     name = "flink"
-    jobs = frozenset({"upper", "count"})
+    jobs = frozenset({"upper", "count", "rekeyed_count", "windowed_count", "table_join", "dead_letters"})
     settings = (
         "EXACTLY_ONCE sink, checkpoints to local files, object reuse, -Xmx2g, batch 1,000,000, linger 20 ms; "
         "count: RocksDB, incremental"
@@ -33,4 +33,4 @@ class Flink(System):
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         argv = [java(), "-Xmx2g", *opened, "-cp", f"{classes(PROGRAM, found)}:{found}/*", "FlinkJob"]
         argv += [case.job, place.servers, place.source, place.target, place.name, str(place.folder / "checkpoints")]
-        return Launch([*argv, str(case.width), str(case.interval_ms)])
+        return Launch([*argv, str(case.width), str(case.interval_ms), place.table, place.dead])

@@ -39,7 +39,7 @@ SERIES_POINTS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What came of one run. A figure that can't be told is None; `failure` says what was wrong.
+    """The result of one run. A figure that can't be told is None; `failure` says what was wrong.
 
     whole: records a second from the first to the last output record's append time. last_half: the same over the last
     half of the output. middle: between its tenth and ninetieth percent. cpu_*: CPU seconds a million input records of
@@ -78,16 +78,21 @@ class Bench:
 
     def run(self, system: System, case: Case) -> Run:
         """Run a case once, and judge its output."""
-        source = self._inputs.topic(case)
+        workload = WORKLOADS[case.job]
+        source, table = self._inputs.topic(case), self._inputs.table(case) if workload.reads_table else ""
         target = f"out-{secrets.token_hex(4)}"
+        dead = f"{target}-dead" if workload.dead_judge else ""
         settings = APPEND_TIME | {"max.message.bytes": str(LARGEST_MESSAGE)}
-        create_topic(self._servers, target, case.partitions, settings=settings)
+        outputs = [topic for topic in (target, dead) if topic]
+        for topic in outputs:
+            create_topic(self._servers, topic, case.partitions, settings=settings)
         try:
             with tempfile.TemporaryDirectory(prefix="twopc-peers-") as name:
-                place = Place(self._servers, source, target, f"{system.name}-{target}", Path(name))
+                place = Place(self._servers, source, target, f"{system.name}-{target}", Path(name), table, dead)
                 return self._measured(system, case, place)
         finally:
-            delete_topic(self._servers, target)
+            for topic in outputs:
+                delete_topic(self._servers, topic)
 
     def _measured(self, system: System, case: Case, place: Place) -> Run:
         launch = system.launch(case, place)
@@ -108,7 +113,7 @@ class Bench:
             largest_python_mb=max(largest, default=0.0),
             largest_python_series=tuple(largest[:: max(1, len(largest) // SERIES_POINTS)]),
             broker_cpu_s=broker_cpu,
-            failure=failure or judge.complaint(),
+            failure=failure or judge.complaint() or _wrong_dead_letters(case, place),
             **figures_of(stamps, samples, case.records, began),
         )
 
@@ -161,6 +166,16 @@ def started(launch: Launch, log: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         _end(process)
+
+
+def _wrong_dead_letters(case: Case, place: Place) -> str | None:
+    judging = WORKLOADS[case.job].dead_judge
+    if judging is None:
+        return None
+    judge = judging(case)
+    read_output(place.servers, place.dead, case.partitions, judge)
+    complaint = judge.complaint()
+    return complaint and f"dead letters: {complaint}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

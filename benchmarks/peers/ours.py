@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from peers.case import Case
 from peers.system import Launch, Place, System
-from twopc.bench.scratch import write_job_file
+from twopc.bench.scratch_job import write_job_file
+from twopc.kafka.native import VARIABLE
 
 HERE = Path(__file__).parents[1]
 ROOT = HERE.parent
@@ -19,14 +20,19 @@ JOB_FILES = {
     "count": ROOT / "examples" / "count_by_key.py",
     "keep_even": ROOT / "examples" / "keep_even.py",
     "keep_even_avro": HERE / "jobs" / "keep_even_avro.py",
+    "upper_batches": HERE / "jobs" / "upper_batches.py",
 }
+OPERATOR_JOB_FILES = {
+    name: HERE / "jobs" / f"{name}.py" for name in ("rekeyed_count", "windowed_count", "table_join", "dead_letters")
+}
+"""These name their topics themselves, by their environment."""
 
 
 class Bare(System):
     """`bare_loop.py`: a process a subtask."""
 
     name = "bare"
-    jobs = frozenset(JOB_FILES)
+    jobs = frozenset(JOB_FILES) - {"upper_batches"}
     settings = "the client settings of twopc.kafka.client_config; consume(1000); state in a dict, never stored"
 
     def version(self) -> str:
@@ -43,7 +49,7 @@ class Twopc(System):
     """`twopc run` on Spark, as a user runs it."""
 
     name = "twopc"
-    jobs = frozenset(JOB_FILES)
+    jobs = frozenset(JOB_FILES | OPERATOR_JOB_FILES)
     settings = "twopc run --until-end --host spark --master local[n], everything else as it is by itself"
     host: ClassVar[str] = "spark"
 
@@ -51,6 +57,8 @@ class Twopc(System):
         return ", ".join(f"{package} {version(package)}" for package in PACKAGES)
 
     def launch(self, case: Case, place: Place) -> Launch:
+        if case.job in OPERATOR_JOB_FILES:
+            return self.launch_file(case, place, str(OPERATOR_JOB_FILES[case.job]))
         spec = str(JOB_FILES[case.job])
         topics = {"source-1": place.source, "sink-1": place.target}
         job = write_job_file(place.folder, spec, name=place.name, topics=topics)
@@ -62,7 +70,9 @@ class Twopc(System):
         argv += ["--host", self.host, "--master", f"local[{case.width}]", "--parallelism", str(case.width)]
         argv += ["--checkpoint-dir", str(place.folder / "checkpoints")]
         argv += ["--checkpoint-interval", f"{case.interval_ms}ms", "--quiet"]
-        return Launch(argv, {"PYTHONPATH": str(ROOT)})
+        names = {"BENCHMARK_NAME": place.name, "BENCHMARK_SOURCE": place.source, "BENCHMARK_TARGET": place.target}
+        names |= {"BENCHMARK_TABLE": place.table, "BENCHMARK_DEAD": place.dead}
+        return Launch(argv, {"PYTHONPATH": str(ROOT)} | names)
 
 
 class TwopcProcess(Twopc):
@@ -71,3 +81,15 @@ class TwopcProcess(Twopc):
     name = "twopc-process"
     settings = "twopc run --until-end --host process, everything else as it is by itself"
     host = "process"
+
+
+class TwopcObjects(TwopcProcess):
+    """The same, an object of confluent-kafka's for each record."""
+
+    name = "twopc-objects"
+    settings = f"{TwopcProcess.settings}, {VARIABLE}=0"
+
+    def launch_file(self, case: Case, place: Place, job: str) -> Launch:
+        """Return the same command, without the compiled part."""
+        plain = super().launch_file(case, place, job)
+        return Launch(plain.argv, {**plain.env, VARIABLE: "0"})

@@ -19,7 +19,7 @@ class Quix(System):
     """One application, as many processes of it as the case is wide."""
 
     name = "quix"
-    jobs = frozenset({"upper", "count"})
+    jobs = frozenset({"upper", "count", "rekeyed_count", "windowed_count", "table_join", "dead_letters"})
     settings = "exactly-once, serdes of bytes, changelogs on, consumer_poll_timeout 0.1, fetch.queue.backoff.ms 5"
 
     def prepare(self) -> None:
@@ -30,7 +30,8 @@ class Quix(System):
 
     def launch(self, case: Case, place: Place) -> Launch:
         python = str(environment("quix", REQUIREMENT))
-        job = [python, str(PROGRAMS / "quix_job.py"), case.job, place.servers, place.source, place.target, place.name]
+        job = [python, str(PROGRAMS / "quix_job.py"), case.job, place.servers, place.source, place.target]
+        job += [place.table, place.dead, place.name]
         return Launch(
             [python, "-c", SPAWN, str(case.width), str(place.folder), *job, str(case.interval_ms)], ends=False
         )

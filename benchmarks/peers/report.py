@@ -1,4 +1,4 @@
-"""What the runs of a suite say, as JSON and as a table in Markdown: least, median and greatest of each figure."""
+"""The report of a suite's runs, as JSON and as a table in Markdown: least, median and greatest of each figure."""
 
 from __future__ import annotations
 

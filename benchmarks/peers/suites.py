@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from peers.case import Case
 
 PAIR = ("bare", "twopc")
+YARDSTICKS = ("bare", "c", "twopc")
+STATEFUL_PEERS = ("twopc", "kafka-streams", "flink", "quix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,11 @@ SUITES = {
         (Case(job="keep_even"), PAIR),
     ),
     "upper": _suite(
-        "100-byte values upper-cased, one subtask and two", 5_000_000, 5, (Case(), PAIR), (Case(width=2), PAIR)
+        "100-byte values upper-cased, one subtask and two, against a bare loop and C",
+        5_000_000,
+        5,
+        (Case(), YARDSTICKS),
+        (Case(width=2), YARDSTICKS),
     ),
     "paired-intervals": _suite(
         "a checkpoint every 100 ms against every 10 s, and what that costs a bare loop",
@@ -46,7 +52,7 @@ SUITES = {
         "the stateless and the keyed job on every system",
         5_000_000,
         3,
-        (Case(), ("bare", "twopc", "flink", "kafka-streams", "spark")),
+        (Case(), ("bare", "c", "twopc", "flink", "kafka-streams", "spark")),
         (Case(job="count"), ("twopc", "flink", "kafka-streams")),
     ),
     "peers-python": _suite(
@@ -64,7 +70,29 @@ SUITES = {
         (Case(job="count"), PAIR),
         (Case(job="count", keys=1_000_000), PAIR),
     ),
+    "operators": _suite(
+        "a new key and a count, windows, a table, dead letters, on every system that has them",
+        1_000_000,
+        3,
+        (Case(job="rekeyed_count"), STATEFUL_PEERS),
+        (Case(job="windowed_count"), STATEFUL_PEERS),
+        (Case(job="table_join"), STATEFUL_PEERS),
+        (Case(job="dead_letters"), STATEFUL_PEERS),
+    ),
     "memory": _suite("resident memory over 20,000,000 records", 20_000_000, 1, (Case(), ("twopc", "twopc-process"))),
+    "native": _suite(
+        "records by the compiled part, as objects, and the bare loop",
+        4_000_000,
+        5,
+        (Case(), ("bare", "twopc-objects", "twopc-process")),
+        (Case(job="count"), ("twopc-objects", "twopc-process")),
+    ),
+    "batches": _suite(
+        "map_batches on columns that never become objects, against C",
+        5_000_000,
+        5,
+        (Case(job="upper_batches"), ("c", "twopc-process")),
+    ),
     "serdes": _suite(
         "JSON and Avro against a bare loop with the same libraries",
         5_000_000,

@@ -1,4 +1,4 @@
-"""What one setting does to our own job, as `twopc bench` measures it: the values that are tried, by name."""
+"""The sweeps of settings of our own job, as `twopc bench` measures it: the values that are tried, by name."""
 
 from __future__ import annotations
 

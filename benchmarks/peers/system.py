@@ -1,4 +1,4 @@
-"""What a system under comparison has to say of itself: how it is had, and the command that runs a case on it."""
+"""A system under comparison: how it is had, and the command that runs a case on it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ class Missing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run happens. `name` is used for nothing before it: for groups, prefixes and application ids."""
+    """The place of a run. `name` is used for nothing before it: for groups, prefixes and application ids.
+
+    table: the topic of a job's table; dead: that of its dead letters. Both empty where it has none.
+    """
 
     servers: str
     source: str
     target: str
     name: str
     folder: Path
+    table: str = ""
+    dead: str = ""
 
 
 @dataclass(frozen=True, slots=True)

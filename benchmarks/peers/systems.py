@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from peers.c_loop import CLoop
 from peers.flink import Flink
 from peers.kafka_streams import KafkaStreams
-from peers.ours import Bare, Twopc, TwopcProcess
+from peers.ours import Bare, Twopc, TwopcObjects, TwopcProcess
 from peers.pyflink import PyFlink
 from peers.quix import Quix
 from peers.spark_sql import SparkSql
 from peers.system import System
 
-_ALL: tuple[System, ...] = (Bare(), Twopc(), TwopcProcess(), Flink(), KafkaStreams(), SparkSql(), Quix(), PyFlink())
+_OURS: tuple[System, ...] = (Bare(), CLoop(), Twopc(), TwopcProcess(), TwopcObjects())
+_ALL: tuple[System, ...] = (*_OURS, Flink(), KafkaStreams(), SparkSql(), Quix(), PyFlink())
 
 SYSTEMS = {system.name: system for system in _ALL}

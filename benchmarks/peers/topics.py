@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from peers.case import Case
-from peers.workloads import WORKLOADS, Judge, key_of
+from peers.operator_workloads import name_of
+from peers.workload import BEGIN_MS, Judge, key_of, timestamp_of
+from peers.workloads import WORKLOADS
 from twopc.errors import Unavailable
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.topic_writer import TopicWriter
@@ -20,6 +22,7 @@ STALL_SECONDS = 60.0
 LARGEST_MESSAGE = 2_000_000
 APPEND_TIME = {"message.timestamp.type": "LogAppendTime"}
 """What counts is when the broker appended a record, not the timestamp that the record brought."""
+TABLE_IS_OLDER_MS = 3_600_000
 
 
 class Inputs:
@@ -31,25 +34,35 @@ class Inputs:
 
     def topic(self, case: Case) -> str:
         """Return the input of this case, which is there and full."""
-        topic = case.input_topic
+        return self._full(case.input_topic, case, _records(case))
+
+    def table(self, case: Case) -> str:
+        """Return the topic with the name of each key, which is there and full: all of it is older than the input."""
+        names = (
+            (key_of(n, case.keys), name_of(key_of(n, case.keys)), BEGIN_MS - TABLE_IS_OLDER_MS)
+            for n in range(case.keys)
+        )
+        return self._full(f"table-{case.keys}-{case.partitions}", case, names)
+
+    def _full(self, topic: str, case: Case, records: Iterable[tuple[bytes, bytes, int]]) -> str:
         if topic not in self._filled:
             create_topic(self._servers, topic, case.partitions)
-            self._fill(topic, case)
+            self._fill(topic, records)
             self._filled.add(topic)
         return topic
 
-    def _fill(self, topic: str, case: Case) -> None:
+    def _fill(self, topic: str, records: Iterable[tuple[bytes, bytes, int]]) -> None:
         tuning = {"linger.ms": 20, "queue.buffering.max.messages": 100_000, "message.max.bytes": LARGEST_MESSAGE}
         writer = TopicWriter(Cluster(self._servers, tuning))
-        for key, value in _records(case):
-            writer.write(topic, value, key)
+        for key, value, timestamp in records:
+            writer.write(topic, value, key, timestamp=timestamp)
         writer.finish()
 
 
-def _records(case: Case) -> Iterator[tuple[bytes, bytes]]:
+def _records(case: Case) -> Iterator[tuple[bytes, bytes, int]]:
     make = WORKLOADS[case.job].values(case)
     for number in range(case.records):
-        yield key_of(number, case.keys), make(number)
+        yield key_of(number, case.keys), make(number), timestamp_of(number)
 
 
 def committed_end(servers: str, topic: str, partitions: int) -> int:

@@ -1,96 +1,26 @@
-"""The jobs: what each reads, and how its output is judged, record by record.
-
-Every input record has a number of its own, from 0, and a key that follows from it; so the output tells which records
-are missing, which came twice, and which are wrong.
-"""
+"""The jobs that are compared, by name, and the first of them: each value by itself, and a running count."""
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from peers.case import Case
+from peers.operator_workloads import DeadLetters, RekeyedCount, TableJoin, WindowedCount
+from peers.workload import DIGITS, Judge, Text, Workload, filled, key_of
 
 SCHEMAS = Path(__file__).parents[1] / "jobs"
-DIGITS = 12
-_FILLER = b" the quick brown fox jumps over the lazy dog, and then it jumps back over it again, and again,"
-
-
-def key_of(number: int, keys: int) -> bytes:
-    """Return the key of an input record: in no order that a store would like."""
-    return b"k%d" % (number * 7_919 % keys)
 
 
 def schema(name: str) -> Any:
     """Return one of the Avro schemas of the jobs."""
     return parse_schema(json.loads((SCHEMAS / f"{name}.avsc").read_text()))
-
-
-class Judge(ABC):
-    """Takes the output, partition by partition in order; `complaint` says what is wrong with it, if anything is."""
-
-    def __init__(self, case: Case) -> None:
-        self.case = case
-        self.taken = 0
-        self.strange = 0
-        self._seen = bytearray(case.records)
-
-    @abstractmethod
-    def take(self, key: bytes | None, value: bytes | None) -> None: ...
-
-    def complaint(self) -> str | None:
-        """Say what is wrong, or None."""
-        expected = self.expected()
-        once = self._seen.count(1)
-        if self.taken == expected == once and not self.strange:
-            return None
-        return f"{self.taken} records instead of {expected}, {once} of them once, {self.strange} not as they should be"
-
-    def expected(self) -> int:
-        return self.case.records
-
-    def note(self, number: int, right: bool) -> None:
-        """Count one record that says it is this one."""
-        self.taken += 1
-        if 0 <= number < self.case.records and self._seen[number] < 255:
-            self._seen[number] += 1
-        if not right:
-            self.strange += 1
-
-
-class Workload:
-    """One job. `form` names the records that it reads; jobs with the same form read the same topic."""
-
-    form: ClassVar[str]
-    judge: ClassVar[type[Judge]]
-
-    @staticmethod
-    def values(case: Case) -> Callable[[int], bytes]:
-        """Return what makes the value of an input record from its number."""
-        raise NotImplementedError
-
-
-def filled(size: int) -> bytes:
-    """Return the constant part of a text value of this size."""
-    return (_FILLER * (size // len(_FILLER) + 1))[: max(0, size - DIGITS)]
-
-
-class Text(Workload):
-    """Values of text: the record's number, and a filler."""
-
-    form = "text"
-
-    @staticmethod
-    def values(case: Case) -> Callable[[int], bytes]:
-        rest = filled(case.value_bytes)
-        return lambda number: b"%012d%b" % (number, rest)
 
 
 class UpperJudge(Judge):
@@ -196,7 +126,12 @@ class KeepEvenAvro(Workload):
 
 WORKLOADS: dict[str, type[Workload]] = {
     "upper": Upper,
+    "upper_batches": Upper,
     "count": Count,
     "keep_even": KeepEven,
     "keep_even_avro": KeepEvenAvro,
+    "rekeyed_count": RekeyedCount,
+    "windowed_count": WindowedCount,
+    "table_join": TableJoin,
+    "dead_letters": DeadLetters,
 }

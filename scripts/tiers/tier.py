@@ -40,8 +40,7 @@ TIERS = (
     Tier(
         "simulation",
         "simulation",
-        # One: it plays the seeds on all cores itself.
-        0,
+        2,
         variables={
             Extent.CHANGE: {"TWOPC_SIMULATION_SEEDS": "4000"},
             Extent.RELEASE: {"TWOPC_SIMULATION_SEEDS": "20000"},
@@ -50,5 +49,5 @@ TIERS = (
     # These wait more than they compute. Each process has a broker of its own.
     Tier("broker", "broker and not drill and not spark", 3, starts_processes=True),
     Tier("drill", "drill and not spark", 3, starts_processes=True),
-    Tier("spark", "spark", 2, starts_processes=True),
+    Tier("spark", "spark", 3, starts_processes=True),
 )

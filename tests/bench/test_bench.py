@@ -64,3 +64,18 @@ def test_latency_is_measured_at_a_rate_also_for_a_job_that_drops_records(broker:
     result = bench(broker, job, "--records", "2000", "--rate", "1000", "--checkpoint-interval", "200ms")
     assert result["visible"] == result["written"] == 1_000
     assert 0 < result["latency_ms"]["p50"] <= result["latency_ms"]["p99"]
+
+
+def test_a_job_that_reads_what_it_writes_is_measured_by_what_others_read(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRILLED_JOB", "benchmarked")
+    job = str(Path(__file__).parents[1] / "drill" / "rekeyed_job.py")
+    before = topics(broker)
+    result = bench(broker, job, "--records", "4000", "--checkpoint-interval", "300ms")
+    assert result["written"] == result["visible"]
+    assert (result["sinks"]["counts"]["visible"], result["sinks"]["copies"]["visible"]) == (4_000, 2_000)
+    assert set(result["sinks"]) == {"counts", "windows", "copies"}
+    paced = bench(broker, job, "--records", "1000", "--rate", "1000", "--checkpoint-interval", "200ms")
+    assert paced["visible"] == paced["written"] >= 1_500
+    assert topics(broker) == before

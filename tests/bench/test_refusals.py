@@ -13,7 +13,7 @@ from twopc.bench import run
 from twopc.bench.plan import BenchPlan
 from twopc.config import RunSettings
 from twopc.errors import Unavailable
-from twopc.kafka.reachable import await_reachable
+from twopc.kafka.reachability import await_reachable
 
 JOB = str(Path(run.__file__).with_name("upper.py"))
 
@@ -44,6 +44,11 @@ def test_a_broker_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
     plan = BenchPlan(job_file=JOB)
     with pytest.raises(Unavailable, match=r"127.0.0.1:1 .*bootstrap_servers"):
         run.bench(plan, {"source-1": [b"value"]}, RunSettings(bootstrap_servers="127.0.0.1:1"), say=lambda what: None)
+
+
+def test_the_port_of_the_real_jobs_metrics_is_left_to_it(tmp_path: Path) -> None:
+    settings = RunSettings(host="process", metrics_port=9249)
+    assert run.scratch_settings(BenchPlan(job_file=JOB), settings, tmp_path).metrics_port is None
 
 
 @pytest.mark.parametrize("paced", [False, True])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from peers.ours import JOB_FILES
+from peers.ours import JOB_FILES, OPERATOR_JOB_FILES
 from peers.suites import SUITES
 from peers.sweeps import SWEEPS
 from peers.system import PROGRAMS
@@ -21,7 +21,7 @@ def test_every_system_of_a_suite_can_do_the_job(suite: str) -> None:
 
 @pytest.mark.parametrize("job", list(WORKLOADS))
 def test_every_workload_has_a_job_of_ours(job: str) -> None:
-    assert load_job(str(JOB_FILES[job])).name
+    assert load_job(str((JOB_FILES | OPERATOR_JOB_FILES)[job])).name
 
 
 def test_a_job_file_that_a_sweep_names_is_there() -> None:

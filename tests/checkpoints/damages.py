@@ -1,4 +1,4 @@
-"""What can happen to a stored file, as data: a name and what it does to the path."""
+"""The kinds of damage to a stored file, as data: a name and what it does to the path."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 Damage = Callable[[Path], None]
 
 
-class Planted:
-    """What an attacker stores: something that makes a file when it is unpickled."""
+class MaliciousPickle:
+    """A value that an attacker stores: it makes a file when it is unpickled."""
 
     def __init__(self, proof: Path) -> None:
         self._proof = proof
@@ -82,7 +82,7 @@ def grow_beyond_memory(path: Path) -> None:
 
 
 def plant_pickle(path: Path) -> None:
-    _rewrite(path, pickle.dumps(Planted(proof_of(path))))
+    _rewrite(path, pickle.dumps(MaliciousPickle(proof_of(path))))
 
 
 def replace_by_link(path: Path) -> None:

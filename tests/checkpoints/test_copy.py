@@ -21,7 +21,7 @@ from twopc.checkpoints.archive import copy_to, opened, pack, unpack
 from twopc.checkpoints.catalog import read_job
 from twopc.checkpoints.copy import copy_checkpoint
 from twopc.checkpoints.files import examine
-from twopc.checkpoints.reference import Located, locate
+from twopc.checkpoints.reference import LocatedCheckpoint, locate
 from twopc.config import RunSettings
 from twopc.driver.start import checkpoint_to_restore
 from twopc.errors import CheckpointCorrupted, ConfigurationError, ForeignFile, Unavailable
@@ -31,10 +31,10 @@ from twopc.protocol.ids import CheckpointId
 from twopc.storage.local import LocalStore
 from twopc.storage.store import has_ledger
 
-Copier = Callable[[Located, Path], None]
+Copier = Callable[[LocatedCheckpoint, Path], None]
 
 
-def copy_to_folder(located: Located, target: Path) -> None:
+def copy_to_folder(located: LocatedCheckpoint, target: Path) -> None:
     copy_checkpoint(located, LocalStore(target))
 
 

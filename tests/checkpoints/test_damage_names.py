@@ -14,16 +14,16 @@ from typer.testing import CliRunner
 from tests.checkpoints.damages import cut_half, delete, flip_bit
 from tests.driver.test_recovery import FakeSink
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
+from tests.plain_jobs import in_a_row
 from tests.stored_job import JOB, stored_path
 from twopc.checkpoints.archive import opened
 from twopc.cli.checkpoints import app as checkpoints
 from twopc.cli.state import app as state
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
-from twopc.drill.copying import copy_restorable
+from twopc.drill.checkpoint_copy import copy_restorable
 from twopc.driver.run import run
 from twopc.errors import CheckpointCorrupted
-from twopc.graph import JobDefinition
 from twopc.operators import StatefulMap
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.layout import TWINS
@@ -69,7 +69,7 @@ class Restoring(Source, SourcePlanner):
 
 def a_run(root: Path) -> str:
     counting = StatefulMap(lambda count, _: (count, count), "count", Json())
-    definition = JobDefinition.in_a_row(JOB, Restoring(), (counting,), FakeSink([]))
+    definition = in_a_row(JOB, Restoring(), (counting,), FakeSink([]))
     with pytest.raises(CheckpointCorrupted) as caught:
         run(definition, RunSettings(checkpoint_dir=root.as_uri(), host="inline", parallelism=1))
     return str(caught.value)

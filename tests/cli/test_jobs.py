@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,13 @@ from typer.testing import CliRunner
 from coordinator.server import CoordinatorServer
 from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, eventually
 from tests.stored_job import StoredJob
-from twopc import cli
+from twopc import cli, events
 from twopc.driver.discovery import announced
 from twopc.errors import CheckpointDeclined, ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.messages import Decline, Drain, EndOfInput, Failed, Progress, Trigger
+from twopc.protocol.record_errors import RecordErrorCount
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.job_client import JobClient
 from twopc.storage.local import LocalStore
@@ -195,6 +197,46 @@ def test_a_label_that_several_bear_does_not_say_which_one_to_delete(tmp_path: Pa
     assert ask("checkpoints", "dispose", "v1", *where)["disposed"] == 2
 
 
+def test_a_job_that_has_no_room_for_more_subtasks_is_not_rescaled(site: Site) -> None:
+    driver = JobClient(site.address, token=TOKEN, patience_seconds=PATIENCE_SECONDS)
+
+    def refuse() -> None:
+        for told in driver.watch(JOB):
+            if isinstance(told, events.RescaleRequested):
+                driver.refuse_rescale(JOB, told.attempt, told.request_id, f"no room for {told.parallelism}")
+
+    refusing = threading.Thread(target=refuse)
+    refusing.start()
+    with pytest.raises(ConfigurationError, match="no room for 9"):
+        say("jobs", "rescale", JOB, "-p", "9", *site.embedded)
+    driver.stop_watching()
+    refusing.join()
+    driver.close()
+
+
+def test_a_job_is_rescaled_when_as_many_subtasks_of_its_next_attempt_run(site: Site) -> None:
+    driver = JobClient(site.address, token=TOKEN, patience_seconds=PATIENCE_SECONDS)
+    subtasks: list[ScriptedSubtask] = []
+
+    def start_again() -> None:
+        for told in driver.watch(JOB):
+            if isinstance(told, events.RescaleRequested):
+                settings = replace(RARELY, parallelism=told.parallelism)
+                attempt = driver.start_attempt(JOB, settings, restart=True).attempt
+                subtasks.append(ScriptedSubtask(site.address, attempt, 0, token=TOKEN))
+
+    starting = threading.Thread(target=start_again)
+    starting.start()
+    rescaled = ask("jobs", "rescale", JOB, "-p", "1", *site.service)
+    driver.stop_watching()
+    starting.join()
+    driver.close()
+    assert (rescaled["attempt"], rescaled["before"], rescaled["parallelism"]) == (2, 2, 1)
+    assert "runs with 1 subtasks already, as attempt 2" in say("jobs", "rescale", JOB, "-p", "1", *site.service)
+    for subtask in subtasks:
+        subtask.close()
+
+
 def test_people_get_sentences_and_tables(site: Site) -> None:
     site.subtasks[0].link.send(Progress(12_345, 7, None, "late-1-0-0", ("late-1-0-1",)))
     assert "checkpoint 1 completed in" in say("jobs", "checkpoint", JOB, *site.embedded)
@@ -206,6 +248,18 @@ def test_people_get_sentences_and_tables(site: Site) -> None:
     assert "2 of 2" in listed
     for text in ("12,345", "late-1-0-0", "savepoint", "v1", "manual", "CHECKPOINT_DECLINED", "no room", "unknown"):
         assert text in shown
+
+
+def test_records_that_went_wrong_are_shown_by_source(site: Site) -> None:
+    for count, subtask in enumerate(site.subtasks, 1):
+        counts = (RecordErrorCount("orders", count, 10 * count),)
+        subtask.link.send(Progress(99, 9, None, None, record_errors=counts))
+    eventually(lambda: [each["record_errors"] for each in ask("jobs", "list", *site.service)] == [33], "both reported")
+    assert "33" in say("jobs", "list", *site.service)
+    told = say("jobs", "show", JOB, *site.service).split("Records that went wrong")[1]
+    assert [word for word in told.split() if word in ("orders", "3", "30")] == ["orders", "3", "30"]
+    counts_of_one = ask("jobs", "show", JOB, *site.service)["subtasks"][0]["progress"]["record_errors"]
+    assert counts_of_one == [{"source": "orders", "skipped": 1, "dead_letters": 10}]
 
 
 def test_a_checkpoint_that_is_aborted_is_an_error_with_its_reason(site: Site) -> None:

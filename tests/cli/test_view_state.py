@@ -4,6 +4,7 @@ from tests.job_events import event
 from twopc import events
 from twopc.cli.view_state import CHECKPOINTS_SHOWN, RunView
 from twopc.protocol.messages import Progress
+from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
 
 
 def view(*heard: events.Event) -> RunView:
@@ -63,3 +64,15 @@ def test_a_new_attempt_forgets_the_subtasks_of_the_old_one() -> None:
     made = view(progress(0, 10), event(events.AttemptStarted, attempt=2))
     assert made.records_in == 0
     assert made.notes[-1][1] == "attempt 2 started"
+
+
+def test_records_that_went_wrong_are_summed_by_source_and_the_first_of_each_kind_is_a_note() -> None:
+    kind = RecordErrorKind("web", "map(f)", "KeyError", "record web[0]@7: map(f) failed")
+    counts = (RecordErrorCount("web", 2, 0), RecordErrorCount("shop", 0, 1))
+    reports = [Progress(9, 9, None, None, record_errors=counts) for _ in range(2)]
+    made = view(
+        *(event(events.SubtaskProgress, subtask=number, progress=said) for number, said in enumerate(reports)),
+        event(events.RecordFailed, subtask=1, error=kind),
+    )
+    assert made.record_errors == (RecordErrorCount("web", 4, 0), RecordErrorCount("shop", 0, 2))
+    assert [note for _, note in made.notes] == ["went wrong: record web[0]@7: map(f) failed"]

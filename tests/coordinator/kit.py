@@ -108,13 +108,18 @@ class Scene:
     """One job of one coordinator, and everything around it."""
 
     def __init__(
-        self, storage: CheckpointStore | None = None, settings: CheckpointSettings = SETTINGS, job: str = JOB
+        self,
+        storage: CheckpointStore | None = None,
+        settings: CheckpointSettings = SETTINGS,
+        job: str = JOB,
+        heartbeat_timeout_ms: int = 0,
     ) -> None:
         self.job = job
         self.storage: CheckpointStore = MemoryStore() if storage is None else storage
         self.clock = ManualClock()
         self.attempt = AttemptId(0)
         self.settings = settings
+        self._heartbeat_timeout_ms = heartbeat_timeout_ms
         self._sessions = 0
         self.restart()
 
@@ -167,6 +172,7 @@ class Scene:
                 end_of_input=at_end,
                 pid=100 + subtask if pid is None else pid,
                 host="here",
+                heartbeat_timeout_ms=self._heartbeat_timeout_ms,
             ),
         )
         return session

@@ -75,7 +75,7 @@ class Subtask:
         if self._life.happens(0.1):
             self._life.random.shuffle(messages)
         for message in messages:
-            self._memory.heard(message)
+            self._memory.note_received(message)
             self._on(message)
 
     def _on(self, message: ToSubtask) -> None:
@@ -106,7 +106,7 @@ class Subtask:
         self._say(Ack(number, changed(stored, committables=self._state.committables)))
 
     def _say(self, message: ToCoordinator) -> None:
-        self._memory.said(message)
+        self._memory.note_sent(message)
         self._outgoing.append(message)
         self._said.append(message)
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.access import PENDING_MAX, admitted
+from coordinator.access import ERROR_KINDS_MAX, MEASURES_MAX, PENDING_MAX, SOURCES_MAX, admitted
 from tests.coordinator.kit import checkpoint, snapshot
 from twopc.errors import ProtocolViolation
 from twopc.protocol.facts import StateHandle
+from twopc.protocol.measures import Measures, OperatorBytes, OperatorCount, SplitLag, StreamTimeAt
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Failed, Progress, ToCoordinator
+from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
 from twopc.rpc.redaction import TEXT_MAX
 
 HONEST = Ack(checkpoint(7), snapshot(1, "t", checkpoint_id=7))
@@ -55,8 +57,38 @@ def test_text_is_bounded_and_names_no_place_of_a_machine() -> None:
     failed = admitted(Failed(long, "sasl.password=hunter2", True))
     assert isinstance(failed, Failed)
     assert (len(failed.error_type), failed.message) == (TEXT_MAX, "sasl.password=***")
-    progress = admitted(Progress(1, 1, None, long, (long,) * 2 * PENDING_MAX))
+    progress = admitted(Progress(1, 1, None, long, (long,) * 2 * PENDING_MAX, slow="map(price) in /mnt/deep/job.py"))
     assert isinstance(progress, Progress)
     assert progress.open_transaction is not None
     assert len(progress.open_transaction) == TEXT_MAX
+    assert progress.slow == "map(price) in .../job.py"
     assert [len(name) for name in progress.pending_transactions] == [TEXT_MAX] * PENDING_MAX
+
+
+def test_what_is_told_of_records_that_went_wrong_is_bounded_and_holds_no_secret() -> None:
+    kind = RecordErrorKind("orders", "map(priced)", "E" * 100_000, "record orders[0]@7: sasl.password=hunter2")
+    counts = (RecordErrorCount("orders", 1, 2),) * 2 * SOURCES_MAX
+    progress = admitted(Progress(1, 1, None, None, record_errors=counts, new_record_errors=(kind,) * 100))
+    assert isinstance(progress, Progress)
+    assert progress.record_errors == counts[:SOURCES_MAX]
+    assert len(progress.new_record_errors) == ERROR_KINDS_MAX
+    said = progress.new_record_errors[0]
+    assert (said.source, said.operator, len(said.error_type)) == ("orders", "map(priced)", TEXT_MAX)
+    assert said.message == "record orders[0]@7: sasl.password=***"
+
+
+def test_what_is_measured_is_bounded_and_named_fit_for_others() -> None:
+    counts = (OperatorCount("x" * 10 * TEXT_MAX, 1),) * 2 * SOURCES_MAX
+    lags = (SplitLag("lines", "/mnt/deep/folder/file.txt", 7),) * 2 * MEASURES_MAX
+    times = (StreamTimeAt("op", 0, 5),) * 2 * MEASURES_MAX
+    sizes = (OperatorBytes("x" * 10 * TEXT_MAX, 1),) * 2 * SOURCES_MAX
+    sent = Measures(counts, counts, counts, lags, times, bytes_read=sizes, bytes_written=sizes)
+    progress = admitted(Progress(1, 1, None, None, measures=sent))
+    assert isinstance(progress, Progress)
+    measures = progress.measures
+    assert measures is not None
+    assert [len(of) for of in (measures.read, measures.written, measures.late)] == [SOURCES_MAX] * 3
+    assert measures.bytes_read == measures.bytes_written
+    assert (len(measures.bytes_read), len(measures.bytes_read[0].operator)) == (SOURCES_MAX, TEXT_MAX)
+    assert (len(measures.lags), len(measures.stream_times)) == (MEASURES_MAX, MEASURES_MAX)
+    assert (len(measures.read[0].operator), measures.lags[0].split) == (TEXT_MAX, ".../file.txt")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.events import SettleLoss
 from coordinator.ledger import Ledger
 from tests.coordinator.kit import INTERVAL, JOB, Scene, checkpoint, snapshot
 from twopc import events
 from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
 from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Finish
 
 ONE_KEPT = CheckpointSettings(INTERVAL, 10_000, retained=1)
@@ -128,3 +130,29 @@ def test_whoever_goes_back_to_an_earlier_checkpoint_still_commits_what_had_compl
     assert due(scene) == (1, ["a"])
     scene.confirm(1, "a")
     assert due(scene) == (2, ["b"])
+
+
+def give_up(scene: Scene, number: int, *names: str, bases: tuple[tuple[SubtaskIndex, CheckpointId], ...] = ()) -> None:
+    scene.jobs.request(JOB, SettleLoss(scene.attempt, checkpoint(number), names, bases, "what was lost"))
+
+
+def test_what_an_older_checkpoint_has_still_to_commit_globally_can_be_given_up_and_the_rest_is_offered() -> None:
+    scene = running("a b", "c")
+    give_up(scene, 1, "a")
+    give_up(scene, 1, "a")
+    assert len(scene.told(events.LossSettled)) == 1
+    assert due(scene) == (1, ["b"])
+    give_up(scene, 1, "b")
+    assert due(scene) == (2, ["c"])
+    scene.restart()
+    scene.start()
+    assert due(scene) == (2, ["c"])
+
+
+def test_nothing_of_an_older_checkpoint_is_written_again_and_nothing_that_is_committed_is_given_up() -> None:
+    scene = running("a b", "c", settings=CheckpointSettings(INTERVAL, 10_000, retained=3))
+    with pytest.raises(ConfigurationError, match="not the newest"):
+        give_up(scene, 1, "a", bases=((SubtaskIndex(0), checkpoint(1)),))
+    scene.confirm(1, "a")
+    with pytest.raises(ConfigurationError, match="not the newest"):
+        give_up(scene, 1, "a")

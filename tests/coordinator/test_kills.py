@@ -22,7 +22,13 @@ from twopc.storage.local import LocalStore
 
 pytestmark = pytest.mark.drill
 
-POINTS = [point for point in CrashPoint if point.name.startswith("COORDINATOR_")]
+POINTS = [
+    CrashPoint.COORDINATOR_AFTER_RESERVE,
+    CrashPoint.COORDINATOR_IN_ACKS,
+    CrashPoint.COORDINATOR_AFTER_COMPLETION,
+    CrashPoint.COORDINATOR_IN_PRUNE,
+]
+"""One of each kind; all of them are in the crash cells."""
 
 COORDINATOR = (sys.executable, "-m", "twopc", "coordinator", "start")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,7 @@ def test_the_number_of_entries_is_bounded(storage: CheckpointStore) -> None:
     assert Ledger(JOB, storage).state == ledger.state
 
 
-def test_what_is_left_replays_wherever_the_deletion_of_summed_up_entries_stops(storage: CheckpointStore) -> None:
+def test_whatever_is_left_of_summed_up_entries_replays(storage: CheckpointStore) -> None:
     ledger = Ledger(JOB, storage, summary_every=1_000)
     ledger.store(started(1))
     for number in range(1, 5):
@@ -170,9 +171,13 @@ def test_what_is_left_replays_wherever_the_deletion_of_summed_up_entries_stops(s
     kept = {number: storage.get(f"ledger/{number:012d}.json") for number in entry_numbers(storage)}
     ledger.store(started(2))
     expected = ledger.state
-    for number in sorted(kept, reverse=True):
-        storage.create_once(f"ledger/{number:012d}.json", kept[number])
-        assert Ledger(JOB, storage).state == expected
+    for count in range(len(kept) + 1):
+        for left in combinations(kept, count):
+            names = [f"ledger/{number:012d}.json" for number in left]
+            for name, number in zip(names, left, strict=True):
+                storage.create_once(name, kept[number])
+            assert Ledger(JOB, storage).state == expected
+            storage.delete(names)
 
 
 def test_a_missing_entry_is_named(storage: CheckpointStore) -> None:
@@ -272,6 +277,65 @@ def test_an_entry_whose_answer_was_lost_is_stored_by_trying_again_and_fences_nob
     ledger.store(started(1))
     reserve(ledger, 1)
     assert Ledger(JOB, MemoryStore(losing.data)).state == ledger.state
+
+
+class StrickenStore(MemoryStore):
+    """One that is away for some calls, and may do what it was asked for only when it is back."""
+
+    def __init__(self, data: dict[str, bytes] | None = None) -> None:
+        super().__init__(data)
+        self.away = 0
+        self.first_is_late = False
+        self._late: list[tuple[str, bytes]] = []
+
+    def create_once(self, name: str, data: bytes) -> None:
+        if self.away and self.first_is_late:
+            self.first_is_late = False
+            self._late.append((name, data))
+        self._answer()
+        for each in self._late:
+            super().create_once(*each)
+        self._late.clear()
+        super().create_once(name, data)
+
+    def names(self, prefix: str = "") -> list[str]:
+        self._answer()
+        return super().names(prefix)
+
+    def _answer(self) -> None:
+        if self.away:
+            self.away -= 1
+            raise OSError(110, "Connection timed out")
+
+
+@pytest.mark.parametrize("tries", [1, 2, 3])
+def test_an_entry_that_the_store_carries_out_after_several_tries_fences_nobody(tries: int) -> None:
+    storage = StrickenStore()
+    ledger = Ledger(JOB, storage)
+    ledger.store(started(1))
+    storage.away, storage.first_is_late = tries, True
+    for kind in list(CheckpointKind)[1 : tries + 1]:
+        with pytest.raises(OSError, match="timed out"):
+            ledger.store(CheckpointReserved(checkpoint(1), AttemptId(1), kind))
+    reserve(ledger, 1)
+    assert Ledger(JOB, MemoryStore(storage.data)).state == ledger.state
+
+
+def test_an_entry_that_nobody_could_look_behind_is_stored_by_trying_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = StrickenStore()
+    ledger = Ledger(JOB, storage)
+    create_once = storage.create_once
+
+    def create_and_leave(name: str, data: bytes) -> None:
+        create_once(name, data)
+        storage.away = 1
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "create_once", create_and_leave)
+        with pytest.raises(OSError, match="timed out"):
+            ledger.store(started(1))
+    ledger.store(started(2))
+    assert Ledger(JOB, MemoryStore(storage.data)).state == ledger.state
 
 
 def test_two_ledgers_that_store_the_same_fact_are_told_apart_by_their_creators(storage: CheckpointStore) -> None:

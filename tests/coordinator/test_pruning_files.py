@@ -124,6 +124,23 @@ def test_nothing_is_deleted_while_a_kept_manifest_can_not_be_read() -> None:
         job.complete(number)
     before = job.files
     job.store.data[manifest_path(checkpoint(2), SUBTASK)] = b"rotten"
+    after_a_restart = Ledger(JOB, job.store)
+    after_a_restart.store(CheckpointReserved(checkpoint(3), AttemptId(1), CheckpointKind.PERIODIC, (checkpoint(1),)))
+    after_a_restart.prune()
+    assert job.files == before
+
+
+def test_what_was_read_before_it_was_acknowledged_is_not_read_again() -> None:
+    job = Pruned()
+    job.reserve(1)
+    shared = named(1, "000009.sst")
+    job.store.put([(shared, b"data")])
+    job.put(1, shared)
+    job.complete(1)
+    job.reserve(2)
+    second = job.put(2, shared)
+    job.complete(2)
+    del job.store.data[manifest_path(checkpoint(2), SUBTASK)]
     job.reserve(3, 1)
     job.ledger.prune()
-    assert job.files == before
+    assert job.files == {shared, second}

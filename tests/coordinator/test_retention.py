@@ -11,7 +11,7 @@ from coordinator.ledger import Ledger
 from coordinator.retention import to_forget
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, Scene, checkpoint
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.completed import CompletedCheckpoint
+from twopc.protocol.completed_checkpoint import CompletedCheckpoint
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_facts import CheckpointCompleted, LossSettled
 

@@ -118,7 +118,10 @@ class FinishedJob:
 
     def _positions(self) -> list[dict[int, int]]:
         held = [offsets_of(metadata.positions) for metadata in self._kept()]
-        return [{partition.partition: offset for partition, offset in each.items()} for each in held]
+        return [
+            {partition.partition: offset for partition, offset in each.items() if partition.topic == self.input}
+            for each in held
+        ]
 
     def _witnessed(self) -> dict[int, int]:
         """Where the group stands.

@@ -1,4 +1,4 @@
-"""What a reader saw, small enough to keep for millions of records: two readers must have seen the same."""
+"""A transcript of a reader, small enough to keep for millions of records: two readers must have seen the same."""
 
 from __future__ import annotations
 

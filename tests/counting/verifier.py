@@ -23,7 +23,7 @@ MOST_FINDINGS = 50
 
 
 class Fault(Enum):
-    """What can be wrong with an output."""
+    """The faults of an output."""
 
     LOST = "lost"
     DUPLICATED = "duplicated"
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What an output record says of itself: its lane, its place in it from 0, and who wrote it."""
+    """The mark of an output record: its lane, its place in it from 0, and who wrote it."""
 
     lane: int
     place: int

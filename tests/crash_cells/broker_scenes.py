@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tests.crash_cells.cells import CHECKPOINT, FALL, RECOVERY, VICTIM
 from tests.crash_cells.rig import Rig
 from tests.timed_faults import BROKER_ACTIONS, Action, bring_back, send_away
-from twopc.faults.armed import Act, ArmedFault
-from twopc.faults.crash_table import Where
+from twopc.faults.armed_faults import ArmedFault, ProcessAction
+from twopc.faults.crash_table import CrashSite
 from twopc.faults.points import CrashPoint
 from twopc.testing.local_broker import LocalBroker
 
@@ -19,7 +19,7 @@ PAUSE_SECONDS = 2.5
 
 @dataclass(frozen=True, slots=True)
 class BrokerCell:
-    """Where the job stands when the broker goes, and how it goes; `str` is its sentence."""
+    """The state of the job when the broker goes, and how it goes; `str` is its sentence."""
 
     point: CrashPoint
     action: Action
@@ -46,9 +46,9 @@ def play_broker(rig: Rig, cell: BrokerCell, broker: LocalBroker) -> None:
     in_recovery = cell.point in RECOVERY
     hold = ArmedFault(
         cell.point,
-        Act.HOLD,
+        ProcessAction.HOLD,
         checkpoint=1 if in_recovery else CHECKPOINT,
-        subtask=VICTIM if cell.point.where is Where.SUBTASK else None,
+        subtask=VICTIM if cell.point.where is CrashSite.SUBTASK else None,
     )
     with rig.driver(*((FALL,) if in_recovery else ()), hold) as driver:
         rig.await_arm(hold)

@@ -5,26 +5,30 @@ A cell says who is hit and where; `tests.crash_cells.scenes` knows how each kind
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from twopc.faults.armed import Act, ArmedFault
-from twopc.faults.crash_table import CrashPoint, Where
+from twopc.faults.armed_faults import ArmedFault, ProcessAction
+from twopc.faults.crash_table import CrashPoint, CrashSite
 
-CHECKPOINT = 4
-"""Where a cell strikes: some checkpoints are completed and committed by then, and many follow."""
+CHECKPOINT = 3
+"""Where a cell strikes: some checkpoints are completed and committed by then, and some follow."""
 
 VICTIM = 0
 SIBLING = 1
 
 
 class Signal(Enum):
-    """What the process is hit with; STOP is SIGSTOP until its successor has completed a checkpoint, then SIGCONT."""
+    """The signal to the process; STOP is SIGSTOP until its successor has completed a checkpoint, then SIGCONT."""
 
-    KILL = Act.KILL
-    STOP = Act.STOP
-    TERM = Act.TERM
+    KILL = ProcessAction.KILL
+    STOP = ProcessAction.STOP
+    TERM = ProcessAction.TERM
+
+
+NUMBERS = {Signal.KILL: signal.SIGKILL, Signal.STOP: signal.SIGSTOP, Signal.TERM: signal.SIGTERM}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,12 @@ class Cell:
         return f"{self.point.code}: {verb} when {self.point.value.happened}"
 
     @property
+    def with_every_operator(self) -> bool:
+        """Whether the job does more than count: at each place under one of the signals, as many under each."""
+        place = tuple(CrashPoint).index(self.point)
+        return self.point not in OF_OTHER_SINKS and tuple(Signal)[place % len(Signal)] is self.signal
+
+    @property
     def guards_a_change(self) -> bool:
         """Whether every change plays it: all kills, and the other signals where they meet what a kill doesn't.
 
@@ -47,7 +57,7 @@ class Cell:
         """
         if self.signal is Signal.STOP:
             return "completed" in self.point.value.durable
-        return self.signal is Signal.KILL or self.point.where is Where.DRIVER
+        return self.signal is Signal.KILL or self.point.where is CrashSite.DRIVER
 
     @property
     def arm(self) -> ArmedFault:
@@ -62,7 +72,7 @@ class Cell:
     @property
     def _who(self) -> int | None:
         # Whether anything is under way when a flush begins is luck: whoever has it is hit.
-        named = self.point.where is Where.SUBTASK and self.point is not CrashPoint.IN_FLUSH
+        named = self.point.where is CrashSite.SUBTASK and self.point is not CrashPoint.IN_FLUSH
         return VICTIM if named else None
 
 
@@ -89,7 +99,7 @@ _LET_OUT_MS = 50
 _LATE_MS, EXPIRED_MS, TIMEOUT_MS = 150, 3_000, 2_000
 
 HELPERS: Mapping[CrashPoint, tuple[ArmedFault, ...]] = {
-    point: (ArmedFault(point, Act.PAUSE, checkpoint=CHECKPOINT, pause_ms=_LET_OUT_MS),)
+    point: (ArmedFault(point, ProcessAction.PAUSE, checkpoint=CHECKPOINT, pause_ms=_LET_OUT_MS),)
     for point in (
         CrashPoint.COORDINATOR_IN_TRIGGERS,
         CrashPoint.COORDINATOR_AFTER_TRIGGERS,
@@ -101,11 +111,15 @@ HELPERS: Mapping[CrashPoint, tuple[ArmedFault, ...]] = {
 #: What is armed in the driver and its workers, where the cell strikes the coordinator or needs them to be slow.
 WORKER_HELPERS: Mapping[CrashPoint, tuple[ArmedFault, ...]] = {
     CrashPoint.COORDINATOR_IN_ACKS: (
-        ArmedFault(CrashPoint.AFTER_STORE, Act.PAUSE, checkpoint=CHECKPOINT, subtask=SIBLING, pause_ms=_LATE_MS),
+        ArmedFault(
+            CrashPoint.AFTER_STORE, ProcessAction.PAUSE, checkpoint=CHECKPOINT, subtask=SIBLING, pause_ms=_LATE_MS
+        ),
     ),
     # Two transactions are due at once only after a checkpoint that was aborted.
     CrashPoint.AFTER_END_TXN: (
-        ArmedFault(CrashPoint.AFTER_STORE, Act.PAUSE, checkpoint=CHECKPOINT, subtask=SIBLING, pause_ms=EXPIRED_MS),
+        ArmedFault(
+            CrashPoint.AFTER_STORE, ProcessAction.PAUSE, checkpoint=CHECKPOINT, subtask=SIBLING, pause_ms=EXPIRED_MS
+        ),
     ),
 }
 
@@ -147,4 +161,4 @@ THREE_DEEP = (CrashPoint.DRIVER_BEFORE_SETTLE, CrashPoint.DRIVER_AFTER_SETTLE, C
 
 def held(point: CrashPoint, *, name: str = "") -> ArmedFault:
     """The victim waits at this point until it is let go: time to do to others what is to be done."""
-    return ArmedFault(point, Act.HOLD, checkpoint=CHECKPOINT, subtask=VICTIM, name=name)
+    return ArmedFault(point, ProcessAction.HOLD, checkpoint=CHECKPOINT, subtask=VICTIM, name=name)

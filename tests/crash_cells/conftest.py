@@ -1,4 +1,4 @@
-"""What drills share: a broker that can be reached directly, and through a proxy that loses what it is told to."""
+"""The fixtures of drills: a broker that can be reached directly, and through a proxy that loses what it is told to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash_cells.rig import Rig, load_input
+from tests.crash_cells.rig import Rig, load_changes, load_input
 from twopc.faults.kafka_proxy import KafkaProxy
 from twopc.testing.local_broker import LocalBroker
 
@@ -33,6 +33,7 @@ def rig_input(broker: LocalBroker) -> str:
     """An input that is there already; every drill writes to an output of its own."""
     name = f"drill-{uuid.uuid4().hex[:6]}-in"
     load_input(broker.bootstrap_servers, name)
+    load_changes(broker.bootstrap_servers, name)
     return name
 
 

@@ -1,6 +1,8 @@
-"""The job of the drills: a running count per key, slow enough that a dozen checkpoints fall into it on any machine.
+"""The job of the drills: a running count per key, slow enough that some checkpoints fall into it on any machine.
 
-It sleeps now and then, and longer the further it is ahead of the checkpoints: a busy machine is slow at those.
+It sleeps now and then, and longer the further it is ahead of the checkpoints: a busy machine is slow at those. It does
+not where DRILL_PAUSE_SECONDS is 0. Where
+DRILL_CHANGES says so, it has one operator of each other kind too (`every_operator.py`).
 """
 
 import os
@@ -25,7 +27,7 @@ def newest_checkpoint() -> int:
 
 
 class Pace:
-    """How far this process has come, in records and in checkpoints."""
+    """The progress of this process, in records and in checkpoints."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -34,7 +36,7 @@ class Pace:
     def keep(self) -> None:
         """Count a record; sleep if it is time to."""
         self.seen += 1
-        if self.seen % RECORDS_A_PAUSE == 0:
+        if PAUSE_SECONDS and self.seen % RECORDS_A_PAUSE == 0:
             ahead = self.seen // RECORDS_A_CHECKPOINT - (newest_checkpoint() - self.began)
             time.sleep(PAUSE_AHEAD_SECONDS * min(ahead, MOST_AHEAD) if ahead > 0 else PAUSE_SECONDS)
 
@@ -42,15 +44,28 @@ class Pace:
 pace = Pace()
 
 
+def paced(value: bytes) -> bytes:
+    """Keep the pace."""
+    pace.keep()
+    return value
+
+
 def count(total: int | None, value: bytes) -> tuple[int, bytes]:
     """Count the records of the key; emit the value and the count."""
-    pace.keep()
     total = (total or 0) + 1
     return total, b"%s:%d" % (value, total)
 
 
 job = Job(os.environ["DRILL_JOB"])
-counted = job.source(KafkaSource(os.environ["DRILL_INPUT"])).stateful_map(count, name="count")
+source = KafkaSource(os.environ["DRILL_INPUT"])
+if "DRILL_CHANGES" in os.environ:
+    from every_operator import add_operators, read  # type: ignore[import-not-found]
+
+    numbers = read(job, source).map(paced)
+    add_operators(job, numbers)
+else:
+    numbers = job.source(source).map(paced)
+counted = numbers.stateful_map(count, name="count")
 counted.sink(KafkaSink(os.environ["DRILL_OUTPUT"]))
 if "DRILL_TABLE" in os.environ:
     from table_sink import TableSink

@@ -1,4 +1,4 @@
-"""What a job under drill must have left behind, compared with what it has: every invariant that one run can break.
+"""The judge of a job under drill: compares what it has left with every invariant that one run can break.
 
 Each check yields what is wrong, in words; nothing asks the code under test but to read its own files back.
 """
@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from tests.crash_cells.rig import Rig
+from tests.crash_cells.expected_output import complaints, read_operator_output
+from tests.crash_cells.rig import Rig, numbered
 from tests.leak_audit import Place, wait_until_clean
 from twopc import events
 from twopc.testing.topics import read_topic
@@ -29,7 +30,7 @@ def nothing_is_left(rig: Rig) -> Iterator[str]:
     place = Place(
         job=rig.job,
         bootstrap_servers=rig.bootstrap_servers,
-        topics=(rig.output,),
+        topics=rig.outputs,
         checkpoint_dir=rig.checkpoint_dir,
         marker=rig.marker,
         temporary=rig.temporary,
@@ -55,6 +56,14 @@ def table_is_the_output(rig: Rig) -> Iterator[str]:
         yield f"the table lacks {(written - held).total()} records, and has {(held - written).total()} too many"
     if left := {path.name for path in rig.table.glob("*.jsonl")} - set(Manifest.read(rig.table).files):
         yield f"the folder of the table has files that it does not name: {sorted(left)}"
+
+
+def every_operator_told_what_the_input_makes(rig: Rig) -> Iterator[str]:
+    """The outputs of all other operators, where the job has them, and its dead letters."""
+    if rig.has_every_operator:
+        told = read_operator_output(read_topic(rig.bootstrap_servers, rig.told))
+        dead = Counter(record.value or b"" for record in read_topic(rig.bootstrap_servers, rig.dead_letters))
+        yield from complaints(numbered(rig.records), told, dead, drained=rig.drained)
 
 
 def state_is_recomputed(rig: Rig) -> Iterator[str]:
@@ -94,6 +103,7 @@ CHECKS: tuple[Check, ...] = (
     nothing_is_left,
     output_is_the_inputs,
     table_is_the_output,
+    every_operator_told_what_the_input_makes,
     state_is_recomputed,
     positions_are_the_end,
     positions_never_go_back,

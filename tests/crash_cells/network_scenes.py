@@ -1,4 +1,4 @@
-"""What happens between processes: replies and requests that a proxy loses, and recovery that falls in recovery.
+"""Faults between processes: replies and requests that a proxy loses, and recovery that falls in recovery.
 
 No line of ours is hit, so nothing in a process says that the point was reached: the scene does.
 """
@@ -13,17 +13,16 @@ from pathlib import Path
 
 import psutil
 
-from tests.crash_cells.cells import CHECKPOINT, FALL, THREE_DEEP, Cell, Signal, held
+from tests.crash_cells.cells import CHECKPOINT, FALL, NUMBERS, THREE_DEEP, Cell, Signal, held
 from tests.crash_cells.rig import Rig
 from tests.crash_cells.scenes import ends_in_recovery, one_finishes, outlive
-from twopc.faults.armed import ArmedFault
+from twopc.faults.armed_faults import ArmedFault
 from twopc.faults.kafka_proxy import CONCURRENT_TRANSACTIONS, Api, Fate, KafkaProxy, Message, Rule
 from twopc.faults.points import REACHED_VARIABLE, CrashPoint, note_reached
 from twopc.faults.process import await_true, is_stopped, wake
 from twopc.faults.tcp_proxy import Direction, Proxy
 from twopc.testing.ports import free_port
 
-_NUMBERS = {Signal.KILL: signal.SIGKILL, Signal.STOP: signal.SIGSTOP, Signal.TERM: signal.SIGTERM}
 _MARKERS_LATE_SECONDS = 0.5
 _MARKERS_LATE = 30
 """More than one commit needs, asked for again included."""
@@ -58,7 +57,7 @@ class Strike:
             if self.pid:
                 return
             pid = _owner(message.client_port)
-            os.kill(pid, _NUMBERS[self._cell.signal])
+            os.kill(pid, NUMBERS[self._cell.signal])
             _note(self._cell.point)
             self.pid = pid
 
@@ -96,7 +95,7 @@ def lose_ack_reply(rig: Rig, cell: Cell) -> None:
         driver = running.enter_context(rig.driver(hold, coordinator=f"127.0.0.1:{proxy.port}"))
         worker = rig.await_arm(hold)
         proxy.cut(Direction.TO_CLIENT)
-        os.kill(worker, _NUMBERS[cell.signal])
+        os.kill(worker, NUMBERS[cell.signal])
         rig.release(hold)
         proxy.heal()
         if cell.signal is Signal.STOP:

@@ -8,7 +8,7 @@ from tests.crash_cells.cells import TIMEOUT_MS, Cell
 from tests.crash_cells.network_scenes import fall_again, lose_ack_reply, lose_end_txn
 from tests.crash_cells.rig import Rig
 from tests.crash_cells.scenes import hit_coordinator, hit_driver, hit_worker
-from twopc.faults.crash_table import CrashPoint, Where
+from twopc.faults.crash_table import CrashPoint, CrashSite
 from twopc.faults.kafka_proxy import KafkaProxy
 
 
@@ -31,13 +31,13 @@ def play(rig: Rig, cell: Cell, proxy: KafkaProxy) -> None:
 
 def _play_by_place(rig: Rig, cell: Cell, proxy: KafkaProxy) -> None:
     match cell.point.where:
-        case Where.SUBTASK:
+        case CrashSite.SUBTASK:
             hit_worker(rig, cell)
-        case Where.COORDINATOR:
+        case CrashSite.COORDINATOR:
             hit_coordinator(rig, cell)
-        case Where.DRIVER:
+        case CrashSite.DRIVER:
             hit_driver(rig, cell)
-        case Where.BETWEEN:
+        case CrashSite.BETWEEN:
             lose_end_txn(rig, cell, proxy)
         case where:
             assert_never(where)

@@ -12,8 +12,10 @@ from typing import TypeVar
 
 from tests.counting.finished import FinishedJob
 from tests.counting.numbered_input import NumberedInput
+from tests.crash_cells.every_operator import CHANGES, DEAD, NAMES, TOLD
+from tests.crash_cells.expected_output import changes, names
 from twopc import events
-from twopc.faults.armed import ArmedFault, armed
+from twopc.faults.armed_faults import ArmedFault, armed
 from twopc.faults.driver import decode
 from twopc.faults.points import VARIABLE
 from twopc.faults.process import PATIENCE_SECONDS, ManagedProcess, await_true, is_stopped, start_coordinator
@@ -23,9 +25,9 @@ E = TypeVar("E", bound=events.JobEvent)
 
 PARTITIONS = 2
 KEYS = 13
-RECORDS = 10_000
-ZOMBIES = "zombies"
-EXAMPLES = Path(__file__).parents[2] / "examples"
+RECORDS = 6_000
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 
 
 def numbered(records: int = RECORDS) -> NumberedInput:
@@ -39,12 +41,28 @@ def load_input(bootstrap_servers: str, topic: str) -> None:
     produce(bootstrap_servers, topic, numbered().writes())
 
 
+def load_changes(bootstrap_servers: str, topic: str) -> None:
+    """Create and fill what a job with every operator reads beside an input of this name."""
+    create_topic(bootstrap_servers, _changes_of(topic), PARTITIONS)
+    produce(bootstrap_servers, _changes_of(topic), changes(numbered()))
+    create_topic(bootstrap_servers, _names_of(topic), PARTITIONS)
+    produce(bootstrap_servers, _names_of(topic), names())
+
+
+def _changes_of(topic: str) -> str:
+    return f"{topic}-changes"
+
+
+def _names_of(topic: str) -> str:
+    return f"{topic}-names"
+
+
 @dataclass
 class Rig:
     """A job with output, checkpoints and events of its own, which reads an input that `load_input` has filled.
 
     `settings` are those of the job, `environment` is what its processes get besides; `patience_seconds` is how long
-    anything may take that is waited for.
+    anything may take that is waited for. `drained` says that the job was, so that nothing waits for its time any more.
     """
 
     bootstrap_servers: str
@@ -55,6 +73,7 @@ class Rig:
     settings: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     patience_seconds: float = PATIENCE_SECONDS
+    drained: bool = False
     _started: int = 0
 
     def __post_init__(self) -> None:
@@ -93,6 +112,39 @@ class Rig:
         """The folder of the second output, if there is one."""
         return self.folder / "table"
 
+    @property
+    def struck(self) -> Path:
+        """The file in which a function names the process that was hit in it."""
+        return self.folder / "struck"
+
+    @property
+    def told(self) -> str:
+        """The topic in which every operator tells what it does, where the job has them."""
+        return f"{self.job}-told"
+
+    @property
+    def dead_letters(self) -> str:
+        return f"{self.job}-dead"
+
+    @property
+    def has_every_operator(self) -> bool:
+        return TOLD in self.environment
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Every topic that the job writes to."""
+        if not self.has_every_operator:
+            return (self.output,)
+        return self.output, self.told, self.dead_letters, f"{self.job}-by-rest-repartition"
+
+    def add_every_operator(self) -> None:
+        """Have the job do more than count: one operator of each kind; its input was given to `load_changes` too."""
+        shutil.copy(Path(__file__).with_name("every_operator.py"), self.folder)
+        self.environment |= {CHANGES: _changes_of(self.input), NAMES: _names_of(self.input)}
+        self.environment |= {TOLD: self.told, DEAD: self.dead_letters}
+        for topic in (self.told, self.dead_letters):
+            create_topic(self.bootstrap_servers, topic)
+
     def add_table(self) -> None:
         """Have the job write to a table too, which has a global committer."""
         shutil.copy(EXAMPLES / "table_sink.py", self.folder)
@@ -103,13 +155,18 @@ class Rig:
 
     def driver(self, *arms: ArmedFault, **settings: str) -> ManagedProcess:
         """Start a driver with a coordinator inside, or one that dials where `coordinator` says."""
-        command = [sys.executable, "-m", "twopc.faults.driver", str(self.job_file), str(self.events_file), ZOMBIES]
+        command = [sys.executable, "-m", "tests.crash_cells.driver", str(self.job_file), str(self.events_file)]
         return self._start("driver", command, arms, self.settings | settings)
 
     def run(self, *arms: ArmedFault, **settings: str) -> ManagedProcess:
         """Start `twopc run` as a user does: no events, and no worker outlives its attempt."""
         command = [sys.executable, "-m", "twopc", "run", str(self.job_file), "--until-end", "--output", "json"]
         return self._start("run", command, arms, {"host": "process"} | self.settings | settings)
+
+    def serve(self, *arms: ArmedFault) -> ManagedProcess:
+        """Start `twopc run` as `run` does, to go on behind the end of the input too."""
+        command = [sys.executable, "-m", "twopc", "run", str(self.job_file), "--output", "json"]
+        return self._start("run", command, arms, {"host": "process"} | self.settings)
 
     def coordinator(self, port: int, *arms: ArmedFault) -> ManagedProcess:
         """Start a coordinator of its own, and return when it listens."""
@@ -199,6 +256,7 @@ class Rig:
             self.marker[0]: self.marker[1],
             "DRILL_INPUT": self.input,
             "DRILL_OUTPUT": self.output,
+            "PYTHONPATH": str(ROOT),
             "TMPDIR": str(self.temporary),
             "TWOPC_BOOTSTRAP_SERVERS": self.bootstrap_servers,
             "TWOPC_CHECKPOINT_DIR": str(self.checkpoint_dir),

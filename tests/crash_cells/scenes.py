@@ -1,4 +1,4 @@
-"""How each kind of process is hit, and who takes its place: one function a kind, the same for every point.
+"""The scene of each kind of process: how it is hit, and who takes its place; the same for every point.
 
 - A worker: the driver starts another attempt by itself. Stopped, it outlives its attempt as a zombie, and is woken when
   a later attempt has completed a checkpoint.
@@ -19,7 +19,7 @@ from contextlib import ExitStack, suppress
 from tests.crash_cells.cells import FALL, RECOVERY, WORKER_HELPERS, Cell, Signal
 from tests.crash_cells.rig import Rig
 from twopc.errors import Fenced
-from twopc.faults.armed import ArmedFault
+from twopc.faults.armed_faults import ArmedFault
 from twopc.faults.process import ManagedProcess, await_true, wake
 from twopc.testing.ports import free_port
 

@@ -9,7 +9,7 @@ from tests.crash_cells.judge import judge
 from tests.crash_cells.rig import Rig
 from twopc.testing.local_broker import LocalBroker
 
-pytestmark = pytest.mark.drill
+pytestmark = [pytest.mark.drill, pytest.mark.proof]
 
 
 @pytest.mark.parametrize("cell", BROKER_CELLS, ids=str)

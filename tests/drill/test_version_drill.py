@@ -15,12 +15,12 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from tests.checkpoints.damages import flip_bit
-from tests.jobs.cli import Finished, twopc
+from tests.jobs.cli import CommandResult, twopc
 from tests.stored_job import tree
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("version drill")]
 
 BEFORE, SINCE, KEYS, PARTITIONS = 60, 90, 7, 2
 JOB = """
@@ -49,7 +49,7 @@ class Versions:
     servers: str
     name: str
     folder: Path
-    too_early: Finished
+    too_early: CommandResult
 
     @property
     def checkpoints(self) -> Path:
@@ -68,7 +68,7 @@ class Versions:
         path.with_name("words.py").write_text(words)
         return path
 
-    def drill(self, other: Path, *more: str, job: Path | None = None) -> Finished:
+    def drill(self, other: Path, *more: str, job: Path | None = None) -> CommandResult:
         (self.folder / "scratch").mkdir(exist_ok=True)
         return twopc(
             *("drill", str(job or self.old), "--against", str(other), "-b", self.servers, "-o", "json"),
@@ -79,7 +79,7 @@ class Versions:
 @pytest.fixture(scope="module")
 def versions(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Versions:
     servers, name = broker.bootstrap_servers, f"versions-{uuid.uuid4().hex[:6]}"
-    job = Versions(servers, name, tmp_path_factory.mktemp("versions"), Finished(0, "", ""))
+    job = Versions(servers, name, tmp_path_factory.mktemp("versions"), CommandResult(0, "", ""))
     for suffix in ("in", "out"):
         create_topic(servers, f"{name}-{suffix}", PARTITIONS)
     job.write("old")
@@ -96,14 +96,14 @@ def record(number: int) -> Write:
     return Write(b"%d" % number, key=b"k%d" % (number % KEYS), partition=number % KEYS % PARTITIONS)
 
 
-def result(done: Finished) -> Mapping[str, Any]:
+def result(done: CommandResult) -> Mapping[str, Any]:
     assert done.out, done.err
     body = json.loads(done.out)
     assert isinstance(body, dict)
     return body
 
 
-def output_of(done: Finished) -> Mapping[str, Any]:
+def output_of(done: CommandResult) -> Mapping[str, Any]:
     (check,) = [each for each in result(done)["checks"] if each["name"] == "output"]
     assert isinstance(check, dict)
     return check

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tests.plain_jobs import in_a_row
 from twopc.driver.effects import Action, Script
 from twopc.errors import CheckpointCorrupted, TwoPhaseCommitError
 from twopc.faults.crash_table import CrashPoint
 from twopc.graph import JobDefinition
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, CheckpointId
 
 T = TypeVar("T")
@@ -32,12 +34,15 @@ class FakeEdge:
     def all_damage(self, error: CheckpointCorrupted, checkpoint_id: CheckpointId | None) -> TwoPhaseCommitError:
         return error
 
+    def kept_positions(self) -> tuple[SplitPosition, ...]:
+        return ()
+
     def remove_work(self, attempt: AttemptId) -> None:
         pass
 
 
 def edge_of(client: Any, source: Any, sink: Any) -> FakeEdge:
-    return FakeEdge(JobDefinition.in_a_row("job", source, (), sink), source, sink, client, committer=sink)
+    return FakeEdge(in_a_row("job", source, (), sink), source, sink, client, committer=sink)
 
 
 def carried_out(script: Script[T], edge: FakeEdge) -> T:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tests.driver.test_machine import LATER, Coordinator, EmptySink, Played
 from twopc import events
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.driver.actions import CommitGlobally, StartAttempt, Submit
+from twopc.driver.actions import AbortLingering, CommitGlobally, StartAttempt, Submit
 from twopc.driver.machine import Tick
-from twopc.errors import GlobalCommitFailed
+from twopc.errors import GlobalCommitFailed, TransactionLost
 from twopc.protocol.attempts import GlobalCommit
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.sink import GlobalCommitter
+from twopc.sink import GlobalCommitter, Outcome, Settled
 
 
 class TableSink(EmptySink, GlobalCommitter):
@@ -79,3 +79,72 @@ def test_a_global_commit_that_fails_is_tried_again_as_the_restart_strategy_says_
     assert "job 'flights': the global commit of checkpoint 7 by sink 'sink-1' failed" in str(played.error)
     assert "OSError: disk full" in str(played.error)
     assert len(sink.committed) >= 3, "one, and two restarts"
+
+
+class LossyTable(TableSink):
+    """The file of transaction "gone" is not there any more, as the committer finds where `finds` says so."""
+
+    def __init__(self, finds: bool = True) -> None:
+        super().__init__()
+        self._finds = finds
+
+    def commit(self, checkpoint_id: CheckpointId, committables: Sequence[Committable]) -> None:
+        if any(item.name == "gone" for item in committables):
+            raise TransactionLost("file gone is missing")
+        super().commit(checkpoint_id, committables)
+
+    def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
+        return [
+            Settled(item, Outcome.LOST if item.name == "gone" and self._finds else Outcome.ALREADY_COMMITTED, "no file")
+            for item in committables
+        ]
+
+
+class LossyCoordinator(Outstanding):
+    """Has a checkpoint outstanding before the latest; remembers what was given up."""
+
+    due: Sequence[GlobalCommit] = (
+        GlobalCommit.of(
+            CheckpointId(5),
+            [Committable(name, CheckpointId(5), SubtaskIndex(0), {}, "sink-1") for name in ("gone", "whole")],
+        ),
+        *Outstanding.due,
+    )
+    given_up: tuple[str, ...] = ()
+
+    def settle_loss(
+        self,
+        job: str,
+        attempt: AttemptId,
+        checkpoint_id: CheckpointId,
+        names: Sequence[str],
+        bases: Mapping[SubtaskIndex, CheckpointId],
+        message: str,
+    ) -> None:
+        assert (checkpoint_id, dict(bases)) == (5, {})
+        self.given_up += tuple(names)
+        left = [item for item in self.due[0].committables if item.name not in names]
+        self.due = [GlobalCommit.of(checkpoint_id, left), *self.due[1:]]
+
+
+def test_a_loss_in_an_older_checkpoint_names_what_is_lost_and_how_to_go_on() -> None:
+    played = Played(coordinator=LossyCoordinator(LATER), sink=LossyTable())
+    assert isinstance(played.error, TransactionLost)
+    assert "checkpoint 5" in str(played.error)
+    assert str(played.error).endswith("--accept-loss gone")
+    assert not played.actions(AbortLingering), "no evidence is destroyed"
+
+
+def test_a_loss_in_an_older_checkpoint_that_a_person_accepts_is_settled_and_all_else_is_committed() -> None:
+    coordinator, sink = LossyCoordinator(LATER), LossyTable()
+    played = Played(coordinator=coordinator, sink=sink, settings=RunSettings(accept_loss="gone"))
+    assert coordinator.given_up == ("gone",)
+    assert sink.committed == [5, 7]
+    assert len(played.actions(Submit)) == 1
+
+
+def test_what_only_the_commit_calls_lost_is_not_given_up() -> None:
+    coordinator = LossyCoordinator(LATER)
+    played = Played(coordinator=coordinator, sink=LossyTable(finds=False), settings=RunSettings(accept_loss="gone"))
+    assert isinstance(played.error, GlobalCommitFailed)
+    assert coordinator.given_up == ()

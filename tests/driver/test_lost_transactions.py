@@ -9,7 +9,7 @@ from tests.driver.scripts import carried_out, edge_of
 from tests.driver.test_recovery import FakeSink, FakeSource, committable
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.driver.recovery import Recovered, recovery
+from twopc.driver.recovery import RecoveryResult, recovery
 from twopc.errors import Fenced, TransactionLost
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
@@ -88,7 +88,7 @@ class Client:
 
 def run(
     sink: LosingSink, started: StartedAttempt, context: JobContext = CONTEXT, *, gone: Sequence[int] = ()
-) -> tuple[Recovered, Client]:
+) -> tuple[RecoveryResult, Client]:
     """Recover, while the input of these checkpoints is gone."""
     client, source = Client(sink.log), FakeSource()
     positions = [position for number in gone for position in metadata(number).positions]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.driver.scripts import FakeEdge
 from tests.job_events import event
+from tests.plain_jobs import in_a_row
 from twopc import events
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
@@ -24,11 +25,11 @@ from twopc.driver.actions import (
     StartAttempt,
     Submit,
 )
-from twopc.driver.attempt import RunningJob, idle_subtasks
 from twopc.driver.effects import Action, Log
 from twopc.driver.machine import (
-    Aborted,
+    AbortRequested,
     ActionFailed,
+    ActionRequest,
     Answer,
     Driver,
     Event,
@@ -38,8 +39,10 @@ from twopc.driver.machine import (
     StopRequested,
     SubtaskEnded,
     Tick,
-    Wanted,
 )
+from twopc.driver.new_input import FindNewSplits
+from twopc.driver.preparation import idle_subtasks
+from twopc.driver.running_job import RunningJob
 from twopc.driver.supervision import SAID_SECONDS
 from twopc.errors import (
     CheckpointCorrupted,
@@ -49,7 +52,6 @@ from twopc.errors import (
     Unavailable,
     UserCodeError,
 )
-from twopc.graph import JobDefinition
 from twopc.operators.steps import StatefulMap
 from twopc.partition_groups import assign
 from twopc.protocol.attempts import GlobalCommit, StartedAttempt
@@ -88,6 +90,9 @@ class Coordinator:
         pass
 
     def stop(self, *_: object) -> None:
+        pass
+
+    def refuse_rescale(self, *_: object) -> None:
         pass
 
     def end_attempt(self, *_: object) -> None:
@@ -175,7 +180,7 @@ class Played:
         self.seen: list[Output] = []
         self.now = 0.0
         self._holds = holds
-        definition = JobDefinition.in_a_row("flights", source or QuietSource(), steps, sink or EmptySink())
+        definition = in_a_row("flights", source or QuietSource(), steps, sink or EmptySink())
         self._edge = FakeEdge(definition, definition.source, definition.sink, coordinator or Coordinator(), HOST)
         self.driver = Driver(RunningJob(definition, "", ""), settings or RunSettings(), restore_from)
         self.happens(Start())
@@ -184,11 +189,11 @@ class Played:
         self.now = self.now if now is None else now
         for output in self.driver.step(event, self.now):
             self.seen.append(output)
-            if isinstance(output, Wanted) and type(output.action) is not self._holds:
+            if isinstance(output, ActionRequest) and type(output.action) is not self._holds:
                 self.happens(self._carried_out(output))
         return self
 
-    def _carried_out(self, wanted: Wanted) -> Event:
+    def _carried_out(self, wanted: ActionRequest) -> Event:
         try:
             return Answer(wanted.number, wanted.action.carry_out(self._edge))
         except TwoPhaseCommitError as error:
@@ -197,7 +202,7 @@ class Played:
     def answer(self, kind: type[Action[Any]], answer: Any) -> Played:
         """Answer the last of these late."""
         number = max(
-            output.number for output in self.seen if isinstance(output, Wanted) and type(output.action) is kind
+            output.number for output in self.seen if isinstance(output, ActionRequest) and type(output.action) is kind
         )
         return self.happens(Answer(number, answer))
 
@@ -208,7 +213,11 @@ class Played:
         return self.hears(events.SubtaskAttached, subtask=SubtaskIndex(0))
 
     def actions(self, kind: type[E]) -> list[E]:
-        return [output.action for output in self.seen if isinstance(output, Wanted) and isinstance(output.action, kind)]
+        return [
+            output.action
+            for output in self.seen
+            if isinstance(output, ActionRequest) and isinstance(output.action, kind)
+        ]
 
     @property
     def over(self) -> bool:
@@ -229,7 +238,7 @@ def test_a_job_that_has_finished_is_told_killed_and_swept_once_more() -> None:
     assert played.error is None
     [end] = played.actions(EndAttempt)
     assert end.reason == "finished"
-    kinds = [type(output.action) for output in played.seen if isinstance(output, Wanted)]
+    kinds = [type(output.action) for output in played.seen if isinstance(output, ActionRequest)]
     assert kinds[-2:] == [AbortLingering, CloseCommitter]
     assert Kill in kinds
 
@@ -259,6 +268,23 @@ def test_a_start_that_fails_before_there_ever_was_a_subtask_is_not_tried_again()
 def failed(**more: Any) -> Played:
     """One whose first attempt has failed while its subtasks ran."""
     return Played(**more).attaches().hears(events.AttemptFailed, message="gone", restartable=True)
+
+
+def test_new_input_is_read_by_another_attempt_which_is_no_restart_after_a_failure() -> None:
+    source = QuietSource()
+    source.discover_ms = 1_000
+    played = Played(source=source, settings=RunSettings(restart_strategy="none"), holds=FindNewSplits).attaches()
+    played.happens(Tick(), 1.5)
+    played.answer(FindNewSplits, [Split("in[1]", 1, 0, None)])
+    assert len(played.actions(StartAttempt)) == 1, "no checkpoint has completed since"
+    played.hears(events.CheckpointCompleted, checkpoint_id=1)
+    [_, again] = played.actions(StartAttempt)
+    assert (again.restart, again.restore_from) == (True, "latest")
+    [end] = played.actions(EndAttempt)
+    assert "there is new input: in[1]" in end.reason
+    assert played.actions(Kill)
+    assert not played.over
+    assert not [line for line in played.lines if "failed" in line]
 
 
 def test_an_attempt_that_failed_is_followed_by_another_when_the_delay_is_over() -> None:
@@ -316,7 +342,7 @@ def test_a_stop_while_the_job_waits_to_start_again_says_what_had_ended_it() -> N
 def test_a_wish_to_end_at_once_is_met_by_killing_the_subtasks() -> None:
     played = Played().attaches()
     interrupt = KeyboardInterrupt()
-    assert played.happens(Aborted(interrupt)).error is interrupt
+    assert played.happens(AbortRequested(interrupt)).error is interrupt
     assert len(played.actions(Kill)) == 1
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.driver.scripts import carried_out, edge_of
+from tests.plain_jobs import in_a_row
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
-from twopc.driver.recovery import Planner, Recovered, recovery
+from twopc.driver.recovery import Planner, RecoveryResult, recovery
 from twopc.errors import ConfigurationError, TransactionLost, Unavailable
-from twopc.graph import JobDefinition
 from twopc.job import Job
 from twopc.kafka.positions import PartitionPosition, PartitionSplit
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -92,7 +92,7 @@ def started(latest: CheckpointMetadata | None, confirmed: Sequence[str] = ()) ->
     )
 
 
-def recover(client: object, source: Source, sink: Sink, started: StartedAttempt) -> Recovered:
+def recover(client: object, source: Source, sink: Sink, started: StartedAttempt) -> RecoveryResult:
     return carried_out(recovery(CONTEXT, started), edge_of(client, source, sink))
 
 
@@ -194,7 +194,7 @@ class Planning:
     bounded: bool
 
     def __post_init__(self) -> None:
-        self.planner = Planner(JobDefinition.in_a_row("job", self.source, (), FakeSink([])), bounded=self.bounded)
+        self.planner = Planner(in_a_row("job", self.source, (), FakeSink([])), bounded=self.bounded)
 
 
 def plan(
@@ -249,6 +249,22 @@ def test_a_restored_checkpoint_wins_over_the_first_start() -> None:
     planner = Planning(FakeSource(), bounded=False)
     plan(planner)
     assert plan(planner, metadata()).start == [70, "id"]
+
+
+def test_what_a_job_gives_up_of_its_own_is_not_read_again_and_its_end_is_asked_for_anew() -> None:
+    class Own(FakeSource):
+        def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
+            return [replace(held, position=[self.end, "id"]) for held in positions]
+
+    source, restored = Own(), metadata()
+    planner = Planner(in_a_row("own", source, (), FakeSink([])), bounded=False)
+
+    def begins() -> object:
+        edge = edge_of(Starting([]), source, FakeSink([]))
+        [split] = carried_out(planner.plan(CONTEXT, started(restored), restored, given_up=restored.positions), edge)
+        return split.start
+
+    assert [begins(), begins()] == [[100, "id"], [110, "id"]]
 
 
 def test_a_bounded_run_keeps_the_ends_that_it_found_at_its_start() -> None:

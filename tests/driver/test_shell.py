@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.driver.test_machine import Coordinator, EmptySink, QuietSource
+from tests.plain_jobs import in_a_row
 from twopc import events
 from twopc.config import RunSettings
-from twopc.driver.attempt import RunningJob
 from twopc.driver.events import EventWatch
 from twopc.driver.machine import Driver, Event
-from twopc.driver.shell import LOOK_SECONDS, DriverShell, JobEdge
-from twopc.graph import JobDefinition
+from twopc.driver.running_job import RunningJob
+from twopc.driver.shell import DriverShell, JobEdge
 from twopc.storage.local import LocalStore
 
 PATIENCE_SECONDS = 120
@@ -34,8 +34,8 @@ class Silent:
 
 
 def shell_of(coordinator: Any, folder: Path, stop: threading.Event) -> DriverShell:
-    definition = JobDefinition.in_a_row("flights", QuietSource(), (), EmptySink())
-    events: queue.Queue[Event] = queue.Queue()
+    definition = in_a_row("flights", QuietSource(), (), EmptySink())
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     host: Any = None
     edge = JobEdge(definition, definition.source, definition.sink, coordinator, host, LocalStore(folder))
     driver = Driver(RunningJob(definition, "", ""), RunSettings(), "latest")

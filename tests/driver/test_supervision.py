@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from twopc import events
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.actions import AbortLingering, CommitGlobally, FindShortage, RequestStop
-from twopc.driver.effects import Tell
+from twopc.driver.effects import Log, Tell
 from twopc.driver.host import StoppedEarly
 from twopc.driver.progress import AttemptProgress
 from twopc.driver.supervision import (
@@ -20,6 +21,7 @@ from twopc.driver.supervision import (
     SWEEP_RETRY_SECONDS,
     Supervision,
 )
+from twopc.driver.trimming import TRIM_PAUSE_SECONDS, Trim, TrimSchedule
 from twopc.errors import Fenced, GlobalCommitFailed, Unavailable
 from twopc.protocol.ids import AttemptId
 
@@ -169,3 +171,35 @@ def test_a_coordinator_that_does_not_answer_is_asked_again_what_is_outstanding()
     assert due(watched, 1.2) == []
     assert watched.deadline == 1.1 + GLOBAL_COMMIT_RETRY_SECONDS
     assert due(watched, 1.1 + GLOBAL_COMMIT_RETRY_SECONDS) == [CommitGlobally]
+
+
+def trimming(*kinds: type[events.SubtaskAttached | events.CheckpointCompleted]) -> Supervision:
+    watched = supervision(*kinds)
+    watched.trims = TrimSchedule()
+    watched.sweeps.due_at = 1e9
+    return watched
+
+
+def test_nothing_is_trimmed_before_a_checkpoint_of_the_attempt_has_completed_or_where_nothing_has_to_be() -> None:
+    assert due(trimming(events.SubtaskAttached), 1.0) == []
+    assert Trim not in due(supervision(events.SubtaskAttached, events.CheckpointCompleted), 1.0)
+
+
+def test_one_trims_when_a_checkpoint_has_completed_and_again_after_a_pause() -> None:
+    watched = trimming(events.SubtaskAttached, events.CheckpointCompleted)
+    assert due(watched, 1.0) == [Trim]
+    assert due(watched, 2.0) == [], "one is under way"
+    assert list(watched.answered(Trim(CONTEXT), None, 2.0)) == []
+    assert due(watched, 1.0 + TRIM_PAUSE_SECONDS) == []
+    assert due(watched, 2.0 + TRIM_PAUSE_SECONDS) == [Trim]
+
+
+def test_what_could_not_be_trimmed_is_said_once_and_ends_nothing() -> None:
+    watched = trimming(events.SubtaskAttached, events.CheckpointCompleted)
+    [said] = watched.answered(Trim(CONTEXT), Unavailable("no broker answers"), 1.0)
+    [again] = watched.answered(Trim(CONTEXT), Unavailable("no broker answers"), 2.0)
+    assert isinstance(said, Log)
+    assert isinstance(again, Log)
+    assert "were not deleted: no broker answers" in said.message
+    assert (said.level, again.level) == (logging.WARNING, logging.DEBUG)
+    assert not watched.look(3.0, stop_wanted=False)

@@ -9,7 +9,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 
-class Killed(BaseException):
+class KilledProcess(BaseException):
     """Nothing catches it: who is killed does nothing more."""
 
 
@@ -25,7 +25,7 @@ def killed_before(line: int, module: ModuleType, act: Callable[[], object]) -> b
             left -= 1
             if not left:
                 sys.settrace(None)
-                raise Killed
+                raise KilledProcess
         return trace
 
     before, killed = sys.gettrace(), False
@@ -35,7 +35,7 @@ def killed_before(line: int, module: ModuleType, act: Callable[[], object]) -> b
         sys.settrace(trace)
         try:
             act()
-        except Killed:
+        except KilledProcess:
             killed = True
         finally:
             sys.settrace(before)

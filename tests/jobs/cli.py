@@ -11,15 +11,15 @@ TIMEOUT_SECONDS = 400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """What a command left: its exit code, and what it printed."""
+class CommandResult:
+    """A command that has ended: its exit code, and what it printed."""
 
     code: int
     out: str
     err: str
 
 
-def twopc(*arguments: str, **environment: str) -> Finished:
+def twopc(*arguments: str, **environment: str) -> CommandResult:
     """Run one command to its end."""
     done = subprocess.run(
         [sys.executable, "-m", "twopc", *arguments],
@@ -29,4 +29,4 @@ def twopc(*arguments: str, **environment: str) -> Finished:
         env=os.environ | environment,
         check=False,
     )
-    return Finished(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)

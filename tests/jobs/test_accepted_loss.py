@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.cli import Finished, twopc
+from tests.jobs.cli import CommandResult, twopc
 from tests.kafka.kit import eventually, values_of
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
@@ -18,9 +18,9 @@ from twopc.driver.run import run
 from twopc.errors import TransactionLost, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.control_client import ControlClient
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.transactional import TransactionalWriter
-from twopc.kafka.wire import ControlClient
 from twopc.loader.job_loader import load_job
 from twopc.runtime.spec import SubtaskSpec
 from twopc.storage.local import LocalStore
@@ -69,6 +69,9 @@ class ThreadHost:
         self._pool = ThreadPoolExecutor()
 
     def notice(self) -> str | None:
+        return None
+
+    def refusal(self, parallelism: int) -> str | None:
         return None
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ThreadStage:
@@ -127,7 +130,7 @@ def test_an_expired_loss_is_refused_with_its_offsets_until_it_is_accepted_by_nam
     lose_the_last_checkpoint(broker, job_file, folder, monkeypatch)
     produce(broker.bootstrap_servers, f"{name}-in", [Write(b"kept")] * 3)
 
-    def start(*more: str) -> Finished:
+    def start(*more: str) -> CommandResult:
         return twopc(
             *("run", str(job_file), "--bootstrap-servers", broker.bootstrap_servers, "--checkpoint-dir", str(folder)),
             *("--host", "process", "--until-end", "--output", "json", *more),

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from tests.jobs.cli import Finished, twopc
+from tests.jobs.cli import CommandResult, twopc
 from twopc.testing.broker import Broker
 from twopc.testing.ports import free_port
 from twopc.testing.topics import Write, create_topic, produce, read_topic
@@ -30,7 +30,7 @@ job.source(KafkaSource(os.environ["JOB_NAME"] + "-in", value=Json())).map(halve)
 
 
 class Runner(Protocol):
-    def __call__(self, *more: str, servers: str | None = None) -> Finished: ...
+    def __call__(self, *more: str, servers: str | None = None) -> CommandResult: ...
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def run(broker: Broker, tmp_path: Path, name: str) -> Runner:
     job_file = tmp_path / "job.py"
     job_file.write_text(JOB)
 
-    def run_job(*more: str, servers: str | None = None) -> Finished:
+    def run_job(*more: str, servers: str | None = None) -> CommandResult:
         return twopc(
             *("run", str(job_file), "--bootstrap-servers", servers or broker.bootstrap_servers, "--host", "process"),
             *(
@@ -67,7 +67,7 @@ def topics(broker: Broker, name: str) -> None:
         create_topic(broker.bootstrap_servers, f"{name}-{suffix}")
 
 
-def failed_with(finished: Finished, *words: str, code: int | None = None) -> None:
+def failed_with(finished: CommandResult, *words: str, code: int | None = None) -> None:
     assert finished.code != 0
     assert code is None or finished.code == code, finished.err
     assert "Traceback" not in finished.err

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.cli import twopc
-from twopc.faults.points import VARIABLE, CrashPoint
+from tests.jobs.slow_job import SlowJob
+from twopc.faults.armed_faults import ArmedFault
+from twopc.faults.points import CrashPoint
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
@@ -19,19 +20,14 @@ pytestmark = pytest.mark.drill
 RECORDS = 8_000
 
 JOB = """
-import os, time
-from pathlib import Path
 from twopc import DeadLetter, Job, Json, KafkaSink, KafkaSource
 
 def priced(order):
-    if not Path(os.environ["STRUCK"]).exists():
-        time.sleep(0.001)
     note = "x" * 10_000 if order["id"] % 1_009 == 0 else ""
     return order | {"cents": round(order["total"] * 100), "note": note}
 
-name = os.environ["JOB_NAME"]
 job = Job(name, on_error=DeadLetter(f"{name}-dead"))
-orders = job.source(KafkaSource(f"{name}-orders", value=Json())).map(priced)
+orders = job.source(KafkaSource(f"{name}-orders", value=Json())).map(slowly).map(priced)
 large = orders.filter(lambda order: order["cents"] >= 10_000)
 large.map(lambda order: order | ({"id": {1, 2}} if order["id"] % 7 == 0 else {})).sink(
     KafkaSink(f"{name}-large", value=Json(), properties={"message.max.bytes": 8_000})
@@ -58,30 +54,19 @@ def committed(servers: str, topic: str) -> list[int]:
     return sorted(json.loads(record.value or b"")["id"] for record in read_topic(servers, topic))
 
 
-@pytest.mark.parametrize(
-    "point",
-    [CrashPoint.BEFORE_SNAPSHOT, CrashPoint.BEFORE_COMMIT, CrashPoint.AFTER_COMMIT],
-    ids=lambda point: point.name.lower(),
-)
 def test_good_orders_and_dead_letters_are_there_once_although_a_subtask_was_killed(
-    broker: Broker, topic: Callable[[], str], tmp_path: Path, point: CrashPoint
+    broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:
     name, servers = topic(), broker.bootstrap_servers
     for suffix in ("orders", "large", "small", "dead"):
         create_topic(servers, f"{name}-{suffix}", 4)
     produce(servers, f"{name}-orders", (Write(order(each), partition=each % 4) for each in range(RECORDS)))
-    (tmp_path / "job.py").write_text(JOB)
-    once = tmp_path / "reached"
-    finished = twopc(
-        *("run", str(tmp_path / "job.py"), "-b", servers, "--checkpoint-dir", str(tmp_path / "ck")),
-        *("-p", "2", "--checkpoint-interval", "200ms", "--host", "process", "--until-end", "-o", "json"),
-        JOB_NAME=name,
-        STRUCK=str(once),
-        **{VARIABLE: f"{point.name},checkpoint=3,subtask=0,once={once}"},
+    report = SlowJob(servers, name, tmp_path, JOB, seconds=0.001).survive(
+        ArmedFault(CrashPoint.BEFORE_COMMIT, checkpoint=3, subtask=0)
     )
-    assert finished.code == 0, finished.err
-    assert once.exists()
-    assert json.loads(finished.out)["attempts"] == 2
+    [count] = report["record_errors"]
+    assert (count["source"], count["skipped"]) == ("source-1", 0)
+    assert 0 < count["dead_letters"] < sum(not is_good(number) for number in range(RECORDS)), "of the last attempt"
     good = list(filter(is_good, range(RECORDS)))
     assert committed(servers, f"{name}-large") == [number for number in good if number % 2]
     assert committed(servers, f"{name}-small") == [number for number in good if number % 2 == 0]
@@ -103,12 +88,35 @@ def test_the_topic_of_dead_letters_must_be_there_when_the_job_starts(
     name, servers = topic(), broker.bootstrap_servers
     for suffix in ("orders", "large", "small"):
         create_topic(servers, f"{name}-{suffix}")
-    (tmp_path / "job.py").write_text(JOB)
-    finished = twopc(
-        *("run", str(tmp_path / "job.py"), "-b", servers, "--checkpoint-dir", str(tmp_path / "ck")),
-        *("--host", "process", "--until-end"),
-        JOB_NAME=name,
-        STRUCK=str(tmp_path),
-    )
+    finished = SlowJob(servers, name, tmp_path, JOB).run()
     assert finished.code == 2
     assert f"output topic '{name}-dead' isn't there: create it" in finished.err
+
+
+FILES_ONLY = """
+from file_sink import FileSink
+from twopc import DeadLetter, Job, Json, KafkaSource
+
+def good(value):
+    if value % 11 == 0:
+        raise LookupError(value)
+    return value
+
+job = Job(name, on_error=DeadLetter(f"{name}-dead"))
+job.source(KafkaSource(f"{name}-orders", value=Json())).map(slowly).map(good).sink(FileSink(f"{folder}/out"))
+"""
+
+
+def test_a_job_that_writes_files_only_has_its_dead_letters_in_kafka_once(
+    broker: Broker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    name, servers = topic(), broker.bootstrap_servers
+    for suffix in ("orders", "dead"):
+        create_topic(servers, f"{name}-{suffix}", 2)
+    produce(servers, f"{name}-orders", (Write(b"%d" % each, partition=each % 2) for each in range(RECORDS)))
+    job = SlowJob(servers, name, tmp_path, FILES_ONLY, beside="file_sink.py")
+    job.survive(ArmedFault(CrashPoint.BETWEEN_COMMITS, checkpoint=3, subtask=0))
+    lines = Counter(line for file in (tmp_path / "out").iterdir() for line in file.read_text().splitlines())
+    assert lines == Counter(str(number) for number in range(RECORDS) if number % 11)
+    dead = Counter(int(record.value or b"") for record in read_topic(servers, f"{name}-dead"))
+    assert dead == Counter(range(0, RECORDS, 11))

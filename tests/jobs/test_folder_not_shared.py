@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.cli import TIMEOUT_SECONDS, Finished
+from tests.jobs.cli import TIMEOUT_SECONDS, CommandResult
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
@@ -71,7 +71,7 @@ class Stage:
             create_topic(self._servers, each)
         produce(self._servers, source, [Write(b"x", key=b"k%d" % (number % 10)) for number in range(100)])
 
-    def run(self, checkpoints: Path, *within: str, **environment: str) -> Finished:
+    def run(self, checkpoints: Path, *within: str, **environment: str) -> CommandResult:
         where = ("-b", self._servers, "--checkpoint-dir", str(checkpoints), "--coordinator", self._coordinator)
         how = ("--host", "process", "--until-end", "--restart-strategy", "none", "--checkpoint-tolerable-failures", "0")
         done = subprocess.run(
@@ -82,7 +82,7 @@ class Stage:
             env=os.environ | {"TWOPC_CHECKPOINT_INLINE_BYTES": "0"} | environment,
             check=False,
         )
-        return Finished(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     def visible(self) -> int:
         return len(read_topic(self._servers, self._target))

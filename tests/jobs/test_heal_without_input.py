@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.jobs.cli import Finished, twopc
+from tests.jobs.cli import CommandResult, twopc
 from tests.jobs.test_accepted_loss import lose_the_last_checkpoint
 from tests.kafka.kit import values_of
 from twopc.errors import TransactionLost
@@ -18,7 +18,7 @@ from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(480)]
+pytestmark = pytest.mark.broker
 
 JOB = """
 from twopc import Job, KafkaSink, KafkaSource
@@ -52,7 +52,7 @@ class CountingJob:
     def produce(self, value: bytes) -> None:
         produce(self._servers, f"{self.name}-in", [Write(value, key=b"k")] * 5)
 
-    def start(self, *more: str, **environment: str) -> Finished:
+    def start(self, *more: str, **environment: str) -> CommandResult:
         return twopc(
             *("run", str(self._file), "--bootstrap-servers", self._servers, "--checkpoint-dir", str(self._checkpoints)),
             *("--host", "process", "--until-end", *more),

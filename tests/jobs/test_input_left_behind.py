@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.cli import Finished, twopc
+from tests.jobs.cli import CommandResult, twopc
 from twopc.checkpoints.catalog import read_job
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
@@ -27,7 +27,7 @@ def test_a_topic_that_the_job_stops_reading_is_refused_then_read_on_exactly_or_d
 ) -> None:
     servers, a, b, out = broker.bootstrap_servers, topic(), topic(), topic()
 
-    def run(topics: list[str], *arguments: str) -> Finished:
+    def run(topics: list[str], *arguments: str) -> CommandResult:
         job = tmp_path / "job.py"
         job.write_text(JOB.format(topics=topics, out=out))
         place = ("-b", servers, "--checkpoint-dir", str(tmp_path / "ck"))
@@ -80,7 +80,7 @@ def test_counts_go_on_over_another_topic_and_not_in_the_middle_of_one_that_was_d
     servers, a, b, out = broker.bootstrap_servers, topic(), topic(), topic()
     job = tmp_path / "job.py"
 
-    def run(name: str, *arguments: str) -> Finished:
+    def run(name: str, *arguments: str) -> CommandResult:
         job.write_text(COUNT_JOB.format(name=out, topic=name, out=out))
         place = ("-b", servers, "--checkpoint-dir", str(tmp_path / "ck"))
         return twopc("run", str(job), *place, "--host", "process", "--until-end", *arguments)
@@ -115,7 +115,7 @@ def test_a_start_anew_says_that_readers_see_output_twice_only_where_input_is_rea
     servers, a, out = broker.bootstrap_servers, topic(), topic()
     job = tmp_path / "job.py"
 
-    def run(start: str, *arguments: str) -> Finished:
+    def run(start: str, *arguments: str) -> CommandResult:
         kafka = f"from twopc import Job, KafkaSink, KafkaSource, StartingOffsets\njob = Job({out!r})\n"
         chain = f"job.source(KafkaSource({a!r}, start=StartingOffsets.{start}())).sink(KafkaSink({out!r}))\n"
         job.write_text(kafka + chain)

@@ -70,10 +70,7 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sealed]:
         yield Sealed(f"127.0.0.1:{tls.port}", config, job, folder)
 
 
-def test_load_job_verdict_and_drill_get_at_brokers_that_want_tls(
-    sealed: Sealed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("twopc.loader.job_loader._folders", set())
+def test_load_job_verdict_and_drill_get_at_brokers_that_want_tls(sealed: Sealed, forgotten_folders: None) -> None:
     config, checkpoints = ("--kafka-config", str(sealed.config)), ("--checkpoint-dir", str(sealed.folder / "chk"))
     for step in (
         ("produce", "--topic", "in", "--records", "500", "--keys", "10", *config),
@@ -86,9 +83,8 @@ def test_load_job_verdict_and_drill_get_at_brokers_that_want_tls(
 
 
 def test_a_job_that_knows_nothing_of_tls_is_let_in_by_the_settings_of_its_run(
-    sealed: Sealed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sealed: Sealed, tmp_path: Path, forgotten_folders: None
 ) -> None:
-    monkeypatch.setattr("twopc.loader.job_loader._folders", set())
     job, pem = tmp_path / "bare_job.py", tmp_path / "pem.properties"
     job.write_text(BARE)
     pem.write_text(_in_lines(sealed.config.read_text()))

@@ -97,7 +97,7 @@ def test_a_processor_makes_each_output_once_through_kills_and_every_parallelism(
             **{VARIABLE: f"{point.name},checkpoint=2,once={struck}"},
         )
         assert finished.code == 0, finished.err
-        assert json.loads(finished.out)["attempts"] == 2, finished.err
+        assert json.loads(finished.out)["attempts"] >= 2, finished.err
     out = read_topic(broker.bootstrap_servers, f"{name}-out")
     assert Counter((record.key or b"", json.dumps(json.loads(record.value or b""))) for record in out) == expected(ids)
     where = ("--checkpoint-dir", str(tmp_path / "ck"), "-o", "json")

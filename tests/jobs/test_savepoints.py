@@ -86,7 +86,7 @@ def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savep
     with subprocess.Popen(command, stderr=quiet, stdout=quiet, env=at_the_last_trigger) as running:
         try:
             fill(servers)
-            _await_attached(tmp_path)
+            await_attached(tmp_path, "count-by-key")
             fill(servers)
             stopped = twopc(
                 *("stop", "count-by-key", "--drain", "--savepoint", "--label", "done", "-o", "json"),
@@ -111,11 +111,12 @@ def test_a_job_that_is_drained_has_read_all_that_there_was_and_ends_with_a_savep
     assert len(times.subtasks) == 2
 
 
-def _await_attached(checkpoints: Path) -> None:
+def await_attached(checkpoints: Path, job: str) -> None:
+    """Return when all subtasks of a job run."""
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
-        with suppress(ConfigurationError, Unavailable), connect(find(LocalStore(checkpoints), "count-by-key")) as admin:
-            subtasks = admin.subtasks("count-by-key")
+        with suppress(ConfigurationError, Unavailable), connect(find(LocalStore(checkpoints), job)) as admin:
+            subtasks = admin.subtasks(job)
             if subtasks and all(each.attached for each in subtasks):
                 return
         time.sleep(0.1)

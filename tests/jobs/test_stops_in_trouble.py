@@ -15,15 +15,15 @@ import pytest
 
 from tests.kafka.kit import eventually
 from twopc.errors import Unavailable
+from twopc.kafka.control_client import ControlClient
 from twopc.kafka.transaction_verdict import BrokerState
-from twopc.kafka.wire import ControlClient
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
 pytestmark = pytest.mark.broker
 
-SECONDS = 60.0
-"""What a machine gives that ends a job before it uses force, doubled: the tests' machine may be busy."""
+SECONDS = 150.0
+"""What a machine gives that ends a job before it uses force, five times: the tests' machine may be busy."""
 
 JOB = """
 import sys, time
@@ -97,7 +97,6 @@ def open_transactions(broker: LocalBroker, name: str) -> frozenset[str]:
     return frozenset(each for each, state in states.items() if each.startswith(name) and state is BrokerState.ONGOING)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL], ids=["stopped", "killed"])
 def test_a_stop_while_the_broker_is_away_ends_the_run_and_the_next_start_goes_on(
     broker: LocalBroker, topic: Callable[[], str], tmp_path: Path, how: signal.Signals
@@ -120,7 +119,6 @@ def test_a_stop_while_the_broker_is_away_ends_the_run_and_the_next_start_goes_on
     assert len(read_topic(broker.bootstrap_servers, f"{name}-out")) == 100
 
 
-@pytest.mark.timeout(300)
 def test_a_stop_while_the_job_recovers_ends_the_run(
     broker: LocalBroker, topic: Callable[[], str], tmp_path: Path
 ) -> None:
@@ -134,7 +132,6 @@ def test_a_stop_while_the_job_recovers_ends_the_run(
     assert "stopped before a record was read" in said
 
 
-@pytest.mark.timeout(300)
 def test_a_stop_before_a_subtask_has_started_ends_the_run(
     broker: LocalBroker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

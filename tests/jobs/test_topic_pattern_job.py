@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.cli import Finished, twopc
+from tests.jobs.cli import CommandResult, twopc
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, delete_topic, produce, read_topic
 
@@ -33,7 +33,7 @@ def test_new_topics_are_read_from_their_first_record_and_gone_ones_must_be_given
         create_topic(servers, f"{name}-in-{suffix}", 2)
         produce(servers, f"{name}-in-{suffix}", values)
 
-    def run(*more: str) -> Finished:
+    def run(*more: str) -> CommandResult:
         return twopc(
             *("run", str(job_file), "-b", servers, "--checkpoint-dir", str(tmp_path / "checkpoints")),
             *("--host", "inline", "--until-end", *more),

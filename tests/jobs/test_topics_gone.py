@@ -14,14 +14,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.jobs.cli import Finished
+from tests.jobs.cli import CommandResult
 from tests.kafka.kit import eventually, values_of
 from twopc.errors import ConfigurationError
-from twopc.kafka.wire import ControlClient
+from twopc.kafka.control_client import ControlClient
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, delete_topic, produce
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(480)]
+pytestmark = pytest.mark.broker
 
 JOB = """
 from twopc import Job, KafkaSink, KafkaSource
@@ -30,7 +30,7 @@ job = Job("{name}")
 job.source(KafkaSource("{name}-in")).map(bytes.upper).sink(KafkaSink("{name}-out"))
 """
 
-END_SECONDS = 60.0
+END_SECONDS = 100.0
 """Within which the job must end: well below what a record may wait to be delivered, for a slow machine."""
 
 
@@ -61,12 +61,12 @@ class RunningJob:
                 [*command, "--checkpoint-interval", "200ms"], stdout=log, stderr=log, env=os.environ
             )
 
-    def finish(self, seconds: float) -> Finished:
+    def finish(self, seconds: float) -> CommandResult:
         """Wait for the end of the command."""
         code = self._process.wait(seconds)
-        return Finished(code, "", self.log.read_text())
+        return CommandResult(code, "", self.log.read_text())
 
-    def run(self, *more: str) -> Finished:
+    def run(self, *more: str) -> CommandResult:
         self.start("--until-end", *more)
         return self.finish(240)
 
@@ -114,6 +114,13 @@ def running(broker: Broker, topic: Callable[[], str], tmp_path: Path) -> Iterato
     found.kill()
 
 
+def is_said(text: str, topic: str, before: str, now: str, *, strictly: bool = False) -> bool:
+    """Whether it is said that a topic is another one now; or that it is gone, where a job may have asked in between."""
+    gone = f"topic '{topic}' was deleted (its id was {before})"
+    other = f"topic '{topic}' was deleted and created again: its id was {before}, and is {now} now"
+    return other in text or (gone in text and not strictly)
+
+
 @pytest.mark.parametrize("paused", [False, True], ids=["running", "paused"])
 def test_records_of_a_recreated_input_topic_are_never_written_by_the_run_that_read_the_old_one(
     running: RunningJob, paused: bool
@@ -130,7 +137,8 @@ def test_records_of_a_recreated_input_topic_are_never_written_by_the_run_that_re
         worker.send_signal(signal.SIGCONT)
     ended = running.finish(END_SECONDS)
     assert ended.code == ConfigurationError.exit_code, ended.err
-    assert all(each in ended.err for each in (running.input, before, now, "--from none")), ended.err
+    assert is_said(ended.err, running.input, before, now, strictly=paused), ended.err
+    assert "--from none" in ended.err
     assert "Traceback" not in ended.err
     assert running.written() == old
 
@@ -163,6 +171,6 @@ def test_a_recreated_output_topic_ends_the_job_and_the_next_run_writes_to_the_ne
     new = running.produce("more", 100)
     ended = running.finish(END_SECONDS)
     assert ended.code == ConfigurationError.exit_code, ended.err
-    assert all(each in ended.err for each in (running.output, before, now)), ended.err
+    assert is_said(ended.err, running.output, before, now), ended.err
     assert running.run().code == 0
     assert running.written() == new

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.cli import TIMEOUT_SECONDS, Finished, twopc
+from tests.jobs.cli import TIMEOUT_SECONDS, CommandResult, twopc
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
@@ -57,7 +57,7 @@ def job(broker: Broker, tmp_path: Path, topic: Callable[[], str]) -> tuple[list[
     return [*arguments, "--checkpoint-dir", str(tmp_path / "checkpoints")], {"JOB_NAME": name}
 
 
-def run(job: tuple[list[str], dict[str, str]], *more: str) -> Finished:
+def run(job: tuple[list[str], dict[str, str]], *more: str) -> CommandResult:
     arguments, environment = job
     done = twopc(*arguments, "--until-end", *more, **environment)
     assert done.code == 0, done.err

@@ -8,8 +8,22 @@ from uuid import uuid4
 
 import pytest
 
+from tests.compiled_parts import compiled_part
 from tests.kafka.kit import DrivenSink
+from twopc.compiled import BATCHES
+from twopc.kafka import native
 from twopc.testing.topics import create_topic
+
+
+@pytest.fixture(params=["objects", "columns"])
+def record_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let records take each of their two paths; skip the compiled one where it was not built."""
+    if request.param == "columns":
+        compiled_part(BATCHES)
+    monkeypatch.setenv(native.VARIABLE, "1" if request.param == "columns" else "0")
+    native.batches.cache_clear()
+    yield
+    native.batches.cache_clear()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the Kafka tests share: rows, batches and contexts, and one subtask's sink driven by hand."""
+"""Helpers for the Kafka tests: rows, batches and contexts, and one subtask's sink driven by hand."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Complete
 from twopc.record import Batch, Headers
 from twopc.sink import Committer, PreCommit, Settled
+from twopc.source import SourceReader
 from twopc.testing.topics import read_topic
 
 INPUT_ID = "an-input-topic"
@@ -139,6 +140,17 @@ class DrivenSink:
 def values_of(bootstrap_servers: str, topic: str, isolation: str = "read_committed") -> list[bytes | None]:
     """Return what a reader of the topic sees, in the order of each partition."""
     return [record.value for record in read_topic(bootstrap_servers, topic, isolation=isolation)]
+
+
+def drain(reader: SourceReader, turns: int = 600) -> list[Any]:
+    """Return the values that are read up to the end of a reader's input."""
+    values: list[Any] = []
+    for _ in range(turns):
+        if reader.finished():
+            return values
+        batch = reader.poll(0.1, 1000)
+        values += [] if batch is None else batch.values
+    raise AssertionError(f"the read did not end; it stands at {reader.positions()}")
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 120) -> None:

@@ -14,8 +14,8 @@ from twopc import Job
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka.access import check_files, principal
+from twopc.kafka.connectors import KafkaConnectors
 from twopc.kafka.control_config import control_config
-from twopc.kafka.ends import KafkaEnds
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.tls_context import tls_context
@@ -124,8 +124,8 @@ def test_who_lacks_an_acl_is_named_by_the_setting_that_says_who_it_is(properties
 
 
 def properties_of(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
-    ends = KafkaEnds.of(job.definition())
-    return ends.sources["source-1"].properties, ends.sinks["sink-1"].properties
+    connectors = KafkaConnectors.of(job.definition())
+    return connectors.sources["source-1"].properties, connectors.sinks["sink-1"].properties
 
 
 def test_a_jobs_properties_are_those_of_source_and_sink_where_they_set_none_of_their_own() -> None:

@@ -11,7 +11,7 @@ from twopc.kafka.client_config import consumer_config, producer_config, transact
 from twopc.kafka.preflight import bootstrap_servers_of, checked_timeout_ms, restart_budget_ms
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.start import StartingOffsets
+from twopc.kafka.startup_modes import StartingOffsets
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.kafka.kit import DrivenSink, eventually, values_of
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.leaders import LeaderClient
-from twopc.kafka.markers import OFFSETS_TOPIC
+from twopc.kafka.missing_markers import OFFSETS_TOPIC
 from twopc.kafka.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.broker

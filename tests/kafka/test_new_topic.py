@@ -12,7 +12,7 @@ from tests.kafka.kit import DrivenSink
 from twopc import KafkaSink, NewTopic, Record
 from twopc.errors import ConfigurationError
 from twopc.kafka.cluster import Cluster
-from twopc.kafka.new_topic import together
+from twopc.kafka.new_topic import merged
 
 FOUR = NewTopic(partitions=4, replication=1, config={"retention.ms": 60_000, "preallocate": True})
 
@@ -43,9 +43,9 @@ def test_a_topic_that_a_function_chooses_is_not_created() -> None:
 
 
 def test_two_sinks_that_want_one_topic_differently_are_refused() -> None:
-    assert together({"a": FOUR}, {"a": FOUR, "b": FOUR}) == {"a": FOUR, "b": FOUR}
+    assert merged({"a": FOUR}, {"a": FOUR, "b": FOUR}) == {"a": FOUR, "b": FOUR}
     with pytest.raises(ConfigurationError, match="want it created differently"):
-        together({"a": FOUR}, {"a": NewTopic(partitions=5)})
+        merged({"a": FOUR}, {"a": NewTopic(partitions=5)})
 
 
 @pytest.fixture

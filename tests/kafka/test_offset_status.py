@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from twopc.kafka.control_client import EARLIEST, TopicInfo
 from twopc.kafka.offset_status import OffsetStatus, Readability, fetch_offset_statuses, offset_statuses, unreadable
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.wire import EARLIEST, TopicInfo
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, delete_topic, produce
 

@@ -10,9 +10,9 @@ import pytest
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.errors import ConfigurationError, Unavailable
+from twopc.kafka.control_client import EARLIEST, GroupOffset, TopicInfo
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.wire import EARLIEST, GroupOffset, TopicInfo
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId
 

@@ -14,10 +14,10 @@ from confluent_kafka import TopicPartition as Target
 from tests.kafka.kit import INPUT_ID, DrivenSink, eventually, values_of
 from twopc.kafka.client_config import producer_config, transactional_config
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.control_client import ControlClient
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.transaction_verdict import BrokerState
-from twopc.kafka.wire import ControlClient
 from twopc.protocol.codec import from_json
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome
@@ -136,7 +136,7 @@ def test_a_transaction_that_the_broker_timed_out_is_lost(
     servers: str, job: str, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driven = DrivenSink(servers, job, out, input_topic=out)
-    monkeypatch.setattr("twopc.kafka.sink.transaction_timeout_ms", lambda settings, client: 6_000)
+    monkeypatch.setattr("twopc.kafka.sink.transaction_timeout_ms", lambda settings, client: 15_000)
     driven.start_attempt()
     try:
         driven.write(b"too late")
@@ -215,11 +215,11 @@ def test_the_second_sweep_leaves_the_attempts_own_transactions_alone_and_ends_a_
 
 def _open_by_hand(servers: str, transactional_id: str, topic: str) -> object:
     producer = TrackedProducer(transactional_config(producer_config(servers, {}), transactional_id, 60_000))
-    producer.client.init_transactions(30)
+    producer.client.init_transactions(60)
     producer.know(topic)
     producer.client.begin_transaction()
     producer.client.produce(topic, b"zombie")
-    producer.client.flush(30)
+    producer.client.flush(60)
     return producer
 
 

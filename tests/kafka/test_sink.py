@@ -16,7 +16,7 @@ from twopc.serde import Json, Serde
 from twopc.sink import PreCommit
 from twopc.testing.topics import create_topic, delete_topic, read_topic
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("record_path")]
 
 
 def test_a_reader_sees_nothing_before_the_commit_and_everything_after(
@@ -244,7 +244,7 @@ def test_an_unknown_property_is_refused_on_the_driver(servers: str, job: str, ou
 
 
 def test_brokers_that_do_not_answer_are_named(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.kafka.reachable.await_reachable.__defaults__", (0.1,))
+    monkeypatch.setattr("twopc.kafka.reachability.await_reachable.__defaults__", (0.1,))
     driven = DrivenSink("127.0.0.1:1", job, "any", input_topic="any")
     with pytest.raises(TwoPhaseCommitError, match=r"127\.0\.0\.1:1 .*correct bootstrap_servers"):
         driven.start_attempt()

@@ -8,21 +8,21 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Target
 from confluent_kafka.admin import AdminClient
 
-from tests.kafka.kit import DrivenSink, eventually, settings
+from tests.kafka.kit import DrivenSink, drain, eventually, settings
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
+from twopc.kafka.control_client import ControlClient
 from twopc.kafka.positions import PartitionSplit, offsets_of
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.start import StartingOffsets
+from twopc.kafka.startup_modes import StartingOffsets
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.serde import Json
 from twopc.source import SourceReader, Split
 from twopc.testing.topics import Write, create_topic, delete_topic, produce
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("record_path")]
 
 Restored = dict[str, SplitPosition]
 
@@ -61,16 +61,6 @@ class Reading:
     def close(self) -> None:
         for reader in self._readers:
             reader.close()
-
-
-def drain(reader: SourceReader, turns: int = 600) -> list[Any]:
-    values: list[Any] = []
-    for _ in range(turns):
-        if reader.finished():
-            return values
-        batch = reader.poll(0.1, 1000)
-        values += [] if batch is None else batch.values
-    raise AssertionError(f"the read did not end; it stands at {reader.positions()}")
 
 
 def read_up_to(reader: SourceReader, count: int, turns: int = 600) -> list[Any]:
@@ -198,7 +188,7 @@ def test_a_bounded_read_of_a_transactional_topic_ends_beyond_the_last_marker(
     driven.write(b"a")
     driven.commit(driven.pre_commit(1))
     driven.write(b"aborted")
-    driven.writer._txn.slot.producer.flush(30)
+    driven.writer._txn.slot.producer.flush(60)
     driven.writer.abort()
     driven.writer.begin()
     source = KafkaSource(out)
@@ -226,11 +216,11 @@ def test_a_bounded_read_ends_where_what_was_aborted_stands_right_before_an_open_
     driven.write(b"committed")
     driven.commit(driven.pre_commit(1))
     driven.write(b"aborted")
-    driven.writer._txn.slot.producer.flush(30)
+    driven.writer._txn.slot.producer.flush(60)
     aborted = driven.writer._txn
     driven.writer.begin()
     driven.write(b"open")
-    driven.writer._txn.slot.producer.flush(30)
+    driven.writer._txn.slot.producer.flush(60)
     driven.writer._txn = aborted
     driven.writer.abort()
     source = KafkaSource(out)
@@ -266,7 +256,19 @@ def test_an_unbounded_read_goes_on_and_reports_its_lag(reading: Reading, three: 
     produce(servers, three, [b"d"])
     assert read_up_to(reader, 1) == [b"d"]
     assert not reader.finished()
-    assert reader.lag() == 0
+    assert (reader.lag(), reader.split_lags()) == (0, {f"{three}[0]": 0})
+
+
+def test_a_reader_counts_the_bytes_of_the_values_that_it_hands_over(
+    reading: Reading, servers: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    produce(servers, topic, [Write(b"four", key=b"key"), Write(None, key=b"k"), b"1"])
+    source = KafkaSource(topic)
+    reader = reading.open(source, reading.plan(source))
+    assert reader.bytes_read() == 0
+    drain(reader)
+    assert reader.bytes_read() == 5
 
 
 def test_a_reader_without_splits_is_finished_at_once(reading: Reading, three: str) -> None:
@@ -328,7 +330,7 @@ def test_a_position_beyond_the_end_is_refused(reading: Reading, three: str) -> N
 def test_a_position_that_retention_has_deleted_is_refused(reading: Reading, three: str, servers: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     for done in admin.delete_records([Target(three, 0, 2)]).values():
-        done.result(30)
+        done.result(60)
     with pytest.raises(ConfigurationError, match="read from offset 1, but its first record is at 2") as caught:
         reading.plan(KafkaSource(three, start=StartingOffsets.specific({(three, 0): 1})))
     assert "start=StartingOffsets.earliest()" in str(caught.value)
@@ -341,7 +343,7 @@ def test_where_retention_concerns_some_partitions_only_the_others_are_not_read_f
     produce(servers, other, [b"x", b"y"])
     admin = AdminClient({"bootstrap.servers": servers})
     for done in admin.delete_records([Target(three, 0, 2)]).values():
-        done.result(30)
+        done.result(60)
     starts = StartingOffsets.specific({(three, 0): 1, (other, 0): 1})
     with pytest.raises(ConfigurationError) as caught:
         reading.plan(KafkaSource([three, other], start=starts))

@@ -12,8 +12,8 @@ import pytest
 
 from tests.kafka.kit import DrivenSink, values_of
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.control_client import ControlClient
 from twopc.kafka.transaction_verdict import BrokerState
-from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome
 

@@ -9,8 +9,8 @@ import pytest
 from tests.kafka.test_planning import CONTEXT, ComingBack
 from twopc import ConfigurationError, Job, KafkaSink, KafkaSource, StartingOffsets
 from twopc.driver.feedback import feedback_of
+from twopc.kafka.control_client import TopicInfo
 from twopc.kafka.topic_pattern import TopicPattern, checked_pattern
-from twopc.kafka.wire import TopicInfo
 from twopc.protocol.facts import SplitPosition
 from twopc.testing import MemoryRun
 from twopc.verify.plan import plan_of

@@ -6,10 +6,10 @@ from typing import Any
 
 from twopc import HeaderSerde, Job, Json, KafkaSink, KafkaSource, Serde, SerdeContext
 from twopc.kafka.decoding import decoded
-from twopc.kafka.topic_serdes import TopicSerdes
+from twopc.kafka.topic_serdes import OfTopic, TopicSerdes
 from twopc.record import Headers
 from twopc.testing import MemoryRun
-from twopc.testing.rows import InputRow, batch_of
+from twopc.testing.rows import InputRow, batch_of, keys_in, values_in
 from twopc.verify.paths import Paths
 from twopc.verify.replay import Replay
 
@@ -52,7 +52,7 @@ def test_each_topic_has_a_serde_of_its_own_and_each_is_closed_once() -> None:
     life: list[str] = []
     with TopicSerdes(Json(), Naming(life), ["a", "b"]) as serdes:
         rows = [InputRow(b"1", topic_="a"), InputRow(b"2", topic_="b"), InputRow(b"3", topic_="b")]
-        batch = decoded(rows, serdes, InputRow.key, InputRow.value)
+        batch = decoded(rows, serdes, keys_in, values_in)
         assert batch.values == ["1 of a", "2 of b", "3 of b"]
         assert serdes.of("a") is serdes.of("a")
     assert life == [
@@ -72,8 +72,29 @@ def test_a_serde_that_works_for_every_topic_alike_gets_a_batch_of_several_topics
             return super().deserialize_all(column)
 
     rows = [InputRow(b"1", b"7", topic_="a"), InputRow(b"2", topic_="b")]
-    batch = decoded(rows, TopicSerdes(Json(), Watched(), ["a", "b"]), InputRow.key, InputRow.value)
+    batch = decoded(rows, TopicSerdes(Json(), Watched(), ["a", "b"]), keys_in, values_in)
     assert (batch.keys, batch.values, columns) == ([7, None], [1, 2], [[b"1", b"2"]])
+
+
+def test_a_serde_for_another_topic_than_its_records_come_from_is_opened_for_that_and_goes_by_columns() -> None:
+    class Counting(Naming):
+        def open(self, context: SerdeContext) -> Serde:
+            return Counting(self.life, context)
+
+        def deserialize_all(self, column: list[bytes | None]) -> list[Any]:
+            self.life.append(f"read {column}")
+            return super().deserialize_all(column)
+
+        def serialize_all(self, column: list[Any]) -> list[bytes | None]:
+            self.life.append(f"write {column}")
+            return super().serialize_all(column)
+
+    life: list[str] = []
+    with TopicSerdes(Json(), OfTopic(Counting(life), "orders"), ["scratch"]) as serdes:
+        value = serdes.of("scratch").value
+        assert value.deserialize_all([b"1", b"2"]) == ["1 of orders", "2 of orders"]
+        assert value.serialize_all([1, 2]) == [b"1 for orders", b"2 for orders"]
+    assert life == ["read [b'1', b'2']", "write [1, 2]", "close the values of topic 'orders'"]
 
 
 def test_a_record_that_can_not_be_decoded_is_an_error_of_the_batch_behind_those_of_another_topic() -> None:
@@ -88,7 +109,7 @@ def test_a_record_that_can_not_be_decoded_is_an_error_of_the_batch_behind_those_
             raise AssertionError
 
     rows = [InputRow(b"1", topic_="a"), InputRow(b"2", topic_="b", offset_=5), InputRow(b"x", topic_="b", offset_=6)]
-    batch = decoded(rows, TopicSerdes(Json(), Number(), ["a", "b"]), InputRow.key, InputRow.value)
+    batch = decoded(rows, TopicSerdes(Json(), Number(), ["a", "b"]), keys_in, values_in)
     ((before, error),) = batch.errors
     assert (batch.values, before) == ([1, 2], 2)
     assert str(error.named()).startswith("record b[0]@6: decoding the value failed: ValueError")

@@ -32,12 +32,14 @@ def test_two_sinks_write_into_one_transaction_and_are_committed_as_one(
     writer.begin()
     opened.write["good"](batch_of(b"g"))
     opened.write["bad"](batch_of(b"b"))
+    opened.write["bad"](batch_of(None, "ü"))
+    assert writer.bytes_written() == (1, 2)
     committable = writer.pre_commit(PreCommit(CheckpointId(1), (), None))
     assert committable is not None
     assert (values_of(servers, good), values_of(servers, bad)) == ([], [])
     writer.commit(committable, Complete(CheckpointId(1)))
     writer.close()
-    assert (values_of(servers, good), values_of(servers, bad)) == ([b"g"], [b"b"])
+    assert (values_of(servers, good), values_of(servers, bad)) == ([b"g"], [b"b", None, "ü".encode()])
 
 
 def test_sinks_without_transactions_or_with_a_prefix_of_their_own_are_groups_of_their_own(

@@ -1,4 +1,4 @@
-"""Where OAuth clients get tokens, on loopback: for the local broker, which takes tokens that nobody has signed."""
+"""The token endpoint of OAuth clients, on loopback: the local broker takes its tokens, which nobody has signed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run left behind, seen from outside: by the broker's admin requests, the process table and the folders.
+"""The audit of a run's leaks, seen from outside: by the broker's admin requests, the process table and the folders.
 
     findings = look(Place(job="orders", bootstrap_servers=servers, topics=("out",), checkpoint_dir=folder))
     assert not findings, report(findings)

@@ -1,4 +1,4 @@
-"""What the brokers hold for a job: by ListTransactions, ListOffsets at both isolation levels, and DescribeProducers."""
+"""The leaks on brokers: by ListTransactions, ListOffsets at both isolation levels, and DescribeProducers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka.structs import TopicPartition
 
 from tests.leak_audit.findings import Finding, Place, Problem
 from twopc.errors import Unavailable
-from twopc.kafka.reachable import await_reachable
+from twopc.kafka.reachability import await_reachable
 
 _CONNECT_SECONDS = 1.0
 _REQUEST_TIMEOUT_MS = 10_000

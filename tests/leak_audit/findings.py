@@ -1,4 +1,4 @@
-"""Where an outsider looks, and what it may find there: values only."""
+"""The findings of an audit, and the places where it looks: values only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Problem(Enum):
-    """What an ended job must not leave; the value says why it matters."""
+    """The problems that an ended job must not leave; the value says why each matters."""
 
     OPEN_TRANSACTION = "a transaction under the job's prefix is not decided: readers of its partitions wait"
     HIDDEN_RECORDS = "the last stable offset is below the high watermark: read_committed readers don't see the end"
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a job was, so where to look. What is not given is not looked at.
+    """The places of a job. One that is not given is not looked at.
 
     `prefix` of the transactional ids is the job's name unless given. `marker` is a name and value in the environment of
     every process of the job. `temporary` is where workers make their folders; `empty` are folders of the run's own

@@ -1,4 +1,4 @@
-"""What a job left on disks: work folders, locks that are held, and names in its checkpoint folder that mean nothing."""
+"""The leaks on disks: work folders, locks that are held, and names in a checkpoint folder that mean nothing."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def without_verification(servers: str) -> Iterator[None]:
         entry = ConfigEntry(VERIFICATION, value, incremental_operation=AlterConfigOpType.SET)
         for broker in brokers:
             resource = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=[entry])
-            client.incremental_alter_configs([resource])[resource].result(10)
+            client.incremental_alter_configs([resource])[resource].result(60)
 
     alter("false")
     try:

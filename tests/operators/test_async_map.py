@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+from collections import Counter
 from contextlib import closing
 from typing import Any
 
@@ -14,7 +15,8 @@ from tests.operators.async_kit import PATIENCE_SECONDS, made, numbers, step
 from tests.operators.kit import row
 from twopc import Job, Json, KafkaSink, KafkaSource, Record
 from twopc.errors import UserCodeError
-from twopc.operators import MapAsyncRecords, async_map
+from twopc.operators import MapAsyncRecords, SinkOutput, async_map
+from twopc.record import RecordError
 from twopc.testing import MemoryRun
 from twopc.testing.states import DictStore
 
@@ -102,21 +104,48 @@ def test_a_record_whose_calls_all_fail_is_named_with_function_line_and_cause() -
     assert calls.count(3) == 3
 
 
-def test_of_several_records_that_fail_the_first_is_named_and_calls_behind_it_are_cancelled() -> None:
-    cancelled = []
+def test_of_several_records_that_fail_the_first_is_named_and_no_call_is_begun_behind_it() -> None:
+    begun, ended = [], []
 
     async def fail(value: int) -> None:
-        try:
-            await asyncio.sleep({2: 0.05, 4: 0.0}.get(value, PATIENCE_SECONDS if value > 4 else 0.0))
-        except asyncio.CancelledError:
-            cancelled.append(value)
-            raise
+        begun.append(value)
+        await asyncio.sleep({2: 0.05, 4: 0.0}.get(value, 0.1))
+        ended.append(value)
         if value in (2, 4):
             raise ValueError(value)
 
     with pytest.raises(UserCodeError, match=r"@2: .*ValueError: 2"):
-        made(step(fail, concurrency=10), 8)
-    assert cancelled == [5, 6, 7]
+        made(step(fail, concurrency=6), 20)
+    assert sorted(begun) == sorted(ended) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 10])
+@pytest.mark.parametrize("cuts", [False, True])
+def test_where_the_job_goes_on_behind_a_record_no_call_is_made_again(concurrency: int, *, cuts: bool) -> None:
+    chance, calls = random.Random(concurrency), Counter[int]()
+    refused: list[int | None] = []
+
+    async def some_fail(value: int) -> int:
+        calls[value] += 1
+        if cuts and value % 5 == 0:
+            flow.cut()
+        await asyncio.sleep(chance.random() / 1_000)
+        if value % 3 == 1:
+            raise ValueError(value)
+        return -value
+
+    def refuse(source: str, error: RecordError) -> list[SinkOutput]:
+        refused.append(error.row.offset())
+        return []
+
+    outputs = []
+    with closing(row([step(some_fail, concurrency)], DictStore(), refuse)) as flow:
+        flow.put("in", numbers(40))
+        while flow.waits:
+            outputs += [value for output in flow.advance()[1] for value in output.batch.values]
+    assert outputs == [-value for value in range(40) if value % 3 != 1]
+    assert refused == [value for value in range(40) if value % 3 == 1]
+    assert set(calls.values()) == {1}
 
 
 def test_a_call_that_takes_longer_than_the_timeout_has_failed() -> None:

@@ -29,6 +29,7 @@ from twopc.operators import (
     StatefulMap,
     Step,
 )
+from twopc.operators.steps import KeyByRecords
 from twopc.processor import Context, Processor, ValueState
 from twopc.record import Record
 from twopc.serde import Json
@@ -54,6 +55,7 @@ KINDS: dict[str, Callable[[Callable[[Any], Any]], Step]] = {
     "flat_map": lambda at: FlatMap(lambda value: [at(value), value + 1]),
     "flat_map_records": lambda at: FlatMapRecords(lambda record: doubled(at, record)),
     "assign_timestamps": lambda at: AssignTimestamps(at),
+    "key_by_records": lambda at: KeyByRecords(lambda record: at(record.value)),
     "process": lambda at: Process(Totals(at), "totals"),
     "stateful_map": lambda at: StatefulMap(lambda state, value: total(state, at(value)), "total", Json()),
 }

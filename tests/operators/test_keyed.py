@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.operators.kit import Chain
+from tests.operators.kit import Chain, row
 from twopc.errors import UserCodeError
-from twopc.operators import MapRecords, StatefulMap, Step
-from twopc.record import Batch
+from twopc.operators import MapRecords, SinkOutput, StatefulMap, Step
+from twopc.record import Batch, RecordError
 from twopc.serde import Json
 from twopc.state.layout import StateName
 from twopc.testing.rows import InputRow, batch_of
@@ -37,7 +37,7 @@ def rows(*parts: tuple[Any, int, int]) -> list[InputRow]:
 
 
 def test_a_batch_reads_and_writes_each_of_its_keys_once() -> None:
-    store = DictStore()
+    store = DictStore({(TOTALS, 0, b"before"): b"1"})
     batch = batch_of(rows((b"a", 1, 0), (b"b", 2, 0), (b"a", 3, 0), (b"a", 4, 0)))
     assert processed(store, batch) == [1, 2, 4, 8]
     assert sorted(store.reads) == [(TOTALS, 0, b"a"), (TOTALS, 0, b"b")]
@@ -95,7 +95,7 @@ def test_a_batch_that_fails_changes_nothing_in_the_store_and_nothing_is_written_
 
 
 def test_a_key_that_comes_again_is_not_read_again() -> None:
-    store = DictStore()
+    store = DictStore({(TOTALS, 0, b"before"): b"1"})
     chain = Chain([TOTAL], store)
     for value in (1, 2, 3):
         chain.process(batch_of(rows((b"a", value, 0))))
@@ -127,9 +127,29 @@ def test_keys_of_other_types_have_states_of_their_own() -> None:
     assert len(store.states) == 6
 
 
-def test_keys_of_bytes_and_of_text_are_refused_together() -> None:
-    with pytest.raises(UserCodeError, match="keys of bytes and of text"):
+def test_where_keys_are_bytes_a_key_of_text_is_refused_by_name() -> None:
+    with pytest.raises(UserCodeError, match=r"key of record in\[0\]@1 is text, others before it were bytes"):
         processed(DictStore(), batch_of(rows((b"a", 1, 0), ("a", 1, 0))))
+
+
+def test_records_whose_keys_are_of_another_kind_go_wrong_and_no_others() -> None:
+    refused: list[Any] = []
+
+    def skip(_source: str, error: RecordError) -> list[SinkOutput]:
+        refused.append(error.row.offset())
+        return []
+
+    flow = row([TOTAL], DictStore(), skip)
+    every = rows((b"a", 1, 0), ("a", 10, 0), ("b", 10, 0), (b"a", 2, 0), (None, 10, 0), ("a", 10, 0), (b"b", 4, 0))
+    parts = [every[:4], every[4:6], every[6:]]
+    values = [value for part in parts for each in flow.process("in", batch_of(part)) for value in each.batch.values]
+    assert (values, refused) == ([1, 3, 4], [1, 2, 4, 5])
+
+
+def test_streams_of_text_and_of_bytes_that_meet_batch_by_batch_share_their_states() -> None:
+    chain = Chain([TOTAL], DictStore())
+    assert chain.process(batch_of(rows((b"a", 1, 0)))).values == [1]
+    assert chain.process(batch_of(rows(("a", 2, 0)))).values == [3]
 
 
 def test_the_key_is_the_one_that_the_record_has_by_then() -> None:

@@ -70,7 +70,7 @@ def test_a_processor_makes_none_one_or_many_records_of_each_and_keeps_its_states
 
 
 def test_a_state_is_read_and_written_at_most_once_a_batch() -> None:
-    store = DictStore()
+    store = DictStore({(StateName("op", name), 0, b"before"): b"1" for name in ("last", "total")})
     values(Totals(), rows(*((b"a", 1, None) for _ in range(9))), store)
     assert len(store.writes) == 2
     assert sorted(read for read in store.reads if read[0].is_declared) == [
@@ -182,6 +182,21 @@ def test_a_value_that_is_written_again_lives_on_from_then() -> None:
     expiring = [key for state, _, key in store.states if state.name == "$expiries"]
     assert [key[8:] for key in expiring] == [b"last\0b"]
     assert store.states[StateName("op", "last"), 0, b"b"] == timed(1_200, b"1200")
+
+
+class Reminding(Processor):
+    last = ValueState(Json(), ttl="1s")
+
+    def process(self, record: Record, context: Context) -> None:
+        self.last.set(record.value)
+        context.set_timer((record.timestamp or 0) + 900)
+
+    def on_timer(self, at: int, context: Context) -> Record:
+        return Record(context.key, self.last.get(), timestamp=at)
+
+
+def test_a_timer_that_fires_late_sees_the_states_as_of_its_own_time() -> None:
+    assert values(Reminding(), rows((b"a", 1, 0), (b"b", 2, 10**9))) == [1]
 
 
 class Untimed(Processor):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.operators.kit import row
+from twopc import Context, Processor, Record
 from twopc.operators import (
     Filter,
     FilterRecords,
@@ -20,6 +21,7 @@ from twopc.operators import (
     MapRecords,
     Peek,
     PeekRecords,
+    Process,
     SinkOutput,
     StatefulMap,
     Step,
@@ -30,6 +32,18 @@ from twopc.testing.rows import InputRow
 from twopc.testing.states import DictStore
 
 Check = Callable[[str, Any], Any]
+
+
+class Checking(Processor):
+    def __init__(self, at: Check) -> None:
+        self.at = at
+
+    def __deepcopy__(self, memo: Any) -> Checking:
+        return self
+
+    def process(self, record: Record, context: Context) -> Record:
+        return record.replace(value=self.at("process", record.value))
+
 
 KINDS: dict[str, Callable[[Check], Step]] = {
     "map": lambda at: Map(lambda value: at("map", value)),
@@ -42,6 +56,7 @@ KINDS: dict[str, Callable[[Check], Step]] = {
     "flat_map_records": lambda at: FlatMapRecords(
         lambda record: [record.replace(value=at("flat_map_records", record.value))]
     ),
+    "process": lambda at: Process(Checking(at), "checking"),
     "stateful_map": lambda at: StatefulMap(
         lambda state, value: ((state or 0) + 1, at("stateful_map", value)), "seen", Json()
     ),

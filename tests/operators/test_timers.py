@@ -87,5 +87,5 @@ class Endless(Processor):
 
 
 def test_a_timer_that_would_fire_for_ever_is_refused_with_the_record_that_moved_time() -> None:
-    with pytest.raises(UserCodeError, match=r"in\[0\]@1: process\(Endless, name='op'\) failed: .*for ever"):
+    with pytest.raises(UserCodeError, match=r"in\[0\]@1: on_timer of process\(Endless, name='op'\) failed: .*for ever"):
         values(Endless(), rows((b"a", 3, 1), (b"a", 9, 5)))

@@ -21,6 +21,11 @@ def bounded(monkeypatch: pytest.MonkeyPatch, *, entries: int, dirty: int) -> Non
     monkeypatch.setattr(write_back_cache, "DIRTY_MAX", dirty)
 
 
+def used(*names: str) -> DictStore:
+    """A store that has some of these states already."""
+    return DictStore({(StateName.parse(name), 0, b"before"): b"1" for name in names})
+
+
 def forgetful(state: Any, value: int) -> tuple[Any, Any]:
     """A sum that forgets its key at every multiple of five, and is no integer at every multiple of three."""
     total = int(state or 0) + value
@@ -83,14 +88,14 @@ def test_nothing_is_written_while_a_writer_would_wait_until_very_much_has_gather
 
 def test_keys_that_come_round_in_a_circle_find_as_many_as_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     bounded(monkeypatch, entries=50, dirty=1_000)
-    store = DictStore()
+    store = used("sum")
     touch(store, *[number % 100 for number in range(1_000)])
     assert len(store.reads) < 700
 
 
 def test_keys_that_are_new_and_come_again_soon_are_held_before_long(monkeypatch: pytest.MonkeyPatch) -> None:
     bounded(monkeypatch, entries=50, dirty=1_000)
-    store = DictStore()
+    store = used("sum")
     chain = touch(store, *range(100))
     touch(store, *[number % 20 + 200 for number in range(10_000)], chain=chain)
     read = len(store.reads)
@@ -107,7 +112,7 @@ def test_what_is_held_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_two_operators_share_what_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
     bounded(monkeypatch, entries=100, dirty=1_000)
-    store = DictStore()
+    store = used("one", "two")
     chain = Chain([StatefulMap(forgetful, name, Json()) for name in ("one", "two")], store)
     for key in [*range(80), *range(80)]:
         chain.process(batch_of([InputRow(1, key_=b"%d" % key)]))
@@ -116,7 +121,7 @@ def test_two_operators_share_what_may_be_held(monkeypatch: pytest.MonkeyPatch) -
 
 def test_states_that_are_big_are_let_go_of_until_few_enough_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     bounded(monkeypatch, entries=100, dirty=1_000)
-    store = DictStore()
+    store = used("last")
     chain = Chain([StatefulMap(lambda state, value: (value, value), "last", String())], store)
     chain.process(batch_of([InputRow("x" * 5_000, key_=b"%d" % key) for key in range(20)]))
     chain.process(batch_of([InputRow("y", key_=b"%d" % key) for key in range(20)]))
@@ -134,8 +139,32 @@ def test_what_the_store_refused_is_written_the_next_time(monkeypatch: pytest.Mon
     assert store.sizes == [2]
 
 
-def touched(keys: int) -> tuple[DictStore, Chain]:
+def test_a_store_that_had_nothing_is_not_asked_for_what_is_not_at_hand() -> None:
     store = DictStore()
+    touch(store, *range(100))
+    assert store.reads == []
+
+
+def test_a_partition_of_which_the_store_has_something_is_asked_for_each_key() -> None:
+    store = DictStore({(StateName.parse("sum"), 0, b"7"): b"2"})
+    chain = touch(store, 1, 7)
+    chain.process(batch_of([InputRow(1, key_=b"9", partition_=1)]))
+    assert [key for _, _, key in store.reads] == [b"1", b"7"]
+    chain.write_back()
+    assert store.states[StateName.parse("sum"), 0, b"7"] == b"3.0"
+
+
+def test_a_store_is_asked_again_once_some_was_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounded(monkeypatch, entries=10, dirty=1_000)
+    store = DictStore()
+    chain = touch(store, *range(11))
+    assert store.reads == []
+    touch(store, 100, *range(11), chain=chain)
+    assert len(store.reads) >= 2
+
+
+def touched(keys: int) -> tuple[DictStore, Chain]:
+    store = used("sum")
     return store, touch(store, *range(keys))
 
 

@@ -12,6 +12,7 @@ from coordinator.status import Phase
 from scripts.protocol_doc import DOCUMENT, parts, refreshed
 from scripts.protocol_tables import TABLES, phases
 from tests.crash_cells.cells import CELLS, Signal
+from tests.simulation.queries.mutants import MUTANTS, MUTANTS_OF_EXPIRY, MUTANTS_OF_SILENCE
 from tests.simulation.test_mutants import ALL
 from twopc.faults.crash_table import CrashPoint
 
@@ -35,6 +36,7 @@ def test_the_page_on_testing_counts_places_cells_and_breaks_as_they_are() -> Non
     assert "plays all of them" in page
     assert f": {len(CELLS)} cells" in page
     assert f"breaks the protocol in {len(ALL)} ways" in page
+    assert f"broken in {len(MUTANTS + MUTANTS_OF_SILENCE + MUTANTS_OF_EXPIRY)} ways" in page
 
 
 PAGES = (

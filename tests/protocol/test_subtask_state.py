@@ -4,8 +4,16 @@ import pytest
 
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, Trigger
-from twopc.protocol.subtask_state import CommitPending, End, Ignore, PreCommitted, SubtaskState, TakeCheckpoint
+from twopc.protocol.messages import Abort, Complete, Drain, FencedOff, Finish, Trigger
+from twopc.protocol.subtask_state import (
+    CommitPending,
+    End,
+    Ignore,
+    PreCommitted,
+    ReadToEnd,
+    SubtaskState,
+    TakeCheckpoint,
+)
 
 
 def trigger(number: int, *, final: bool = False) -> Trigger:
@@ -119,3 +127,12 @@ def test_finish_ends() -> None:
 
 def test_being_fenced_ends_with_the_reason() -> None:
     assert SubtaskState().on(FencedOff("attempt 2 runs")) == End(fenced="attempt 2 runs")
+
+
+@pytest.mark.parametrize(("stages", "draining"), [((0,), True), ((0, 1), True), ((1,), False)])
+def test_what_waits_for_its_time_comes_out_where_a_person_drains_and_not_where_bounded_input_ends(
+    stages: tuple[int, ...], draining: bool
+) -> None:
+    state = SubtaskState()
+    assert [state.on(Drain(stage)) for stage in stages] == [ReadToEnd(stage) for stage in stages]
+    assert state.draining is draining

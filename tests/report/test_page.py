@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from twopc.report.page import Tone, Toned, facts, page, table
+from twopc.report.page import Tone, TonedCell, facts, page, table
 
 
 def test_what_users_named_is_escaped() -> None:
@@ -16,7 +16,7 @@ def test_a_page_fetches_nothing() -> None:
 
 
 def test_a_word_can_be_toned_and_is_escaped_all_the_same() -> None:
-    assert '<td class="tone bad">&lt;b&gt;</td>' in table(["x"], [[Toned("<b>", Tone.BAD)]])
+    assert '<td class="tone bad">&lt;b&gt;</td>' in table(["x"], [[TonedCell("<b>", Tone.BAD)]])
 
 
 def test_a_table_without_a_head_has_none() -> None:

@@ -17,6 +17,7 @@ from twopc.protocol.facts import (
     SubtaskSnapshot,
 )
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.measures import Measures, OperatorCount, SplitLag, StreamTimeAt
 from twopc.protocol.messages import (
     Abort,
     Ack,
@@ -34,6 +35,7 @@ from twopc.protocol.messages import (
     Trigger,
     Welcome,
 )
+from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
 from twopc.protocol.times import SubtaskTimes
 from twopc.rpc.codec import Attach
 
@@ -79,6 +81,17 @@ metadata = st.builds(
     ).map(tuple),
 )
 stages = st.integers(0, 2**31)
+record_error_kinds = st.builds(RecordErrorKind, text, text, text, text)
+counts = st.lists(st.builds(OperatorCount, text, st.integers(0, 2**63)), max_size=2).map(tuple)
+measures = st.builds(
+    Measures,
+    counts,
+    counts,
+    counts,
+    st.lists(st.builds(SplitLag, text, text, st.integers(0, 2**63)), max_size=2).map(tuple),
+    st.lists(st.builds(StreamTimeAt, text, st.integers(0, 2**31), st.integers(-(2**62), 2**62)), max_size=2).map(tuple),
+    st.none() | st.integers(0, 2**62),
+)
 progress = st.builds(
     Progress,
     st.integers(0, 2**63),
@@ -86,6 +99,10 @@ progress = st.builds(
     st.none() | st.integers(0, 2**63),
     st.none() | text.filter(bool),
     st.lists(text, max_size=3).map(tuple),
+    text,
+    st.lists(st.builds(RecordErrorCount, text, st.integers(0, 2**63), st.integers(0, 2**63)), max_size=2).map(tuple),
+    st.lists(record_error_kinds, max_size=2).map(tuple),
+    st.none() | measures,
 )
 from_subtask: st.SearchStrategy[ToCoordinator | Attach] = st.one_of(
     st.builds(Attach, text, attempts, subtasks, st.integers(0, 2**31), text, checkpoints, st.booleans()),
@@ -112,18 +129,22 @@ _OF_EVENTS: dict[str, st.SearchStrategy[Any]] = {
     "subtask": subtasks,
     "checkpoint_id": checkpoints,
     "restored": checkpoints,
+    "after": checkpoints,
+    "parallelism": st.integers(1, 2**31),
     "kind": st.sampled_from(CheckpointKind),
     "label": text,
     "request_id": text,
     "reason": st.sampled_from(FailureReason),
     "message": text,
     "error_type": text,
+    "restart": st.booleans(),
     "restartable": st.booleans(),
     "duration_ms": durations,
     "pause_ms": durations,
     "pid": st.integers(0, 2**31),
     "host": text,
     "progress": progress,
+    "error": record_error_kinds,
 }
 job_events: st.SearchStrategy[events.CoordinatorEvent] = st.one_of(
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +20,7 @@ from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
+from twopc.protocol.ids import AttemptId
 from twopc.protocol.messages import Decline, Failed, Progress, Trigger
 from twopc.rpc import admin_pb2 as pb
 from twopc.rpc.admin_client import AdminClient
@@ -194,6 +195,61 @@ def test_a_stop_is_waited_for_over_a_restart_of_the_job(site: Site) -> None:
     assert [(each.kind, each.label) for each in site.admin.describe(JOB).kept] == [
         (CheckpointKind.FINAL_SAVEPOINT, "v1")
     ]
+
+
+def _fail(site: Site) -> None:
+    with Watcher(site.driver) as watcher:
+        site.subtasks[1].link.send(Failed("Unavailable", "no broker", True))
+        eventually(lambda: bool(watcher.told(events.AttemptFailed)), "the attempt fails")
+
+
+def _end(site: Site) -> None:
+    """End the attempt as a driver does when a process of it was killed."""
+    site.driver.end_attempt(JOB, AttemptId(1), "no broker")
+
+
+@pytest.mark.parametrize("end", [_fail, _end], ids=["failed", "ended"])
+@pytest.mark.parametrize(
+    ("ask", "refused"),
+    [
+        (lambda admin: admin.rescale(JOB, 3, timeout=SECONDS), "can't be rescaled now"),
+        (lambda admin: admin.stop(JOB, timeout=SECONDS), "can't be stopped now"),
+        (lambda admin: admin.checkpoint(JOB, CheckpointKind.SAVEPOINT, timeout=SECONDS), "can be taken now"),
+    ],
+    ids=["rescale", "stop", "savepoint"],
+)
+def test_who_asks_between_two_attempts_is_told_to_ask_again(
+    site: Site, ask: Callable[[AdminClient], object], refused: str, end: Callable[[Site], None]
+) -> None:
+    site.run()
+    end(site)
+    with pytest.raises(Unavailable, match=f"{refused}: attempt 1 has ended .*no broker.* ask again when the job runs"):
+        ask(site.admin)
+
+
+def test_who_asked_for_more_subtasks_is_told_at_once_that_the_attempt_was_ended_and_the_next_has_as_many_as_before(
+    site: Site,
+) -> None:
+    site.run()
+    ended = site.subtasks
+    with Watcher(site.driver) as watcher, ThreadPoolExecutor(1) as asking:
+        outcome = asking.submit(site.admin.rescale, JOB, 3, timeout=10 * SECONDS)
+        eventually(lambda: bool(watcher.told(events.RescaleRequested)), "the wish is told")
+        _end(site)
+        for subtask in ended:
+            subtask.close()
+        site.run(restart=True)
+        with pytest.raises(Unavailable, match="the attempt ended first, and attempt 2 has 2 subtasks again; ask again"):
+            outcome.result(SECONDS)
+
+
+def test_nobody_is_told_to_ask_again_where_no_attempt_follows(site: Site) -> None:
+    site.run()
+    with Watcher(site.driver) as watcher:
+        site.subtasks[1].link.send(Failed("UserCodeError", "poison", False))
+        eventually(lambda: bool(watcher.told(events.AttemptFailed)), "the attempt fails")
+    with pytest.raises(ConfigurationError, match=r"can't be stopped: .*poison"):
+        site.admin.stop(JOB, timeout=SECONDS)
 
 
 def test_a_stop_that_the_next_run_knows_nothing_of_is_not_waited_for(site: Site) -> None:

@@ -18,6 +18,7 @@ from twopc.checkpoints.catalog import read_job
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.measures import Measures, OperatorBytes, OperatorCount, SplitLag, StreamTimeAt
 from twopc.protocol.messages import (
     Decline,
     EndOfInput,
@@ -162,7 +163,13 @@ def test_what_a_subtask_tells_reaches_those_who_watch(serve: Serve, closing: Clo
     with Watcher(client) as watcher:
         started = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
         running = subtasks(address, started.attempt, closing)
-        progress = Progress(10, 7, 3, "late-flights-1-0-1", ("late-flights-1-0-0",))
+        measures = Measures(
+            read=(OperatorCount("in", 10),),
+            lags=(SplitLag("in", "in[0]", 3),),
+            stream_times=(StreamTimeAt("op", 0, -5),),
+            bytes_read=(OperatorBytes("in", 1 << 40),),
+        )
+        progress = Progress(10, 7, 3, "late-flights-1-0-1", ("late-flights-1-0-0",), measures=measures)
         running[0].link.send(progress)
         running[1].link.send(Failed("UserCodeError", "flights[3]@17: boom", restartable=False))
         eventually(lambda: bool(watcher.told(events.AttemptFailed)), "the failure arrives")

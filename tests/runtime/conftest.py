@@ -12,7 +12,8 @@ from tests.runtime.kit import FakeStorage, RecordingSink, ScriptedReader, Stage
 from twopc.clock import Clock, SystemClock
 from twopc.config import RunSettings
 from twopc.context import SubtaskContext
-from twopc.operators import Step
+from twopc.graph import FAIL
+from twopc.operators import Dataflow, KeyedStateStore, Step
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.dependencies import SubtaskDependencies
@@ -40,6 +41,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         follower: str | None = None,
         inline_bytes: int = 0,
         steps: Sequence[Step] = (),
+        flow: Callable[[KeyedStateStore], Dataflow] | None = None,
         stage: int = 0,
     ) -> Stage:
         reader = ScriptedReader(batches, endless)
@@ -50,8 +52,8 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         context = SubtaskContext("job", AttemptId(1), 1, RunSettings(), SubtaskIndex(0))
         parts = SubtaskDependencies(
             inputs=Inputs({"in": reader}, {"in": stage}),
-            dataflow=row(steps, KeyedState(backend)),
-            record_errors=RecordErrors("job", {}),
+            dataflow=row(steps, KeyedState(backend)) if flow is None else flow(KeyedState(backend)),
+            record_errors=RecordErrors("job", {"in": FAIL}),
             outputs=Outputs([GroupWriter.open(TransactionGroup(each, (each,)), sinks, context) for each in sinks]),
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),
             link=link,

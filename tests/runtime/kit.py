@@ -43,7 +43,7 @@ class ScriptedReader(SourceReader):
         if not self.batches:
             return None
         values = self.batches.pop(0)
-        rows = [InputRow(value, value, offset_=self.read + index) for index, value in enumerate(values)]
+        rows = [InputRow(value, value, offset_=self.read + index, timestamp_=1) for index, value in enumerate(values)]
         self.read += len(values)
         return Batch(rows, list(values))
 
@@ -53,6 +53,9 @@ class ScriptedReader(SourceReader):
 
     def finished(self) -> bool:
         return not self.endless and not self.batches
+
+    def bytes_read(self) -> int:
+        return 8 * self.read
 
     def bound(self) -> bool:
         self.endless = False
@@ -67,6 +70,7 @@ class RecordingSink(TwoPhaseCommitSink[list[bytes]]):
     """Keeps transactions as lists; says what was done, in order."""
 
     log: list[str] = field(default_factory=list)
+    written: int = 0
     fail_pre_commit: Exception | None = None
     fail_commit: Exception | None = None
 
@@ -76,6 +80,7 @@ class RecordingSink(TwoPhaseCommitSink[list[bytes]]):
 
     def write(self, txn: list[bytes], batch: Batch) -> int:
         txn.extend(batch.values)
+        self.written += len(batch)
         return len(batch)
 
     def pre_commit(self, txn: list[bytes], request: PreCommit) -> Committable | None:

@@ -7,9 +7,9 @@ from math import ceil
 
 import pytest
 
-from twopc.runtime.batch_size import SECONDS, BatchSize
+from twopc.runtime.batch_size import MOST, MOST_PACKED, SECONDS, BatchSize
 
-LEAST, MOST = 1, 1_000
+LEAST = 1
 
 
 def played(seconds: Callable[[int], float], batches: int = 60, size: BatchSize | None = None) -> list[int]:
@@ -87,3 +87,31 @@ def test_one_long_pause_is_forgotten() -> None:
     played(fast, size=size)
     size.took(MOST, 10.0)
     assert played(fast, size=size)[-1] == MOST
+
+
+def test_records_that_stay_packed_come_in_greater_batches_until_they_become_objects() -> None:
+    size = BatchSize.within(LEAST, None)
+    for _ in range(20):
+        size.took(size.records, fast(size.records), 100 * size.records)
+    assert size.records == MOST_PACKED
+    size.took(size.records, fast(size.records))
+    assert size.records == MOST
+
+
+@pytest.mark.parametrize(("value_bytes", "most"), [(0, MOST_PACKED), (1_000, 4_000), (100_000, MOST)])
+def test_of_packed_records_that_are_large_there_are_fewer_at_once(value_bytes: int, most: int) -> None:
+    size = BatchSize.within(LEAST, None)
+    for _ in range(20):
+        size.took(size.records, 0.0, value_bytes * size.records)
+    assert size.records == most
+
+
+def test_a_maximum_that_somebody_gave_is_one_for_packed_records_too() -> None:
+    size = BatchSize.within(LEAST, 500)
+    for _ in range(20):
+        size.took(size.records, fast(size.records), 100 * size.records)
+    assert size.records == 500
+
+
+def test_a_minimum_above_the_usual_maximum_is_kept() -> None:
+    assert BatchSize.within(5_000, None).records == 5_000

@@ -22,6 +22,10 @@ class Counting(SinkWriter):
     def __init__(self, name: str, log: list[str], declines: bool = False) -> None:
         self.name, self.log, self.declines = name, log, declines
         self.records: int | None = None
+        self.bytes: tuple[int, ...] = ()
+
+    def bytes_written(self) -> tuple[int, ...]:
+        return self.bytes
 
     @property
     def open_transaction(self) -> str | None:
@@ -106,3 +110,20 @@ def test_what_one_group_pre_committed_is_known_though_another_declines(make: Mak
 def test_every_open_transaction_is_aborted(make: Make, log: list[str]) -> None:
     make(False).abort()
     assert log == ["one aborts", "other aborts"]
+
+
+def test_what_each_sink_was_given_is_counted_and_one_that_was_given_nothing_is_there(make: Make) -> None:
+    outputs = make(False)
+    assert outputs.written == {"a": 0, "b": 0, "c": 0}
+    outputs.write([SinkOutput("a", batch_of_values(1, 2)), SinkOutput("c", batch_of_values(1))])
+    outputs.write([SinkOutput("a", batch_of_values(3))])
+    assert outputs.written == {"a": 3, "b": 0, "c": 1}
+
+
+def test_bytes_are_told_by_sink_and_of_none_that_does_not_count() -> None:
+    one, other = Counting("one", []), Counting("other", [])
+    one.bytes = (10, 20)
+    outputs = Outputs(
+        [GroupWriter("1", one, {"a": one.write, "b": one.write}), GroupWriter("2", other, {"c": other.write})]
+    )
+    assert outputs.bytes_written() == {"a": 10, "b": 20}

@@ -5,10 +5,15 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.operators.kit import Node
 from tests.runtime.kit import RecordingSink, ScriptedReader, Stage, complete, trigger
+from twopc.clock import ManualClock
 from twopc.errors import CheckpointDeclined, Fenced, TransactionLost
+from twopc.operators import Dataflow, KeyedStateStore, WindowAggregate
+from twopc.operators.window_step import Count
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import CheckpointId
+from twopc.protocol.measures import OperatorBytes, OperatorCount
 from twopc.protocol.messages import (
     Abort,
     Ack,
@@ -21,7 +26,9 @@ from twopc.protocol.messages import (
     Finish,
     Progress,
 )
+from twopc.serde import Json
 from twopc.source import SourceReader
+from twopc.windows import Tumbling
 
 
 def test_a_checkpoint_holds_exactly_what_was_read_before_its_trigger(make: Callable[..., Stage]) -> None:
@@ -210,6 +217,60 @@ def test_the_end_of_each_stage_is_said_once_and_a_later_one_goes_on_until_it_is_
     assert stage.sent(EndOfInput) == [EndOfInput(0, 1), EndOfInput(1)]
 
 
+COUNT = WindowAggregate(Tumbling("1h"), 0, Count(), "count", Json())
+
+
+def counting(store: KeyedStateStore) -> Dataflow:
+    """Return the graph of a subtask that owns number 0, whose sink takes final windows."""
+    return Dataflow([Node("in"), Node("count", ("in",), COUNT), Node("out", ("count.final",))], store, numbers=[0])
+
+
+def test_a_drain_closes_open_windows_before_it_says_that_all_is_read(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"], [b"a"]], endless=True, flow=counting)
+    stage.link.deliver(Drain())
+    stage.steps(2)
+    assert (stage.sink.written, stage.sent(EndOfInput)) == (0, [])
+    stage.steps(1)
+    assert (stage.sink.written, stage.sent(EndOfInput)) == (1, [EndOfInput()])
+    stage.steps(2)
+    assert stage.sink.written == 1
+
+
+def test_the_end_of_bounded_input_closes_no_window(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"]], endless=False, flow=counting)
+    stage.steps(3)
+    assert (stage.sink.written, stage.sent(EndOfInput)) == (0, [EndOfInput()])
+    stage.link.deliver(Drain(1))
+    stage.steps(3)
+    assert (stage.sink.written, stage.sent(EndOfInput)) == (0, [EndOfInput()])
+
+
+def test_a_drain_that_is_asked_for_when_the_end_is_said_closes_open_windows_once(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"]], endless=False, flow=counting)
+    stage.steps(3)
+    stage.link.deliver(Drain())
+    stage.steps(3)
+    assert (stage.sink.written, stage.sent(EndOfInput)) == (1, [EndOfInput()])
+
+
+def test_a_plain_stop_in_a_drain_closes_no_window(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"], [b"b"]], endless=True, flow=counting)
+    stage.link.deliver(Drain())
+    trigger(stage, 1, final=True)
+    stage.steps(4)
+    assert stage.sink.written == 0
+
+
+def test_windows_of_a_stage_close_when_that_stage_is_through(make: Callable[..., Stage]) -> None:
+    stage = make([[b"a"]], endless=True, stage=1, flow=counting)
+    stage.link.deliver(Drain())
+    stage.steps(3)
+    assert (stage.sink.written, stage.sent(EndOfInput)) == (0, [EndOfInput(0, 1)])
+    stage.link.deliver(Drain(1))
+    stage.steps(2)
+    assert (stage.sink.written, stage.sent(EndOfInput)) == (1, [EndOfInput(0, 1), EndOfInput(1)])
+
+
 def test_the_end_of_the_input_is_said_once(make: Callable[..., Stage]) -> None:
     stage = make([[b"a"]], endless=False)
     stage.steps(4)
@@ -322,3 +383,18 @@ def test_small_state_goes_with_the_acknowledgement_whatever_the_disk_says(make: 
     assert ack.snapshot.state.manifest is None
     assert ack.snapshot.state.path == "chk-1/subtask-0"
     assert (ack.write_ms, ack.store_ms, stage.sent(Decline)) == (0, 0, [])
+
+
+def test_reports_say_it_operator_by_operator_at_first_and_every_five_seconds(make: Callable[..., Stage]) -> None:
+    clock = ManualClock(1_000_000)
+    stage = make([[b"a", b"b"], [b"c"]], clock=clock)
+    stage.subtask.begin()
+    for _ in range(13):
+        stage.steps(1)
+        clock.advance(500)
+    told = enumerate(stage.sent(Progress))
+    measured = [(number, each.measures) for number, each in told if each.measures is not None]
+    assert [number for number, _ in measured] == [0, 10]
+    last = measured[-1][1]
+    assert (*last.read, *last.bytes_read) == (OperatorCount("in", 3), OperatorBytes("in", 24))
+    assert last.written == (OperatorCount("out", 3),)

@@ -13,8 +13,8 @@ from tests.scenarios.script import Script
 from tests.scenarios.transcript import TranscriptWorld
 from tests.simulation.faults import UNLIMITED, Faults, draw
 from tests.simulation.job import FIRST_SINK, JOB, KAFKA_TOPICS
+from tests.simulation.patches import playing
 from tests.simulation.run import Simulation
-from tests.simulation.seams import playing
 from tests.simulation.verdict import judge_run
 from twopc.config import NO_TIMEOUT_MS
 

@@ -29,7 +29,7 @@ _INSTRUCTION = re.compile(
 
 @dataclass(slots=True)
 class Script:
-    """What a scenario plays."""
+    """The script of a scenario."""
 
     records: tuple[int, ...] = (4,)
     numbers: dict[str, int] = field(default_factory=dict)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,7 @@ def checkout(tmp_path: Path) -> Environment:
     """A checkout of which only the inputs are there."""
     (tmp_path / "requirements.lock").write_text(LOCK)
     (tmp_path / "pyproject.toml").write_text("[project]\n")
+    (tmp_path / "setup.py").write_text("")
     return Environment(tmp_path)
 
 
@@ -69,6 +72,18 @@ def test_a_second_run_has_nothing_to_do(checkout: Environment, commands: list[st
     commands.clear()
     checkout.ensure()
     assert commands == []
+
+
+def test_what_is_compiled_is_compiled_again_when_it_has_changed(checkout: Environment, commands: list[str]) -> None:
+    folder = checkout.root / "twopc" / "kafka" / "native"
+    folder.mkdir(parents=True)
+    (folder / "module.c").write_text("one")
+    changing = Environment(checkout.root)
+    changing.folder.mkdir()
+    changing._project.write()
+    assert changing._project.fits()
+    (folder / "module.c").write_text("another")
+    assert not changing._project.fits()
 
 
 def test_a_new_lock_makes_the_environment_again(checkout: Environment, commands: list[str]) -> None:
@@ -130,6 +145,23 @@ def test_an_entry_ends_where_the_next_package_begins() -> None:
     assert "".join(entry_of("setuptools", LOCK)) == ("setuptools==84 \\\n    --hash=sha256:b \\\n    --hash=sha256:c\n")
 
 
+def test_the_project_is_built_where_only_what_builds_it_is_installed(tmp_path: Path) -> None:
+    packages = Path(sysconfig.get_path("purelib"))
+    for name in ("setuptools", "_distutils_hack"):
+        (tmp_path / name).symlink_to(packages / name)
+    asked = subprocess.run(
+        # Without the installed packages, and without the folder of setup.py: so do the hooks of pip run it.
+        [sys.executable, "-S", "-P", ROOT / "setup.py", "--version"],
+        cwd=ROOT,
+        env={"PATH": os.defpath, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (asked.stdout.split(), asked.returncode) == (["0.1.0"], 0), asked.stderr
+
+
 def test_a_missing_network_is_called_that(tmp_path: Path) -> None:
     log = tmp_path / "pip.log"
     log.write_text(
@@ -146,6 +178,15 @@ def test_another_failure_is_told_in_the_words_of_pip(tmp_path: Path) -> None:
     failure = pip_failure(log)
     assert isinstance(failure, ConfigurationError)
     assert "DO NOT MATCH THE HASHES" in str(failure)
+
+
+def test_a_build_that_failed_is_told_in_the_words_of_the_build(tmp_path: Path) -> None:
+    log = tmp_path / "pip.log"
+    log.write_text(
+        "  error: subprocess-exited-with-error\n  │ exit code: 1\n  ╰─> [2 lines of output]\n      Traceback:\n"
+        "      ModuleNotFoundError: No module named 'x'\n      [end of output]\nerror: metadata-generation-failed\n"
+    )
+    assert "install the packages: ModuleNotFoundError: No module named 'x'; details" in str(pip_failure(log))
 
 
 def test_a_python_without_the_venv_module_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

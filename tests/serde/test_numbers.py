@@ -36,7 +36,8 @@ def test_a_number_has_the_bytes_that_kafka_gives_it(serde: Serde, value: Any, da
         (Long(), True, "a value must be int or None, not bool"),
         (Float(), 1e39, "the serde is Float.., so a value must not be as large as 1e.39"),
         (Double(), 10**400, "a value must not be as large as 1000"),
-        (Double(), 2**53 + 1, "no floating-point number is 9007199254740993"),
+        (Double(), 2**53 + 1, "no floating-point number of its size is 9007199254740993"),
+        (Float(), 2**24 + 1, "no floating-point number of its size is 16777217"),
         (Double(), "1", "a value must be float or None, not str"),
     ],
 )

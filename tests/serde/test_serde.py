@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ from google.protobuf.wrappers_pb2 import StringValue
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twopc.column import ColumnError
+from twopc.column import ColumnError, code_column, map_column
 from twopc.errors import ConfigurationError
 from twopc.serde import Avro, Bytes, Double, Float, Int, Json, Long, Protobuf, Serde, SerdeContext, String
+from twopc.testing.rows import InputRow
 
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -125,6 +128,46 @@ def test_only_bytes_are_the_values_themselves() -> None:
     column: list[bytes | None] = [b"a"]
     assert Bytes().deserialize_all(column) is column
     assert [serde.is_identity for serde in (Bytes(), String(), Json(), Avro(SCHEMA))] == [True, False, False, False]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.none()
+        | st.sampled_from([b"", b"{", b"[1", b"2]", b"null", b" 7 ", b"\xff"])
+        | JSON_VALUES.map(Json.canonical)
+    )
+)
+def test_a_column_of_json_is_read_as_its_texts_are_one_by_one(column: list[bytes | None]) -> None:
+    rows = [InputRow(each) for each in column]
+    whole, failed = code_column(Json().deserialize_all, column, rows, "decoding")
+    each, failed_each = code_column(partial(map_column, Json().deserialize), column, rows, "decoding")
+    assert (whole, {at: str(error) for at, error in failed.items()}) == (
+        each,
+        {at: str(error) for at, error in failed_each.items()},
+    )
+
+
+def test_a_format_derived_from_json_keeps_its_own_methods_in_a_column() -> None:
+    class Listed(Json):
+        def deserialize(self, data: bytes | None) -> Any:
+            return [super().deserialize(data)]
+
+        def serialize(self, value: Any) -> bytes | None:
+            return super().serialize(value[0])
+
+    assert Listed().deserialize_all([b"1", None]) == [[1], [None]]
+    assert Listed().serialize_all([[1], [None]]) == [b"1", None]
+
+
+def test_a_json_text_takes_the_memory_of_its_length_however_many_are_kept() -> None:
+    tracemalloc.start()
+    try:
+        kept = Json().serialize_all([{"n": number} for number in range(1000)])
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 200 * len(kept)
 
 
 def test_a_serde_of_ones_own_needs_two_methods_only() -> None:

@@ -11,13 +11,15 @@ from collections.abc import Callable
 from functools import partial
 
 from tests.simulation.broker_model import BrokerModel, GroupOffsets
-from tests.simulation.job import INPUTS, KAFKA_TOPICS, lanes_of, topics_of
+from tests.simulation.job import INPUTS, KAFKA_TOPICS, OWN, lanes_of, topics_of
+from tests.simulation.partition_log import PartitionLog
 from tests.simulation.transaction_coordinator import Producer, TransactionalId
 from tests.simulation.transaction_tables import Code
 from tests.simulation.world import EPOCH_MS, World
 from twopc.config import NO_TIMEOUT_MS
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.transaction_verdict import BrokerState
+from twopc.protocol.ids import AttemptId
 
 #: What librdkafka speaks, whatever the broker's protocol.
 PRODUCE_VERSION, OFFSET_COMMIT_VERSION, END_TXN_VERSION = 10, 3, 1
@@ -54,6 +56,14 @@ class SimBroker:
         self.recreated = 0
         self.input_recreated = 0
         self.input_is_read = False
+        self.first_read_at: dict[tuple[int, int], int] = {}
+        """When a record was first read, by lane and offset, in a job that joins."""
+        self.planned_whole: set[AttemptId] = set()
+        """The attempts whose plan has the partition that comes late."""
+        self.bounded: dict[tuple[AttemptId, TopicPartition], int] = {}
+        """Where an attempt was told to end reading a partition."""
+        self.cut_short: set[AttemptId] = set()
+        """The attempts that were told to end before the end of the input."""
         self.input_begins_at = {str(partition): 0 for partition in self.lanes}
         self.forgotten: set[str] = set()
         self._model = BrokerModel(
@@ -85,13 +95,23 @@ class SimBroker:
         return self._model.offsets
 
     def log_of(self, topic: str, lane: int) -> int:
-        """Return which of the model's partitions an output topic has for a lane."""
-        return self.topics.index(topic) * len(self.lanes) + lane
+        """Return which of the model's partitions an output topic has for a lane; its own has the one behind it."""
+        number = (lane + 1) % len(self.lanes) if topic == KAFKA_TOPICS[OWN] else lane
+        return self.topics.index(topic) * len(self.lanes) + number
+
+    def partition_log(self, partition: TopicPartition) -> PartitionLog:
+        """Return the log of a partition of an output topic."""
+        return self._model.logs[self.topics.index(partition.topic) * len(self.lanes) + partition.partition]
 
     def output_partition(self, log: int) -> TopicPartition:
         """Return which output partition one of the model's is."""
         topic, lane = divmod(log, len(self.lanes))
         return TopicPartition(self.topics[topic], lane)
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether the partition of the input that comes late is there."""
+        return self.world.now_ms >= self.world.faults.input_grows_ms
 
     @property
     def topic_id(self) -> str:

@@ -1,4 +1,4 @@
-"""Where the others are at the moment at which a process is stopped: with the place, a cell of the coverage."""
+"""The states of all processes when one is stopped: with the place, a cell of the coverage."""
 
 from __future__ import annotations
 

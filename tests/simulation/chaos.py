@@ -1,4 +1,4 @@
-"""What strikes a run from outside, now and then: kills, backoff, power failures, rivals, rot, clocks that jump."""
+"""Chaos that strikes a run from outside: kills, backoff, power failures, rivals, rot, clocks that jump."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Chaos:
             ("second coordinator", faults.second_coordinator_every_ms, self._second_coordinator),
             ("second driver", faults.second_driver_every_ms, self._second_driver),
             ("wall clock jumps", faults.clock_jumps_every_ms, self._wall_clock_jumps),
-            ("ask", faults.asked_every_ms, self._run.people.act),
+            ("cut off", faults.cut_off_every_ms, self._cut_off),
+            ("ask", faults.asked_every_ms, self._run.client_actions.act),
             ("bit rot", faults.bit_rot_every_ms, self._rot),
             ("input deleted", faults.input_deleted_every_ms, self._delete_input),
             ("stop", faults.stopped_every_ms, self._stop_driver),
@@ -54,6 +55,12 @@ class Chaos:
             victim = self._one(strike)
             self._world.coverage[f"paused {victim.kind}"] += 1
             self._world.pause(victim, "by chance", strike // 16)
+
+    def _cut_off(self, strike: int) -> None:
+        """A machine freezes for longer than the job may wait: its streams end, and nobody says that it is dead."""
+        running = [subtask for subtask in self._run.subtasks if subtask.process.alive and not subtask.abandoned]
+        if running:
+            self._world.of(running, strike).cut_off()
 
     def _kill_all(self, strike: int) -> None:
         """Everything at once, and the machine with the disk perhaps too."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from coordinator.direct import DirectClient
 from coordinator.events import SessionId
+from coordinator.in_process_client import DirectClient
 from coordinator.jobs import Jobs
 from tests.simulation.clocks import SimClock
 from tests.simulation.disk import CheckpointFolder
@@ -14,7 +14,7 @@ from tests.simulation.network import Stream
 from tests.simulation.process import Crashed, Lane
 from tests.simulation.world import World
 from twopc import events
-from twopc.errors import CheckpointCorrupted, ConfigurationError, TwoPhaseCommitError, Unavailable
+from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.protocol.messages import FencedOff, ToSubtask
 
 DEADLINE_SECONDS = 0.2
@@ -38,6 +38,7 @@ class SimCoordinator:
         self._streams: dict[SessionId, Stream] = {}
         self._sessions = number * 10_000
         self._tick_at: int | None = None
+        self._folder = folder
         folder.opened()
         self.jobs = Jobs(lambda job: folder, self._clock, self)
         world.note(self.process.name, "starts")
@@ -80,6 +81,9 @@ class SimCoordinator:
     def _answer(self, do: Callable[[Jobs], T]) -> T:
         try:
             return do(self.jobs)
+        except Fenced:
+            self._judge_fencing()
+            raise
         finally:
             if self.process.alive:
                 self._arm()
@@ -103,6 +107,8 @@ class SimCoordinator:
             stream.deliver(None)
 
     def publish(self, event: events.CoordinatorEvent) -> None:
+        if isinstance(event, events.AttemptFenced):
+            self._judge_fencing()
         self._tell(event)
         if not self._world.keeps_trace:
             return
@@ -117,6 +123,11 @@ class SimCoordinator:
                 self._world.note(self.process.name, event.name, f"attempt {event.attempt}", event.message)
             case _:
                 pass
+
+    def _judge_fencing(self) -> None:
+        """Nobody loses to itself, however many answers were lost."""
+        if self._folder.is_own_entry_in_the_way:
+            self._world.violated("a coordinator was fenced by an entry of its own", self.process.name)
 
     def _arm(self) -> int | None:
         """Have a tick when the jobs' deadline, a time of this process, has come; return it."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
+from contextlib import suppress
+from enum import Enum
 from typing import Any
 
 import orjson
@@ -11,16 +13,32 @@ import orjson
 from tests.simulation.filesystem import File, Folder, SimFileSystem, SimPath
 from tests.simulation.process import Crashed
 from tests.simulation.world import World
+from twopc.errors import CheckpointCorrupted
 from twopc.faults.points import CrashPoint, reached
-from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
-from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_metadata, metadata_path
+from twopc.protocol.attempt_facts import StopRequested
+from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
+from twopc.protocol.layout import ENTRIES, LEDGER, TWINS, checkpoint_of_metadata, metadata_path
 from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointsDisposed, CommittablesConfirmed, LossSettled
-from twopc.protocol.ledger_state import decode_entry
+from twopc.protocol.ledger_state import LedgerState, decode_entry
 from twopc.storage.local import LocalStore
-from twopc.storage.store import Content, Stored
+from twopc.storage.store import Content, StoredObject
 
 _IN_LEDGER = f"{LEDGER}/"
 _BEFORE_THE_NAME = (CrashPoint.COORDINATOR_METADATA_UNSYNCED, CrashPoint.COORDINATOR_METADATA_UNNAMED)
+
+
+LONGEST_AWAY = 3
+"""How many calls a store refuses that has just lost an answer and is away."""
+
+
+class Answer(Enum):
+    """What its creator hears of an entry, and what its client does then."""
+
+    HEARD = "heard"
+    TRIED_AGAIN = "tried again"
+    GIVEN_UP = "given up"
+    AWAY = "given up, and the store is away"
+    BEFORE_IT_IS_DONE = "given up, and carried out late"
 
 
 def positions_of(metadata: bytes) -> dict[str, int]:
@@ -46,6 +64,12 @@ class CheckpointFolder(LocalStore):
         self._bases: dict[CheckpointId, set[CheckpointId]] = {}
         self._doubtful = NO_CHECKPOINT
         self._stored_last = NO_CHECKPOINT
+        self._away = 0
+        self._late: tuple[str, bytes] | None = None
+        self.is_own_entry_in_the_way = False
+        """Whether a creator was just refused by an entry that it has given up, with nothing behind it."""
+        self.draining: set[AttemptId] = set()
+        """The attempts that somebody has asked to drain, or one before that they go on for."""
         self.rotten = ""
         self._disk = SimFileSystem(self._refuses, self._named)
         self.top = self._doubtful_at = self._disk.root
@@ -64,6 +88,11 @@ class CheckpointFolder(LocalStore):
     def _listed(self, folder: str) -> list[str]:
         node = self._disk.find(folder)
         return [name for name in node.names if name[0] != "."] if isinstance(node, Folder) else []
+
+    def names(self, prefix: str = "") -> list[str]:
+        if prefix == ENTRIES:
+            self._refuse_while_away()
+        return super().names(prefix)
 
     def _is_folder(self, name: str) -> bool:
         return isinstance(self._disk.find(name), Folder)
@@ -125,16 +154,77 @@ class CheckpointFolder(LocalStore):
 
     def create_once(self, name: str, data: bytes) -> None:
         path = self.top / name
+        self._refuse_while_away()
+        self._carry_out_late()
+        self.is_own_entry_in_the_way = False
         self._stored_last = NO_CHECKPOINT
         if self.world.calm and (path.parent is not self._entries or self._twin_entries.node is not None):
             self._create_at_once(path, File(data, data))
             return
+        fate = self._fate_of_answer(path)
+        if fate is Answer.BEFORE_IT_IS_DONE:
+            self._late = name, data
+            raise OSError(errno.EIO, "simulated: it is not stored yet, and nobody waits for it")
         try:
             super().create_once(name, data)
-        except OSError:
+        except OSError as error:
             self._forget_what_is_gone()
+            if isinstance(error, FileExistsError) and path.parent is self._entries:
+                self._look_in_the_way(name, data)
             raise
         self._is_stored(path)
+        self._lose_answer(fate, name, data)
+
+    def _look_in_the_way(self, name: str, data: bytes) -> None:
+        """Whoever is refused by the last entry, and has stored that itself, must take it back."""
+        try:
+            place, there = decode_entry(self.get(name), name)
+        except (CheckpointCorrupted, OSError):
+            return
+        is_own = place.creator == decode_entry(data, name)[0].creator
+        self.is_own_entry_in_the_way = is_own and super().names(ENTRIES)[-1] == name
+        if is_own and isinstance(there, CheckpointCompleted):
+            self._stored_last, self._doubtful_at = there.checkpoint_id, self.top / name
+
+    def _fate_of_answer(self, path: SimPath) -> Answer:
+        world = self.world
+        struck = world.strikes("store answer lost", world.faults.store_answer_lost) if world.lane is not None else 0
+        if not struck:
+            return Answer.HEARD
+        fate = world.of((Answer.TRIED_AGAIN, Answer.GIVEN_UP, Answer.AWAY, Answer.BEFORE_IT_IS_DONE), struck)
+        if path.parent is not self._entries and fate in (Answer.AWAY, Answer.BEFORE_IT_IS_DONE):
+            fate = Answer.GIVEN_UP
+        world.note("disk", "ANSWER LOST", path.text, fate.value)
+        world.coverage[f"store answer lost, {fate.value}"] += 1
+        return fate
+
+    def _lose_answer(self, fate: Answer, name: str, data: bytes) -> None:
+        """Let the creator, whose entry is there, hear nothing of it."""
+        if fate is Answer.TRIED_AGAIN:
+            try:
+                super().create_once(name, data)
+            except FileExistsError:
+                self.world.violated("a creator was told that it has lost to itself", name)
+                raise
+        elif fate is not Answer.HEARD:
+            self._away = LONGEST_AWAY if fate is Answer.AWAY else 0
+            raise OSError(errno.EIO, "simulated: it is stored, and the answer was lost")
+
+    def _refuse_while_away(self) -> None:
+        if self._away and not self.world.calm:
+            self._away -= 1
+            self.is_own_entry_in_the_way = False
+            raise OSError(errno.EIO, "simulated: the store does not answer")
+
+    def _carry_out_late(self) -> None:
+        """Do what a creator has given up, if nothing else stands there by now."""
+        if self._late is None:
+            return
+        (name, data), self._late = self._late, None
+        with suppress(OSError):
+            super().create_once(name, data)
+            self.world.note("disk", "CARRIES OUT LATE", name)
+            self._is_stored(self.top / name)
 
     def _is_stored(self, path: SimPath) -> None:
         """What follows a completion record was stored by somebody who has read that: it is there to stay."""
@@ -171,7 +261,7 @@ class CheckpointFolder(LocalStore):
         path.add(file)
         reached(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint=checkpoint)
 
-    def put(self, files: Iterable[tuple[str, Content]]) -> list[Stored]:
+    def put(self, files: Iterable[tuple[str, Content]]) -> list[StoredObject]:
         if not self.world.calm:
             return super().put(files)
         for name, content in files:
@@ -184,6 +274,7 @@ class CheckpointFolder(LocalStore):
         return []
 
     def _delete(self, name: str) -> None:
+        self.is_own_entry_in_the_way = False
         if self._stored_last and self.top / name is self._doubtful_at:
             # Who stored it has found at once that it is fenced, and takes it back: nobody has acted on it.
             self._forget(self._stored_last)
@@ -218,6 +309,11 @@ class CheckpointFolder(LocalStore):
                 self._outstanding.get(entry.checkpoint_id, set()).difference_update(entry.names)
                 bases = self._bases.setdefault(entry.checkpoint_id, set())
                 bases.update(base for _, base in entry.bases if base)
+            case StopRequested(drain=True):
+                self.draining.add(entry.attempt)
+            case LedgerState(stop=StopRequested(drain=True)):
+                # An attempt begins with a summary, and goes on with what the one before was asked for.
+                self.draining.add(entry.current)
             case CheckpointsDisposed():
                 self.savepoints.difference_update(entry.forgotten)
             case _:

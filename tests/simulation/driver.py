@@ -17,11 +17,11 @@ from tests.simulation.world import World
 from twopc import events
 from twopc.config import RunSettings
 from twopc.driver.actions import Drain, EndAttempt, Settle, SettleLoss, StartAttempt, Submit
-from twopc.driver.attempt import RunningJob
 from twopc.driver.effects import Action, Log
 from twopc.driver.machine import (
-    Aborted,
+    AbortRequested,
     ActionFailed,
+    ActionRequest,
     Answer,
     Driver,
     Event,
@@ -31,9 +31,9 @@ from twopc.driver.machine import (
     StopRequested,
     SubtaskEnded,
     Tick,
-    Wanted,
 )
-from twopc.ends import JobSink, JobSource
+from twopc.driver.restart import PlannedRestart
+from twopc.driver.running_job import RunningJob
 from twopc.errors import (
     CheckpointCorrupted,
     ConfigurationError,
@@ -45,6 +45,8 @@ from twopc.errors import (
 )
 from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
+from twopc.job_connectors import JobSink, JobSource
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import Committer
@@ -71,7 +73,7 @@ def _settings(faults: Faults, parallelism: int, restart_ms: int) -> RunSettings:
         checkpoint_max_concurrent=faults.max_concurrent,
         checkpoint_tolerable_failures=faults.tolerable_failures,
         checkpoints_retained=faults.retained,
-        until_end=True,
+        until_end=not faults.input_grows_ms and not faults.ends_drained,
         host="process",
         restart_strategy="fixed-delay",
         restart_attempts=faults.restart_attempts,
@@ -109,7 +111,7 @@ class SimStage:
 
 @dataclass(slots=True)
 class SimHost:
-    """Where the subtasks of one driver run, and all that it acts on."""
+    """The host of one driver's subtasks, and its edge."""
 
     definition: JobDefinition
     source: JobSource
@@ -127,6 +129,9 @@ class SimHost:
     def notice(self) -> str | None:
         return None
 
+    def refusal(self, parallelism: int) -> str | None:
+        return None
+
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> SimStage:
         return SimStage([self.spawn(spec) for spec in specs], self.abandon)
 
@@ -138,6 +143,9 @@ class SimHost:
 
     def all_damage(self, error: CheckpointCorrupted, checkpoint_id: CheckpointId | None) -> TwoPhaseCommitError:
         return error
+
+    def kept_positions(self) -> tuple[SplitPosition, ...]:
+        return ()
 
     def remove_work(self, attempt: AttemptId) -> None:
         """There is nothing on this machine."""
@@ -222,7 +230,7 @@ class SimDriver:
             state = type(waiting.effect).__name__
             self._world.coverage[f"stopped in {state}"] += 1
             self._world.note(self.process.name, "is told to stop", "at once" if at_once else "", state)
-            event = Aborted(KeyboardInterrupt()) if at_once else StopRequested()
+            event = AbortRequested(KeyboardInterrupt()) if at_once else StopRequested()
             self._world.after(0, partial(self._step, event), self._lane)
 
     def _look_in(self, delay_ms: int) -> None:
@@ -280,12 +288,12 @@ class SimDriver:
 
     def _carry_out(self, output: Output) -> None:
         match output:
-            case Wanted(number, Drain()):
+            case ActionRequest(number, Drain()):
                 self._finished()
                 self._drain(number, self._world.now_ms + DRAIN_MS)
-            case Wanted(number, action) if action.on_calling_thread:
+            case ActionRequest(number, action) if action.on_calling_thread:
                 self._world.after(0, partial(self._step, self._answered(number, action)), self._lane)
-            case Wanted(number, action):
+            case ActionRequest(number, action):
                 self._note_recovering(action)
                 self._world.after(0, partial(self._act, number, action), Lane(self.process, type(action).__name__))
             case Log() if output.level >= logging.WARNING:
@@ -299,6 +307,7 @@ class SimDriver:
             self._deleted = self._world.coverage["broker input deleted"]
         elif isinstance(action, EndAttempt):
             self.recovering = False
+            self._world.coverage["rescaled"] += "subtasks are wanted" in action.reason
 
     def _act(self, number: int, action: Action[Any]) -> None:
         if isinstance(action, StartAttempt) and self._recoveries_died() >= 2:
@@ -327,9 +336,10 @@ class SimDriver:
         return answer
 
     def _finished(self) -> None:
-        """The job has finished; after a stop a person runs it again, to read the rest."""
+        """The job has finished; after a stop, or a drain before the input was whole, a person runs it again."""
         self._world.note(self.process.name, "FINISHED", self._end)
-        if self._stopping:
+        sources = self._edge.definition.sources.values()
+        if self._stopping or any(source.misses_some(self.attempt) for source in sources):
             return
         self.done = self._world.over = True
         self.finished_ms = self._world.now_ms
@@ -379,4 +389,6 @@ class SimDriver:
             return True
         # Input may go between the question and the plan: true, and the next start asks again.
         excused = self._driver.progress.current.failure or self._world.coverage["broker input deleted"] > self._deleted
+        if isinstance(error, PlannedRestart):
+            return True
         return isinstance(error, ProtocolViolation | CheckpointCorrupted | ConfigurationError) and not excused

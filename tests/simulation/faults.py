@@ -1,4 +1,4 @@
-"""How badly one run is treated: drawn from its seed, so that some runs see one fault often and others none of it."""
+"""The faults of one run, drawn from its seed: so some runs see one fault often, and others none of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
+from tests.simulation.joins import JOBS, SIZES, SOME_SINKS
 from twopc.config import INLINE_BYTES_MAX, NO_TIMEOUT_MS
 from twopc.faults.points import CrashPoint
 
@@ -41,6 +42,12 @@ SINKS = (
 )
 """Most jobs have one source and one sink: they are played fastest, and see most of what can happen."""
 
+TIMED_ONE_IN = 40
+TIMED = ("tumbling", "hopping", "session", "sliding", "timers")
+"""What waits for event time, in the few jobs in which it passes: `tests.simulation.timed_job`."""
+
+TIMED_SINKS = (("out",), ("out", "topic"), ("own", "out"), ("out", "own"))
+
 T = TypeVar("T")
 _BROUGHT_ABOUT: dict[CrashPoint, dict[str, Any]] = {
     CrashPoint.END_TXN_REPLY_LOST: {"broker_reply_lost": 0.3},
@@ -62,7 +69,7 @@ _BROUGHT_ABOUT: dict[CrashPoint, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How big a run is, and how badly it is treated.
+    """The size of a run, and its faults.
 
     Rates are chances per occasion, `*_every_ms` mean times between two (0: never), other `*_ms` longest times.
 
@@ -74,7 +81,13 @@ class Faults:
     declines a checkpoint; `commits_globally` gives the first sink a global committer; `follower_elsewhere` says that
     another cluster keeps the consumer group. The settings of checkpoints, and how often people ask for one, are no
     faults; nor are `sizes`, how many records each partition has, `other_sizes`, those of a second source where there
-    is one, and `sinks`, those of `tests.simulation.job` in the order in which they pre-commit.
+    is one, and `sinks`, those of `tests.simulation.job` in the order in which they pre-commit. Where `input_grows_ms`
+    is not 0, the second source's last partition is there from then on. `joins` is what the job joins and how, in the
+    words of `tests.simulation.joins`; nothing for a job that doesn't. `timed` says what waits
+    for event time, nothing where it is empty; such a job that is `drained` has no end before somebody asks for one.
+    `store_answer_lost` is how often a create in the checkpoint store is done and its answer lost, as between a client
+    and an object store: the client tries again, or gives up; then the store may be away for some calls, or do it only
+    before the next create. One that is refused is `disk_full`.
     """
 
     aimed_at: CrashPoint
@@ -136,13 +149,30 @@ class Faults:
     stopped_every_ms: int
     restart_attempts: int
     follower_elsewhere: bool
+    input_grows_ms: int
+    joins: tuple[str, ...]
+    cut_off_every_ms: int = 0
+    timed: str = ""
+    drained: bool = False
+    store_answer_lost: float = 0.0
+
+    @property
+    def waits_for(self) -> str:
+        """What waits for event time; nothing in a job whose sources or sinks are other ones than it would have."""
+        fits = not self.other_sizes and not self.input_grows_ms and {"out", "topic", "own"}.issuperset(self.sinks)
+        return self.timed if fits else ""
+
+    @property
+    def ends_drained(self) -> bool:
+        """Whether the job has no end before somebody asks for one."""
+        return self.drained and bool(self.waits_for)
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in asdict(self).items())
 
 
 class _Draws:
-    """What chance has for one seed, one after the other."""
+    """The draws of one seed, one after the other."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(f"faults-{seed}").random
@@ -214,10 +244,10 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         input_deleted_every_ms=every(200, 500) if timeouts and chance() < 0.3 else 0,
         batch_cut=rate(0.1, 0.5),
         commits_globally=not timeouts and chance() < 0.3,
-        **(_graph(draws) | _stops(draws)),
+        **(_graph(draws) | _stops(draws) | _growth(draws)),
     )
-    brought_about = _BROUGHT_ABOUT.get(faults.aimed_at)
-    return replace(faults, **brought_about) if brought_about else faults
+    job = {} if timeouts else _joined_job(draws) or _time(draws)
+    return replace(faults, **(_silence(draws) | _lost_answers(draws) | _BROUGHT_ABOUT.get(faults.aimed_at, {}) | job))
 
 
 def _graph(draws: _Draws) -> dict[str, Any]:
@@ -227,6 +257,7 @@ def _graph(draws: _Draws) -> dict[str, Any]:
         "sinks": draws.pick(SINKS),
         "files_decline": draws.rate(0.1, 0.4),
         "sink_removed_every_ms": draws.every(150, 500, 1_500),
+        "joins": (),
     }
 
 
@@ -236,4 +267,53 @@ def _stops(draws: _Draws) -> dict[str, Any]:
         "stopped_every_ms": draws.every(60, 300, 1_000) if draws.chance() < 0.4 else 0,
         "restart_attempts": draws.pick((UNLIMITED, UNLIMITED, 0, 1, 3)),
         "follower_elsewhere": draws.chance() < 0.1,
+    }
+
+
+def _growth(draws: _Draws) -> dict[str, Any]:
+    """Return when the second source gets another partition, in the few jobs in which it does."""
+    if draws.chance() >= 0.02:
+        return {"input_grows_ms": 0}
+    return {"input_grows_ms": draws.pick((50, 500, 1_500)), "other_sizes": (draws.pick(RECORDS), draws.pick(RECORDS))}
+
+
+def _joined_job(draws: _Draws) -> dict[str, Any]:
+    """Return what a job is that joins, in the few in which it does."""
+    if draws.chance() >= 0.02:
+        return {}
+    partitions = range(draws.pick((1, 1, 2)))
+    return {
+        "joins": draws.pick(JOBS),
+        "sizes": tuple(draws.pick(SIZES) for _ in partitions),
+        "other_sizes": tuple(draws.pick(SIZES) for _ in partitions),
+        "sinks": draws.pick(SOME_SINKS),
+        "input_grows_ms": 0,
+        "fault_phase_ms": 2_000,
+    }
+
+
+def _silence(draws: _Draws) -> dict[str, Any]:
+    """Return how often a machine is cut off from all others, in the few jobs in which one is."""
+    if draws.chance() >= 0.03:
+        return {"cut_off_every_ms": 0}
+    return {"cut_off_every_ms": draws.pick((300, 1_000))}
+
+
+def _lost_answers(draws: _Draws) -> dict[str, Any]:
+    """Return how often the checkpoint store's answer is lost, in the jobs in which it is."""
+    return {"store_answer_lost": draws.rate(0.02, 0.1, 0.3) if draws.chance() < 0.3 else 0.0}
+
+
+def _time(draws: _Draws) -> dict[str, Any]:
+    """Return what it takes for event time to pass, in the few jobs in which it does."""
+    if draws.chance() * TIMED_ONE_IN >= 1:
+        return {}
+    drained = {"drained": True, "asked_every_ms": 150} if draws.chance() < 0.5 else {}
+    return drained | {
+        "timed": draws.pick(TIMED),
+        "sizes": tuple(4 + draws.pick(range(11)) for _ in range(draws.pick((1, 2)))),
+        "other_sizes": (),
+        "sinks": draws.pick(TIMED_SINKS),
+        "input_grows_ms": 0,
+        "commits_globally": False,
     }

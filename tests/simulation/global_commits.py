@@ -18,7 +18,7 @@ COMMIT_MS = (1, 400)
 
 @dataclass(slots=True)
 class GlobalTable:
-    """What was committed with each checkpoint. `committed` are the committables of all sinks that were committed."""
+    """The commits by checkpoint. `committed` are the committables of all sinks that were committed."""
 
     world: World
     committed: set[str]

@@ -5,7 +5,15 @@
 
 Beside files, `out` takes what is not for the files alone: so a checkpoint may have output of the files only.
 
-Where both sources have as many partitions, their records meet in one state by key.
+Where both sources have as many partitions, their records meet in one state by key. Where the second one gets another
+partition while the job runs, its records are numbered without a state (`numbered`): keys would be elsewhere then.
+
+With a sink of dead letters it is another job, of one source: `tests.simulation.bad_records`. With `own` among the sinks
+it is one that reads what it has itself written, as behind a key_by, where another subtask may read than wrote:
+
+    in -> map -> own ... own-source -> count -> out
+
+Where event time passes it is `tests.simulation.timed_job`.
 
 Invariants: a record says which *lane* it came from, one for each partition of each source; a sink keeps the records of
 a lane in their order, whatever comes between them.
@@ -15,29 +23,58 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from tests.simulation import bad_records
+from tests.simulation.async_client import Client
+from tests.simulation.bad_records import ALARMS, DEAD, Alarms, IntoDead, counted, mapped, timestamp
 from tests.simulation.faults import Faults
+from tests.simulation.joins import JoinJob, add_joins, joined_of
+from tests.simulation.joins_model import expected_states as expected_joins
 from twopc.graph import GraphBuilder, JobDefinition, Merge, Operator
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.operators.steps import Filter, Map, Process, StatefulMap, Step
+from twopc.operators.steps import (
+    AssignTimestamps,
+    Filter,
+    JoinBroadcast,
+    JoinTable,
+    Map,
+    MapAsync,
+    Process,
+    StatefulMap,
+)
+from twopc.operators.stream_join import JoinStreams
+from twopc.operators.window_step import Reduce, WindowAggregate
 from twopc.serde import Json
 from twopc.sink import Sink
 from twopc.source import Source
 
 JOB = "job"
 FIRST_SINK = "out"
-KAFKA_TOPICS = {FIRST_SINK: "output", "topic": "output-beside", "prefix": "output-of-prefix"}
-"""The sinks that write into Kafka, and where to. The first two share a transaction; the third has one of its own."""
+OWN, OWN_SOURCE = "own", "own-source"
+"""The sink whose topic the job itself reads, and the source that does."""
 
-PREFIXES = {FIRST_SINK: JOB, "topic": JOB, "prefix": "beside"}
+KAFKA_TOPICS = {
+    FIRST_SINK: "output",
+    "topic": "output-beside",
+    "prefix": "output-of-prefix",
+    DEAD: "dead-letters",
+    OWN: "own-topic",
+}
+"""The sinks that write into Kafka, and where to. All share a transaction but the third, which has one of its own."""
+
+PREFIXES = {FIRST_SINK: JOB, "topic": JOB, "prefix": "beside", DEAD: JOB, OWN: JOB}
 FILES = "files"
 """The sink that is no Kafka sink."""
 
 INPUTS = {"in": "input", "other": "other-input"}
 STATES = {"in": "count", "other": "count-2"}
+GROWING = "other"
+"""The source whose input may get another partition while the job runs."""
+
 MEETING = "meeting"
 KEYS = 3
 
@@ -64,23 +101,66 @@ def topics_of(faults: Faults) -> list[str]:
 
 def meets(faults: Faults) -> bool:
     """Whether the records of two sources meet in one state by key."""
-    return len(faults.sizes) == len(faults.other_sizes)
+    return len(faults.sizes) == len(faults.other_sizes) and not faults.input_grows_ms
 
 
 def graph(sources: Mapping[str, Source], sinks: Mapping[str, Sink], *, meeting: bool) -> JobDefinition:
-    """Return the job that reads these sources and writes to these sinks; `meeting`, their records meet in one state."""
+    """Return the job that reads these sources and writes to these sinks; `meeting`, their records meet in one state.
+
+    A source that looks for new splits is not before state by key.
+    """
+    if DEAD in sinks:
+        return bad_records_graph(sources["in"], sinks)
+    if OWN in sinks:
+        return own_topic_graph(sources, sinks)
     builder = GraphBuilder(JOB)
     counted = []
     for name, source in sources.items():
         mapped = builder.add(Map(same), (builder.add(source, (), name),))
-        counted.append(builder.add(StatefulMap(count, STATES[name], Json()), (mapped,)))
+        counting = StatefulMap(count, STATES[name], Json()) if source.discover_ms is None else Map(numbered)
+        counted.append(builder.add(counting, (mapped,)))
     last = counted[0] if len(counted) == 1 else builder.add(Map(same), (builder.add(Merge(), tuple(counted)),))
     if meeting:
         last = builder.add(StatefulMap(meet, MEETING, Json()), (last,))
+    _end(builder, last, sinks)
+    return builder.definition()
+
+
+def bad_records_graph(source: Source, sinks: Mapping[str, Sink]) -> JobDefinition:
+    """Return the job of `tests.simulation.bad_records`."""
+    builder = GraphBuilder(JOB)
+    last = builder.add(source, (), "in", IntoDead(sinks[DEAD]))
+    for step in (AssignTimestamps(timestamp), Map(mapped), StatefulMap(counted, STATES["in"], Json())):
+        last = builder.add(step, (last,))
+    last = builder.add(Process(Alarms(), ALARMS), (last,))
+    _end(builder, last, {name: sink for name, sink in sinks.items() if name != DEAD})
+    return builder.definition()
+
+
+def joined_graph(
+    sources: Mapping[str, Source], sinks: Mapping[str, Sink], joined: JoinJob, sizes: Sequence[int]
+) -> JobDefinition:
+    """Return the job of `tests.simulation.joins`."""
+    builder = GraphBuilder(JOB)
+    last = add_joins(builder, sources, sinks, joined, sizes)
+    _end(builder, last, {name: sink for name, sink in sinks.items() if name != DEAD})
+    return builder.definition()
+
+
+def own_topic_graph(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> JobDefinition:
+    """Return the job that reads what it has itself written."""
+    builder = GraphBuilder(JOB)
+    mapped = builder.add(Map(same), (builder.add(sources["in"], (), "in"),))
+    written = builder.add(sinks[OWN], (mapped,), OWN)
+    read = builder.append(Operator(OWN_SOURCE, (), sources[OWN_SOURCE], behind=written))
+    builder.add(sinks[FIRST_SINK], (builder.add(StatefulMap(count, STATES["in"], Json()), (read,)),), FIRST_SINK)
+    return builder.definition()
+
+
+def _end(builder: GraphBuilder, last: str, sinks: Mapping[str, Sink]) -> None:
     for name, sink in sinks.items():
         takes = filter_of(name, with_files=FILES in sinks)
         builder.add(sink, (last if takes is None else builder.add(Filter(takes), (last,)),), name)
-    return builder.definition()
 
 
 def with_cuts(operators: Sequence[Operator], cut: Callable[[], None]) -> list[Operator]:
@@ -94,8 +174,22 @@ def with_cuts(operators: Sequence[Operator], cut: Callable[[], None]) -> list[Op
         return call
 
     def changed(what: Any) -> Any:
-        has_function = isinstance(what, Step) and not isinstance(what, Process)
-        return replace(what, function=cutting(what.function)) if has_function else what
+        match what:
+            case JoinStreams():
+                processor = copy(what.processor)
+                processor.function = cutting(processor.function)
+                return replace(what, processor=processor)
+            case Process():
+                kind: Any = type(what.processor)
+                return replace(what, processor=kind(cut))
+            case WindowAggregate(aggregation=Reduce(function)):
+                return replace(what, aggregation=Reduce(cutting(function)))
+            case MapAsync():
+                return replace(what, function=Client(cut))
+            case StatefulMap() | Map() | Filter() | JoinTable() | JoinBroadcast():
+                return replace(what, function=cutting(what.function))
+            case _:
+                return what
 
     return [replace(each, what=changed(each.what)) for each in operators]
 
@@ -127,6 +221,11 @@ def count(state: int | None, value: str) -> tuple[int, str]:
     return seen, f"{value}:{seen}"
 
 
+def numbered(value: str) -> str:
+    """What `count` makes of a value where the records of a key come in the order of their offsets."""
+    return f"{value}:{int(value.split(':')[1]) // KEYS + 1}"
+
+
 def meet(state: dict[str, int] | None, value: str) -> tuple[dict[str, int], str]:
     """Count the key's records of each lane in the one state that all lanes of a number share; mark what differs."""
     lane, _, seen = value.split(":")
@@ -138,19 +237,39 @@ def meet(state: dict[str, int] | None, value: str) -> tuple[dict[str, int], str]
 def expected_states(faults: Faults) -> dict[tuple[str, int, bytes], Any]:
     """Return the state of each operator, partition number and key when the input is read to its end."""
     states: dict[tuple[str, int, bytes], Any] = {}
+    if (joined := joined_of(faults)) is not None:
+        return expected_joins(faults.sizes, faults.other_sizes, joined, KEYS)
+    if DEAD in faults.sinks:
+        for number, size in enumerate(faults.sizes):
+            states |= {(state, number, key): held for (state, key), held in bad_records.states(size, KEYS).items()}
+        return states
     topics = {INPUTS[source]: state for source, state in STATES.items()}
+    shift = 1 if OWN in faults.sinks else 0
     for lane, (partition, size) in enumerate(lanes_of(faults).items()):
+        if faults.input_grows_ms and partition.topic == INPUTS[GROWING]:
+            continue
         for key in range(min(KEYS, size)):
-            number, count = partition.partition, len(range(key, size, KEYS))
+            number = (partition.partition + shift) % len(faults.sizes) if shift else partition.partition
+            count = len(range(key, size, KEYS))
             states[topics[partition.topic], number, b"k%d" % key] = count
             if meets(faults):
                 states.setdefault((MEETING, number, b"k%d" % key), {})[f"{lane}"] = count
     return states
 
 
-@cache
-def expected_output(sink: str, lane: int, records: int, with_files: bool) -> Sequence[str]:
+def expected_output(faults: Faults, sink: str, lane: int, records: int) -> Sequence[str]:
     """Return what a sink must hold of a lane with so many records."""
+    with_files = FILES in faults.sinks
+    if sink == OWN:
+        return tuple(f"{lane}:{offset}" for offset in range(records))
+    if DEAD not in faults.sinks:
+        return _expected_output(sink, lane, records, with_files)
+    output, dead = bad_records.everything(lane, records, KEYS)
+    return dead if sink == DEAD else tuple(filter(filter_of(sink, with_files=with_files), output))
+
+
+@cache
+def _expected_output(sink: str, lane: int, records: int, with_files: bool) -> Sequence[str]:
     seen: Counter[int] = Counter()
     output = []
     for offset in range(records):

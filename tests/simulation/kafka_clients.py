@@ -15,11 +15,11 @@ from twopc.context import SubtaskContext
 from twopc.errors import Unavailable
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import END_TXN_VERSION
+from twopc.kafka.control_client import GroupOffset, OpenTransaction, TopicInfo
 from twopc.kafka.failures import failure
-from twopc.kafka.identity import Identity
+from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.transaction_verdict import BrokerState, Described
-from twopc.kafka.wire import GroupOffset, OpenTransaction, TopicInfo
 
 CLUSTER = "cluster"
 ANOTHER_CLUSTER = "another cluster"
@@ -48,7 +48,7 @@ def _lossy(broker: SimBroker, ask: Callable[[], T]) -> T:
 
 
 class SimControlClient:
-    """As `twopc.kafka.wire.ControlClient`."""
+    """As `twopc.kafka.control_client.ControlClient`."""
 
     def __init__(self, broker: SimBroker) -> None:
         self._broker = broker
@@ -102,9 +102,9 @@ class SimControlClient:
         return OpenTransaction(described, found.timeout_ms, partitions)
 
 
-def identity_of(context: SubtaskContext, broker: SimBroker) -> Identity:
+def identity_of(context: SubtaskContext, broker: SimBroker) -> TopicIdentity:
     """Return what a subtask's source and sink share, as through `twopc.kafka.subtask_client.SubtaskClient`."""
-    identity: Identity = context.shared.setdefault("identity", Identity(SimControlClient(broker)))
+    identity: TopicIdentity = context.shared.setdefault("identity", TopicIdentity(SimControlClient(broker)))
     return identity
 
 

@@ -14,8 +14,8 @@ import coordinator.restore_plan
 import tests.simulation.coordinator
 import tests.simulation.sink
 import tests.simulation.subtask
-import twopc.driver.attempt
 import twopc.driver.lost_transactions
+import twopc.driver.preparation
 import twopc.driver.recovery
 import twopc.kafka.resume
 import twopc.kafka.retry
@@ -25,7 +25,6 @@ from coordinator.attempt import RunningAttempt
 from coordinator.checkpoint import PendingCheckpoint
 from coordinator.core import Core
 from coordinator.events import Stored
-from coordinator.ledger import Ledger
 from coordinator.shell import JobShell
 from tests.simulation.clocks import SimClock
 from tests.simulation.faults import draw
@@ -159,12 +158,12 @@ def _older_checkpoint(ledger: Any, restore_from: str) -> Any:
     return ledger.metadata(completed[-1].checkpoint_id), ledger.metadata(completed[-2:][0].checkpoint_id)
 
 
-def _from_the_start(plan: Any, planner: Any, context: Any, started: Any, restored: Any, witnessed: Any) -> Any:
-    return plan(planner, context, started, None, witnessed)
+def _from_the_start(plan: Any, planner: Any, context: Any, started: Any, restored: Any, *known: Any) -> Any:
+    return plan(planner, context, started, None, *known)
 
 
-def _planned_anew(plan: Any, planner: Any, context: Any, started: Any, restored: Any, witnessed: Any) -> Any:
-    return plan(planner, context, replace(started, planned=None), restored, witnessed)
+def _planned_anew(plan: Any, planner: Any, context: Any, started: Any, *known: Any) -> Any:
+    return plan(planner, context, replace(started, planned=None), *known)
 
 
 def _without_state(storage: Any, snapshots: Any, numbers: Any, subtask: Any, folder: Any, kind: Any) -> Any:
@@ -339,7 +338,7 @@ MUTANTS = (
         _around(Outputs, "abort", _abort_at_close),
         {"aimed_at": CrashPoint.DRIVER_BEFORE_SETTLE, "aimed_pauses": True, **LONG_LIVED},
     ),
-    Mutant("ids are initialised before settling", instead(twopc.driver.attempt, "recovery", _sweep_first)),
+    Mutant("ids are initialised before settling", instead(twopc.driver.preparation, "recovery", _sweep_first)),
     Mutant("a slot is used again when pre-committed", _around(SlotPool, "pre_committed", _free_at_pre_commit)),
     Mutant("a slot is used again when committed", _reused_at_once, LATE),
     Mutant("a doubtful producer is used again", _around(SlotPool, "settled", _never_doubtful), LATE),
@@ -376,11 +375,6 @@ MUTANTS = (
         "an error code decides",
         instead(twopc.kafka.resume, "_turn", _lost_by_error_code(twopc.kafka.resume._turn)),
         {"broker_reply_lost": 0.1, "end_txn_late": 0.3},
-    ),
-    Mutant(
-        "what is acknowledged is not looked for",
-        instead(Ledger, "_require", lambda ledger, checkpoint_id, snapshot: None),
-        {"stored_elsewhere": 0.3, "inline_bytes": 0},
     ),
     Mutant("what was not stored counts as stored", _around(JobShell, "_store", _stored_anyway)),
     Mutant("a file is not synced before it gets its name", instead(SimDisk, "sync", lambda disk, file: None), POWER),

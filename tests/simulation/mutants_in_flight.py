@@ -19,7 +19,8 @@ from coordinator.events import StopJob
 from coordinator.failures import Failures
 from coordinator.requests import stop_to_store
 from coordinator.retention import to_forget
-from coordinator.schedule import Triggering
+from coordinator.schedule import CheckpointTrigger
+from coordinator.silence import Absences, Silences
 from tests.simulation.mutants import Mutant
 from twopc.kafka.slots import SlotPool
 from twopc.protocol.checkpoints import CheckpointKind
@@ -75,21 +76,22 @@ OVERLAPPING = {
     "network_delay_ms": 300,
     "fault_phase_ms": 5_000,
 }
+CUT_OFF = {"cut_off_every_ms": 300, "embedded": True, "fault_phase_ms": 2_000, "tolerable_failures": 3}
 ASKING = {"asked_every_ms": 100, "retained": 1, "fault_phase_ms": 2_500}
 
 
 @contextmanager
 def _ids_used_again() -> Iterator[None]:
     """Number checkpoints after the newest completed one; neither the ledger nor a comparison of attempts hides it."""
-    reserve = Triggering.reserve
+    reserve = CheckpointTrigger.reserve
 
-    def numbered_anew(triggering: Any, state: LedgerState, all_at_end: bool, out: Any) -> None:
+    def numbered_anew(triggering: Any, state: LedgerState, *arguments: Any) -> None:
         triggering._burnt = CheckpointId(0)
         newest = state.newest.checkpoint_id if state.newest else CheckpointId(0)
-        reserve(triggering, replace(state, last_reserved=newest), all_at_end, out)
+        reserve(triggering, replace(state, last_reserved=newest), *arguments)
 
     with (
-        patch.object(Triggering, "reserve", numbered_anew),
+        patch.object(CheckpointTrigger, "reserve", numbered_anew),
         patch.object(twopc.protocol.ledger_state, "_require", lambda holds, what: None),
         patch.object(Core, "_refused", lambda core, event, out: False),
     ):
@@ -97,6 +99,16 @@ def _ids_used_again() -> Iterator[None]:
 
 
 MUTANTS_IN_FLIGHT = (
+    Mutant(
+        "a subtask that is silent is waited for",
+        partial(patch.object, Silences, "complaint", lambda silences, now: None),
+        CUT_OFF,
+    ),
+    Mutant(
+        "a subtask that does not come back to a new coordinator is waited for",
+        partial(patch.object, Absences, "complaint", lambda absences, now: None),
+        CUT_OFF | {"embedded": False, "second_coordinator_every_ms": 300},
+    ),
     Mutant("checkpoint ids are used again and no attempt is compared", _ids_used_again),
     Mutant(
         "what may be needed can be disposed of",

@@ -14,7 +14,7 @@ import twopc.kafka.transaction_verdict
 from tests.simulation.mutants import EXPIRING, Mutant, instead
 from tests.simulation.source import SimSource
 from tests.simulation.transaction_tables import BUMPING_END_TXN
-from twopc.kafka.identity import Identity
+from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.transaction_verdict import Witness
 from twopc.sink import Outcome, Settled
 
@@ -57,7 +57,7 @@ MUTANTS_OF_BROKER = (
     ),
     Mutant(
         "an input topic that was recreated is read on",
-        instead(Identity, "check", lambda identity, checkpoint_id: None),
+        instead(TopicIdentity, "check", lambda identity, checkpoint_id: None),
         {"input_recreated_every_ms": 500, "fault_phase_ms": 5_000},
         1_000,
         timeouts=True,

@@ -15,7 +15,7 @@ from coordinator.retention import to_forget
 from tests.simulation.mutants import Mutant, instead
 from twopc.driver.actions import CommitGlobally
 from twopc.protocol.attempts import GlobalCommit
-from twopc.protocol.completed import CompletedCheckpoint
+from twopc.protocol.completed_checkpoint import CompletedCheckpoint
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.ledger_state import LedgerState
 from twopc.sink import Outcome, Settled

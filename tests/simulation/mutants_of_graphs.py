@@ -9,12 +9,13 @@ from typing import Any
 import twopc.driver.lost_transactions
 from tests.simulation.mutants import EXPIRING, Mutant, instead
 from twopc.driver.actions import Clusters
-from twopc.ends import JobCommitter
 from twopc.errors import CheckpointDeclined
 from twopc.faults.crash_table import CrashPoint
+from twopc.job_connectors import JobCommitter
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.healing import Fate, plan
 from twopc.protocol.ids import CheckpointId
+from twopc.runtime.inputs import Inputs
 from twopc.runtime.subtask import Subtask
 from twopc.sink import Outcome, Settled
 
@@ -95,6 +96,8 @@ TWO_PREFIXES = HALF_COMMITTED | {
 }
 REMOVED = BESIDE | {"sink_removed_every_ms": 400, "commits_globally": False}
 
+MEETING = {"sizes": (8, 8), "other_sizes": (8, 8), "fault_phase_ms": 3_000}
+
 MUTANTS_OF_GRAPHS = (
     Mutant(
         "what the first group pre-committed is forgotten when the second declines",
@@ -125,6 +128,12 @@ MUTANTS_OF_GRAPHS = (
         "a removed group's output is taken for committed",
         instead(JobCommitter, "settle", _take_for_committed),
         REMOVED,
+        1_000,
+    ),
+    Mutant(
+        "a checkpoint passes over records that are held for their order",
+        instead(Inputs, "_held_rows", lambda inputs, source: ()),
+        MEETING,
         1_000,
     ),
     Mutant(

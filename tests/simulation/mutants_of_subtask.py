@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import twopc.driver.attempt
+import twopc.driver.preparation
 from tests.simulation.mutants import Mutant, instead
 from twopc.operators import Dataflow
+from twopc.operators.write_back_cache import WriteBackCache
 from twopc.runtime.subtask import Subtask
 
 
@@ -24,12 +25,12 @@ def _of_its_own_index(subtask: Any, numbers: Any, snapshots: Any) -> Any:
 MUTANTS_OF_SUBTASK = (
     Mutant(
         "the splits of one number go to different subtasks",
-        instead(twopc.driver.attempt, "assign", _scattered),
+        instead(twopc.driver.preparation, "assign", _scattered),
         {"sizes": (6,), "other_sizes": (6,), "most_subtasks": 3},
     ),
     Mutant(
         "a subtask is restored from its own index alone",
-        instead(twopc.driver.attempt, "concerning", _of_its_own_index),
+        instead(twopc.driver.preparation, "concerning", _of_its_own_index),
         {"sizes": (6, 6, 6), "most_subtasks": 3},
     ),
     Mutant(
@@ -42,6 +43,12 @@ MUTANTS_OF_SUBTASK = (
         "a subtask is at its end while records wait in its chain",
         instead(Subtask, "_at_end", lambda subtask: subtask._deps.inputs.at_end()),
         {"batch_cut": 0.5},
+        500,
+    ),
+    Mutant(
+        "a store that has states is not asked for them",
+        instead(WriteBackCache, "_store_is_empty", lambda cache, partition: True),
+        {"kill_every_ms": 500},
         500,
     ),
 )

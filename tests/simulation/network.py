@@ -28,6 +28,9 @@ STALL_MS = (300, 2_500, 9_000)
 CALM_DELAY_MS = 5
 """The longest delay in the calm phase: a slow network would have more checkpoints taken there, and nothing else."""
 
+HEARTBEAT_TIMEOUT_MS = 4_000
+"""How long a subtask may be silent."""
+
 PROGRESS_SHARE = 0.1
 """How much of what decides nothing is sent: the rest would only cost time."""
 
@@ -60,6 +63,7 @@ class Stream:
         self._up: deque[Attached | MessageReceived | Detached] = deque()
         self._down: deque[ToSubtask | None] = deque()
         self._next_up = self._next_down = 0
+        self._awaited = 0
         self._hung_up = False
         self.session = peer.open(self)
 
@@ -67,7 +71,7 @@ class Stream:
         self._up.append(event)
         if isinstance(event, MessageReceived) and self._world.strikes("said twice", self._world.faults.duplicates):
             self._up.append(event)
-        self._next_up = self._schedule(self._next_up, self._arrive_up, self._peer.lane)
+        self._send_up()
 
     def deliver(self, message: ToSubtask | None) -> None:
         """The coordinator sends; None ends the stream."""
@@ -84,12 +88,16 @@ class Stream:
         for _ in range(lost):
             self._up.pop()
         self._up.append(Detached(self.session))
-        self._next_up = self._schedule(self._next_up, self._arrive_up, self._peer.lane)
+        self._send_up()
 
     def cut(self) -> None:
         """The coordinator's end is gone: the subtask notices after a while."""
         delay = self._world.pick(REDIAL_MS)
         self._world.after(delay, lambda: self._link.broken(self), self._link.lane)
+
+    def _send_up(self) -> None:
+        self._awaited += 1
+        self._next_up = self._schedule(self._next_up, self._arrive_up, self._peer.lane)
 
     def _schedule(self, not_before: int, arrive: Callable[[], None], lane: Lane) -> int:
         world = self._world
@@ -102,7 +110,8 @@ class Stream:
         return at
 
     def _arrive_up(self) -> None:
-        """Hand over what has arrived, together with what came right behind it."""
+        """Hand over what has arrived, together with what came right behind it; at the end, all that was said twice."""
+        self._awaited -= 1
         if not self._up:
             return
         first = self._up.popleft()
@@ -112,6 +121,9 @@ class Stream:
         events = [first]
         while self._up and self._world.rng.random() < 0.3 and not isinstance(self._up[0], Attached):
             events.append(self._up.popleft())  # type: ignore[arg-type]
+        if self._hung_up and not self._awaited:
+            events.extend(self._up)  # type: ignore[arg-type]
+            self._up.clear()
         self._peer.call(lambda jobs: jobs.take(self._link.job, tuple(events)), self)
 
     def _arrive_down(self) -> None:
@@ -155,7 +167,7 @@ class SimLink:
     def send(self, message: ToCoordinator) -> None:
         if isinstance(message, Progress) and self._world.rng.random() > PROGRESS_SHARE:
             return
-        self._memory.said(message)
+        self._memory.note_sent(message)
         if self._world.keeps_trace:
             self._world.note(self.lane.process.name, "says", _short(message))
         stream = self._stream
@@ -186,7 +198,7 @@ class SimLink:
         return self._stream is not None
 
     def heard(self, message: ToSubtask) -> None:
-        self._memory.heard(message)
+        self._memory.note_received(message)
         if self._world.keeps_trace:
             self._world.note(self.lane.process.name, "hears", _short(message))
         self._put(message)
@@ -214,6 +226,11 @@ class SimLink:
         if self._stream is not None:
             self._stream.hang_up()
 
+    def cut_off(self) -> None:
+        """The other end sees the stream end, and no other is opened before the process wakes."""
+        if self._stream is not None:
+            self.broken(self._stream)
+
     def redial(self) -> None:
         if self._closed or self._stream is not None:
             return
@@ -231,6 +248,7 @@ class SimLink:
                 end_of_input=self._memory.end_of_input,
                 pid=self._pid,
                 host="simulated",
+                heartbeat_timeout_ms=HEARTBEAT_TIMEOUT_MS,
             )
         )
         for message in self._memory.repeat():

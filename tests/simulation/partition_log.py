@@ -19,7 +19,7 @@ class Entry:
 
 @dataclass(slots=True)
 class ProducerState:
-    """What the leader remembers: the last producer epoch and sequence number, and where its open transaction begins."""
+    """The leader's memory of a producer: its last epoch and sequence number, and where its open transaction begins."""
 
     producer_epoch: int
     sequence: int = -1
@@ -28,7 +28,7 @@ class ProducerState:
 
 @dataclass(slots=True)
 class First:
-    """What a producer wanted to begin a transaction with; `adds`: its first request was to add the partition."""
+    """The first request of a transaction; `adds`: it was to add the partition."""
 
     adds: bool
     producer_epoch: int
@@ -106,13 +106,18 @@ class PartitionLog:
         """What a reader sees: all, or up to the last stable offset without what was aborted."""
         if not committed:
             return [entry.value for entry in self.entries if entry.commit is None]
-        visible: list[str] = []
+        return [value for _, value in self.committed()]
+
+    def committed(self, begin: int = 0) -> list[tuple[int, str]]:
+        """Return the committed records from this offset on up to the last stable offset, with theirs."""
+        visible: list[tuple[int, str]] = []
         outcome: dict[int, bool | None] = {}
-        for entry in reversed(self.entries):
+        for offset in range(len(self.entries) - 1, begin - 1, -1):
+            entry = self.entries[offset]
             if entry.commit is not None:
                 outcome[entry.producer_id] = entry.commit
             elif outcome.get(entry.producer_id):
-                visible.append(entry.value)
+                visible.append((offset, entry.value))
             elif entry.producer_id not in outcome:
                 # Its transaction is open: nothing from here on is stable.
                 visible.clear()

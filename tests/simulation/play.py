@@ -12,7 +12,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from tests.simulation.faults import draw
-from tests.simulation.seams import replaced
+from tests.simulation.patches import replaced
 from tests.simulation.shrink import Case
 from tests.simulation.simulate import Result
 
@@ -21,7 +21,7 @@ SHARE = 100
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may happen in a run besides what its seed draws.
+    """The rules of a run, besides what its seed draws.
 
     With `timeouts`, transactions expire: losses must then be said.
     """
@@ -37,7 +37,7 @@ class Rules:
 
 @dataclass(slots=True)
 class Tally:
-    """What some seeds came to. `failed` has the first violation of each that failed."""
+    """The results of some seeds. `failed` has the first violation of each that failed."""
 
     played: int = 0
     lost: int = 0

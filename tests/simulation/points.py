@@ -1,4 +1,4 @@
-"""How the places where a process may be stopped are called, in the coverage and in strikes."""
+"""The names of the places where a process may be stopped, in the coverage and in strikes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RECOVERY = frozenset(point for point in CrashPoint if point.code.startswith("R")
 
 
 class PointNames(NamedTuple):
-    """How a point is called in the coverage, and in strikes."""
+    """The names of a point, in the coverage and in strikes."""
 
     point: str
     reached: str
@@ -35,7 +35,7 @@ POINT_NAMES = {
 
 
 class Chances(NamedTuple):
-    """Whether the aimed strike is due at a point now, and how likely others are; a pause if there is no crash."""
+    """The chances at a point: of the aimed strike, if it is due now, and of others; a pause if there is no crash."""
 
     aimed: bool
     crash: float

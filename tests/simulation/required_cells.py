@@ -1,4 +1,4 @@
-"""Which cells (a place at which a process is stopped, and where the others are then) the tier has to reach. Data.
+"""The cells that the tier has to reach: each a place at which a process is stopped, and where the others are. Data.
 
 Every cell is in one of two tables: it must be reached, or it is left out for a reason.
 """

@@ -7,18 +7,35 @@ from collections.abc import Sequence
 from tests.simulation.broker import SimBroker
 from tests.simulation.broker_model import GroupOffsets
 from tests.simulation.cells import Peers
+from tests.simulation.client_actions import ClientActions
 from tests.simulation.coordinator import SimCoordinator, SimJobClient
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.driver import SimDriver
 from tests.simulation.files import SimFiles, SimFileSink
 from tests.simulation.global_commits import GlobalTable
-from tests.simulation.job import FILES, FIRST_SINK, INPUTS, KAFKA_TOPICS, graph, meets, sizes_of, without
-from tests.simulation.people import People
+from tests.simulation.job import (
+    FILES,
+    FIRST_SINK,
+    GROWING,
+    INPUTS,
+    KAFKA_TOPICS,
+    OWN,
+    OWN_SOURCE,
+    graph,
+    joined_graph,
+    meets,
+    sizes_of,
+    without,
+)
+from tests.simulation.joins import RATES_SOURCE, joined_of
+from tests.simulation.own_topic import OwnSource
 from tests.simulation.process import Process
+from tests.simulation.rates import Rates
 from tests.simulation.sink import SimSink
 from tests.simulation.snapshots import SimSnapshots
 from tests.simulation.source import SimSource
 from tests.simulation.subtask import SimSubtask
+from tests.simulation.timed_job import timed_graph
 from tests.simulation.world import World
 from twopc import events
 from twopc.graph import JobDefinition
@@ -26,10 +43,14 @@ from twopc.kafka.committable import WitnessMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import Sink
+from twopc.source import Source
 
 CALM_MS = 60_000
 AFTERWARDS_MS = 15_000
 RESTART_MS = (50, 500)
+DRAIN_MS = 400
+"""How often somebody asks for the end of a job that has none."""
+
 LATEST = "latest"
 WATCHED = frozenset[type]({events.AttemptFailed, events.AttemptFenced, events.JobFinished})
 FOLLOWED = WATCHED | {
@@ -51,7 +72,7 @@ class Simulation:
         self.files = SimFiles(world, self._check_file)
         self.folder = CheckpointFolder(world)
         self.snapshots = SimSnapshots(world, self.folder)
-        self.people = People(world, self.folder, self._coordinator)
+        self.client_actions = ClientActions(world, self.folder, self._coordinator)
         self.committed_names: set[str] = set()
         self.table = GlobalTable(world, self.committed_names) if world.faults.commits_globally else None
         self.definition = self._job()
@@ -80,10 +101,17 @@ class Simulation:
         world.calm = True
         world.note("world", "is calm")
         self._leave_one_of_each()
+        if world.faults.ends_drained:
+            self._drain()
         world.run_until(world.now_ms + CALM_MS, to_the_end=False)
         if not world.over:
             world.violated("not finished", f"after {CALM_MS} ms without faults")
         world.run_until(world.now_ms + AFTERWARDS_MS)
+
+    def _drain(self) -> None:
+        if not self.world.over:
+            self.client_actions.drain()
+            self.world.after(DRAIN_MS, self._drain)
 
     def _leave_one_of_each(self) -> None:
         """Somebody cleans up behind the rivals; who dies now is not started again while the other lives.
@@ -100,13 +128,23 @@ class Simulation:
 
     def _job(self) -> JobDefinition:
         faults = self.world.faults
-        sources = {name: SimSource(self.broker, INPUTS[name], sizes) for name, sizes in sizes_of(faults).items()}
+        sources: dict[str, Source] = {
+            name: SimSource(self.broker, INPUTS[name], sizes, grows=name == GROWING and faults.input_grows_ms > 0)
+            for name, sizes in sizes_of(faults).items()
+        }
+        if OWN in faults.sinks:
+            sources[OWN_SOURCE] = OwnSource(self.broker)
         sinks: dict[str, Sink] = {
             name: SimSink(self.broker, name, self.table if name == FIRST_SINK else None)
             if name in KAFKA_TOPICS
             else SimFileSink(self.files)
             for name in faults.sinks
         }
+        if faults.waits_for:
+            return timed_graph(faults, sources, sinks)
+        if (joined := joined_of(faults)) is not None:
+            sources[RATES_SOURCE] = Rates(self.broker)
+            return joined_graph(sources, sinks, joined, faults.sizes)
         return graph(sources, sinks, meeting=meets(faults))
 
     @property
@@ -134,7 +172,7 @@ class Simulation:
     def _told(self, event: events.CoordinatorEvent) -> None:
         if type(event) not in FOLLOWED:
             return
-        self.people.told(event)
+        self.client_actions.told(event)
         if isinstance(event, events.CheckpointTriggered):
             self.triggered.append(event.checkpoint_id)
         elif isinstance(event, events.CheckpointCompleted):

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from tests.simulation.chaos import Chaos
 from tests.simulation.dice import Strike
 from tests.simulation.faults import Faults, draw
+from tests.simulation.patches import playing
 from tests.simulation.process import Stuck
 from tests.simulation.run import Simulation
-from tests.simulation.seams import playing
 from tests.simulation.verdict import judge_run
 from tests.simulation.world import World
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a run went: nothing violated, or what. `lost` is the message of a loss that was said aloud."""
+    """The result of a run: nothing violated, or what. `lost` is the message of a loss that was said aloud."""
 
     seed: int
     violations: tuple[str, ...]

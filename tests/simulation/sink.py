@@ -19,11 +19,11 @@ from tests.simulation.world import World
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.identity import Identity
-from twopc.kafka.lingering import abort_open, fence_earlier
+from twopc.kafka.lingering_transactions import abort_open, fence_earlier
 from twopc.kafka.naming import SlotName, transactional_id
-from twopc.kafka.resume import Act, act_on_all, settle_all
+from twopc.kafka.resume import SettleAction, act_on_all, settle_all
 from twopc.kafka.slots import MOST_SLOTS, Slot, SlotEvent, SlotPool, SlotState
+from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable
@@ -100,6 +100,8 @@ class SimSlotPool(SlotPool):
 class _Output:
     """Writes each value to the output partition of the lane that it comes from."""
 
+    bytes_written = 0
+
     def __init__(self, broker: SimBroker, topic: str, topics: SimpleNamespace) -> None:
         self.topics = topics
         self._broker = broker
@@ -118,7 +120,7 @@ class _Output:
 class SimWriter(TransactionalWriter):
     """The production writer with producers of the simulated broker."""
 
-    def __init__(self, broker: SimBroker, topic: str, config: WriterConfig, identity: Identity) -> None:
+    def __init__(self, broker: SimBroker, topic: str, config: WriterConfig, identity: TopicIdentity) -> None:
         self._broker = broker
         topics = SimpleNamespace(ids=dict.fromkeys(broker.topics, broker.topic_id))
         output: Any = _Output(broker, topic, topics)
@@ -176,7 +178,7 @@ class SimCommitter(Committer):
         return settle_all(self._client, committables, confirmed, SETTLE_BUDGET_SECONDS)
 
     def give_up(self, committables: Sequence[Committable]) -> list[Settled]:
-        return act_on_all(self._client, committables, SETTLE_BUDGET_SECONDS, Act.ABORT)
+        return act_on_all(self._client, committables, SETTLE_BUDGET_SECONDS, SettleAction.ABORT)
 
     def abort_lingering(self) -> list[str]:
         context, timeout_ms = self._context, _timeout_ms(self._broker)

@@ -1,4 +1,4 @@
-"""What subtasks store: in the checkpoint folder, and before that on a disk of local work, in memory."""
+"""The snapshots of subtasks: in the checkpoint folder, and before that on a disk of local work, in memory."""
 
 from __future__ import annotations
 

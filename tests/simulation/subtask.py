@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 from tests.simulation.broker import SimBroker
 from tests.simulation.clocks import SimClock
 from tests.simulation.job import with_cuts
+from tests.simulation.joins import idle_seconds
 from tests.simulation.network import Peer, SimLink
 from tests.simulation.process import Lane
 from tests.simulation.snapshots import SimSnapshots, local_disk
@@ -27,11 +29,14 @@ from twopc.errors import (
 from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
 from twopc.operators import Dataflow, KeyedStateStore
+from twopc.operators.broadcast import BroadcastTable, broadcast_tables, feeding_broadcasts
 from twopc.operators.dataflow import OnError
 from twopc.partition_groups import owned
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
+from twopc.runtime.broadcasts import Broadcasts
 from twopc.runtime.dependencies import SubtaskDependencies
+from twopc.runtime.event_time_order import orders_of
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.outputs import Outputs
 from twopc.runtime.record_errors import RecordErrors
@@ -50,6 +55,9 @@ STEP_MS = (1, 40)
 IDLE_MS = 1_000
 SILENCE_SECONDS = 60.0
 LAST_WORDS_MS = 2_000
+
+CUT_OFF_MS = 90_000
+"""Longer than the calm phase: without it the job has to come to its end."""
 
 _NOBODY_WAITS: Future[Any] = Future()
 
@@ -98,6 +106,8 @@ class SimSubtask:
         self._snapshots = snapshots
         self._definition = definition
         self._lane = Lane(self.process, "loop")
+        self._store, self._commits = Lane(self.process, "store"), Lane(self.process, "commit")
+        self._lanes = (self._lane, self._store, self._commits)
         self._on_exit = on_exit
         self._subtask: Subtask | None = None
         self._awaits_welcome = False
@@ -112,6 +122,14 @@ class SimSubtask:
 
     def died(self) -> None:
         self._link.lost()
+
+    def cut_off(self) -> None:
+        """Stand still for longer than the job may wait, the stream ended; not inside a call that the world waits in."""
+        if self._subtask is not None and not any(lane.busy for lane in self._lanes):
+            self._world.coverage["cut off"] += 1
+            self._world.note(self.process.name, "IS CUT OFF")
+            self.process.paused_until = self._world.now_ms + CUT_OFF_MS
+            self._link.cut_off()
 
     def _start(self) -> None:
         """Wait for the coordinator's welcome, as the bootstrap does."""
@@ -141,27 +159,29 @@ class SimSubtask:
         spec, world = self._spec, self._world
         reached(CrashPoint.BEFORE_RESTORE, subtask=spec.subtask)
         local = local_disk()
-        backend = restore_state(
-            self._snapshots,
-            spec.snapshots,
-            owned(spec.splits, self._definition.keyed_sources),
-            spec.subtask,
-            local / "work",
-            MemoryBackend,
-        )
+        numbers = owned(spec.splits, self._definition.keyed_sources)
+        backend = restore_state(self._snapshots, spec.snapshots, numbers, spec.subtask, local / "work", MemoryBackend)
         context, definition = spec.context, self._definition
         for group in spec.groups:
             self._groups.append(GroupWriter.open(group, definition.sinks, context))
         reached(CrashPoint.BEFORE_SEEK, subtask=spec.subtask)
+        record_errors = RecordErrors(definition.name, definition.error_policies)
+        tables = broadcast_tables(definition.operators)
+        broadcasts = Broadcasts(definition, tables, KeyedState(backend), record_errors) if tables else None
+        if broadcasts is not None:
+            with ExitStack() as unread:
+                broadcasts.read(context, unread, lambda: False)
         readers: dict[str, Any] = {
             name: source.open_reader(context, [split for split in spec.splits if split.source == name])
             for name, source in definition.sources.items()
         }
         self._readers = readers
-        record_errors = RecordErrors(definition.name, definition.error_policies)
+        idle = idle_seconds(world.faults)
         parts = SubtaskDependencies(
-            inputs=Inputs(readers),
-            dataflow=self._dataflow(KeyedState(backend), record_errors.refuse),
+            inputs=Inputs(
+                readers, definition.stages, orders=orders_of(definition, readers, idle, SimClock(world, self.process))
+            ),
+            dataflow=self._dataflow(KeyedState(backend), record_errors.refuse, numbers, tables),
             outputs=Outputs(self._groups),
             record_errors=record_errors,
             store=SubtaskStore(
@@ -174,8 +194,9 @@ class SimSubtask:
             link=self._link,
             clock=SimClock(world, self.process),
             snapshot_executor=AtOnce(),
-            store_executor=SimExecutor(world, Lane(self.process, "store"), self._woken),
-            commit_executor=SimExecutor(world, Lane(self.process, "commit"), self._woken),
+            store_executor=SimExecutor(world, self._store, self._woken),
+            commit_executor=SimExecutor(world, self._commits, self._woken),
+            broadcasts=broadcasts,
         )
         self._subtask = Subtask(
             spec.subtask,
@@ -188,18 +209,28 @@ class SimSubtask:
         self._subtask.begin()
         self._step_in(self._world.between(*STEP_MS))
 
-    def _dataflow(self, state: KeyedStateStore, on_error: OnError) -> Dataflow:
+    def _dataflow(
+        self,
+        state: KeyedStateStore,
+        on_error: OnError,
+        numbers: frozenset[int],
+        tables: Mapping[str, BroadcastTable],
+    ) -> Dataflow:
         """Return the graph of the job, in whose steps a batch may be cut behind a record."""
-        world, operators = self._world, self._definition.operators
+        world, fed = self._world, feeding_broadcasts(self._definition.operators)
+        operators = [each for each in self._definition.operators if each.id not in fed]
+        if not world.faults.waits_for:
+            # What other jobs must have made is worked out without a drain.
+            numbers = frozenset()
         if not world.faults.batch_cut:
-            return Dataflow(operators, state, on_error)
+            return Dataflow(operators, state, on_error, numbers, tables)
 
         def cut() -> None:
             if world.strikes("batch cut", world.faults.batch_cut):
                 world.coverage["batch cut"] += 1
                 dataflow.cut()
 
-        dataflow = Dataflow(with_cuts(operators, cut), state, on_error)
+        dataflow = Dataflow(with_cuts(operators, cut), state, on_error, numbers, tables)
         return dataflow
 
     def _woken(self) -> None:
@@ -272,6 +303,7 @@ class SimSubtask:
         self._awaits_welcome = False
         if self._subtask is not None:
             self._subtask._deps.outputs.abort()
+            self._subtask._deps.dataflow.close()
         for group in self._groups:
             group.writer.close()
         self._world.after(1 if self._link.connected else LAST_WORDS_MS, self._exit, self._lane)

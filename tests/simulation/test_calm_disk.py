@@ -10,8 +10,8 @@ import pytest
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.faults import draw
 from tests.simulation.filesystem import File
+from tests.simulation.patches import playing
 from tests.simulation.process import Lane
-from tests.simulation.seams import playing
 from tests.simulation.snapshots import SHARED, STATE_FILE, SimSnapshots, local_disk
 from tests.simulation.world import World
 from twopc.faults.points import CrashPoint

@@ -10,8 +10,14 @@ from tests.simulation.mutants_of_broker import MUTANTS_OF_BROKER
 from tests.simulation.mutants_of_files import MUTANTS_OF_FILES
 from tests.simulation.mutants_of_global_commits import MUTANTS_OF_GLOBAL_COMMITS
 from tests.simulation.mutants_of_graphs import MUTANTS_OF_GRAPHS
+from tests.simulation.mutants_of_joins import MUTANTS_OF_JOINS
+from tests.simulation.mutants_of_new_input import MUTANTS_OF_NEW_INPUT
+from tests.simulation.mutants_of_records import MUTANTS_OF_RECORDS
+from tests.simulation.mutants_of_stages import MUTANTS_OF_STAGES
+from tests.simulation.mutants_of_store import MUTANTS_OF_STORE
 from tests.simulation.mutants_of_subtask import MUTANTS_OF_SUBTASK
-from tests.simulation.seams import replaced
+from tests.simulation.mutants_of_time import MUTANTS_OF_TIME
+from tests.simulation.patches import replaced
 
 pytestmark = pytest.mark.simulation
 
@@ -26,6 +32,12 @@ ALL = (
     *MUTANTS_OF_GLOBAL_COMMITS,
     *MUTANTS_OF_GRAPHS,
     *MUTANTS_OF_FILES,
+    *MUTANTS_OF_STORE,
+    *MUTANTS_OF_NEW_INPUT,
+    *MUTANTS_OF_RECORDS,
+    *MUTANTS_OF_STAGES,
+    *MUTANTS_OF_JOINS,
+    *MUTANTS_OF_TIME,
 )
 
 

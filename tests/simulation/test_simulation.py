@@ -20,7 +20,8 @@ from tests.simulation.required_cells import cells_left_out, cells_to_reach
 from tests.simulation.simulate import simulate
 from twopc.faults.points import CrashPoint
 
-pytestmark = pytest.mark.simulation
+pytestmark = [pytest.mark.simulation, pytest.mark.xdist_group("all seeds")]
+"""They look at one play of all seeds, which one process makes."""
 
 FIRST = int(os.environ.get("TWOPC_SIMULATION_FIRST", "0"))
 ALL = int(os.environ.get("TWOPC_SIMULATION_SEEDS", "20000"))
@@ -137,6 +138,14 @@ def test_the_seeds_have_savepoints_taken_and_jobs_drained() -> None:
 )
 def test_the_seeds_come_to_what_only_several_sinks_and_people_bring_about(what: str) -> None:
     assert played(NO_LOSS).coverage[what] > 0
+
+
+def test_the_seeds_find_new_input_while_the_job_runs() -> None:
+    assert played(NO_LOSS).coverage["new input found"] > 0
+
+
+def test_the_seeds_rescale_a_job_while_it_runs() -> None:
+    assert played(NO_LOSS).coverage["rescaled"] > 0
 
 
 def test_the_seeds_stop_a_driver_whatever_it_waits_for() -> None:

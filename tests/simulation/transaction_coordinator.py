@@ -36,7 +36,7 @@ Producer = tuple[int, int]
 
 @dataclass(slots=True)
 class TransactionalId:
-    """What is held of one id. `previous_producer_id` and `last_producer_epoch` are what a retry may name."""
+    """The state of one id. `previous_producer_id` and `last_producer_epoch` are what a retry may name."""
 
     name: str
     producer_id: int
@@ -56,8 +56,8 @@ class TransactionalId:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """What a completed transaction leaves to be written: a marker of this producer in each partition."""
+class EndedTransaction:
+    """The end of a transaction that is to be written: a marker of this producer in each partition."""
 
     name: str
     producer: Producer
@@ -141,11 +141,11 @@ class TransactionCoordinator:
             return code, NOBODY
         return code, held.producer if held.next_producer_id < 0 else (held.next_producer_id, 0)
 
-    def complete(self, name: str, now_ms: int) -> Ended:
+    def complete(self, name: str, now_ms: int) -> EndedTransaction:
         """Finish a prepared transaction, whose markers have been written."""
         held = self.ids[name]
         commit = held.state is BrokerState.PREPARE_COMMIT
-        ended = Ended(name, held.producer, commit, frozenset(held.partitions))
+        ended = EndedTransaction(name, held.producer, commit, frozenset(held.partitions))
         held.state = BrokerState.COMPLETE_COMMIT if commit else BrokerState.COMPLETE_ABORT
         held.previous_producer_id = held.producer_id
         if held.next_producer_id >= 0:

@@ -1,4 +1,4 @@
-"""What a transaction coordinator answers to EndTxn, as tables: measured on Kafka 4.3.1, and held against it by a test.
+"""The answers of a transaction coordinator to EndTxn, as tables: measured on Kafka 4.3.1, and compared by a test.
 
 The version of the request chooses the table, whatever the broker's own protocol: 5 means protocol 2, less means 1.
 `None` stands for "prepare it".
@@ -38,7 +38,7 @@ class Code(IntEnum):
 
 
 class Asks(Enum):
-    """How the producer of a request relates to what the coordinator holds."""
+    """The relation of a request's producer to what the coordinator holds."""
 
     AS_CURRENT = "same producer epoch"
     AS_BEFORE = "the producer epoch before it"

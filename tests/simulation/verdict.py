@@ -1,18 +1,22 @@
-"""What must hold when a run is over, seen from outside: the output, the broker, the ledger, the last snapshots."""
+"""The verdict on a run, seen from outside: by the output, the broker, the ledger, the last snapshots."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 
+from tests.simulation.bad_records import ALARMS
 from tests.simulation.disk import positions_of
 from tests.simulation.driver import HEALED
-from tests.simulation.job import FILES, KAFKA_TOPICS, PREFIXES, expected_output, expected_states
+from tests.simulation.job import FILES, KAFKA_TOPICS, OWN, PREFIXES, expected_output, expected_states
+from tests.simulation.joins import PAIRS, joined_of
+from tests.simulation.joins_judge import judge_joined, waiting_of
 from tests.simulation.run import Simulation
 from tests.simulation.snapshots import STATE_FILE
+from tests.simulation.timed_verdict import judge_no_more_told, judge_timed_output, judge_timed_states
 from tests.simulation.world import EPOCH_MS
 from twopc.config import NO_TIMEOUT_MS
 from twopc.kafka.naming import parse_transactional_id
@@ -20,7 +24,7 @@ from twopc.protocol.layout import checkpoint_of_folder, is_manifest, manifest_of
 from twopc.protocol.manifest import Manifest
 from twopc.state.backend import Family
 from twopc.state.changes import Changes
-from twopc.state.layout import parse_keyed_key
+from twopc.state.layout import StateName, parse_keyed_key
 
 FALSE_ALARM = "said to be lost while it is committed"
 COMMITTABLE = r"\b[a-z]+-\d+-\d+-\d+@\d+"
@@ -33,7 +37,7 @@ def judge_run(run: Simulation) -> None:
         # Not always in their order: a coordinator that was paused after storing one may be late to say so.
         if len(set(numbers)) != len(numbers):
             world.violated(f"a checkpoint id was {what} twice", numbers)
-    run.people.judge()
+    run.client_actions.judge()
     if world.coverage.get(HEALED) and world.faults.transaction_timeout_ms == NO_TIMEOUT_MS:
         # Healing must not hide that something lost it.
         world.violated("output was lost, and written again, although no transaction expires")
@@ -60,6 +64,12 @@ def _judge_global_commits(run: Simulation) -> None:
 
 
 def _judge_output(run: Simulation) -> None:
+    if run.world.faults.waits_for:
+        judge_timed_output(run)
+        return
+    if (joined := joined_of(run.world.faults)) is not None:
+        judge_joined(run, joined, whole=True)
+        return
     for sink in run.world.faults.sinks:
         for lane, size in enumerate(run.broker.lanes.values()):
             expected, visible = _expected(run, sink, lane, _size_for(run, sink, lane, size)), _visible(run, sink, lane)
@@ -92,6 +102,12 @@ def _judge_loss(run: Simulation) -> None:
 
 def _judge_no_more_than_expected(run: Simulation) -> None:
     world = run.world
+    if world.faults.waits_for:
+        judge_no_more_told(run)
+        return
+    if (joined := joined_of(world.faults)) is not None:
+        judge_joined(run, joined, whole=False)
+        return
     for sink in world.faults.sinks:
         for lane, size in enumerate(run.broker.lanes.values()):
             visible = _visible(run, sink, lane)
@@ -107,7 +123,7 @@ def _size_for(run: Simulation, sink: str, lane: int, size: int) -> int:
 
 
 def _expected(run: Simulation, sink: str, lane: int, size: int) -> Sequence[str]:
-    return expected_output(sink, lane, size, with_files=FILES in run.world.faults.sinks)
+    return expected_output(run.world.faults, sink, lane, size)
 
 
 def _visible(run: Simulation, sink: str, lane: int) -> tuple[str, ...]:
@@ -131,21 +147,27 @@ def _judge_files(run: Simulation) -> None:
 def _judge_last_checkpoint(run: Simulation) -> None:
     number = run.folder.newest
     path = metadata_path(number)
-    snapshots = orjson.loads(run.folder.get(path))["body"]["snapshots"]
-    positions = positions_of(run.folder.get(path))
+    own = KAFKA_TOPICS[OWN]
+    positions = {split: at for split, at in positions_of(run.folder.get(path)).items() if not split.startswith(own)}
     sizes = {str(partition): size for partition, size in run.broker.lanes.items()}
     if positions != sizes:
         run.world.violated("the last checkpoint is not at the end", f"at {positions}, the input ends at {sizes}")
+    try:
+        stored = list(_stored(run, path))
+    except FileNotFoundError as error:
+        run.world.violated("the last checkpoint's state is gone", error)
+        return
+    if run.world.faults.waits_for:
+        judge_timed_states(run, stored)
+        return
     states: dict[tuple[str, int, bytes], Any] = {}
-    for snapshot in snapshots:
-        stored = snapshot["state"]
-        try:
-            keyed = _keyed_items(run, stored)
-        except FileNotFoundError:
-            run.world.violated("the last checkpoint's state is gone", stored["path"])
-            return
-        for key, value in keyed:
-            state, group, user_key = parse_keyed_key(key)
+    joined = joined_of(run.world.faults)
+    is_determined = joined is not None and joined.is_determined
+    for state, group, user_key, value in stored:
+        if state.operator == PAIRS:
+            if state.is_declared and is_determined:
+                states[(str(state), group, user_key)] = waiting_of(run, state, value)
+        elif state.operator != ALARMS:
             states[(str(state), group, user_key)] = orjson.loads(value)
     expected = expected_states(run.world.faults)
     if states != expected:
@@ -157,6 +179,13 @@ def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
     twice = sorted({value for value in visible if visible.count(value) > 1})
     strange = [value for value in visible if value not in expected]
     return f"missing {missing}, twice {twice}, strange {strange}, order {visible}"
+
+
+def _stored(run: Simulation, path: str) -> Iterator[tuple[StateName, int, bytes, bytes]]:
+    """Yield what a checkpoint holds by key: of which state, under which number, the key and the value."""
+    for snapshot in orjson.loads(run.folder.get(path))["body"]["snapshots"]:
+        for key, value in _keyed_items(run, snapshot["state"]):
+            yield *parse_keyed_key(key), value
 
 
 def _keyed_items(run: Simulation, stored: Any) -> list[tuple[bytes, bytes]]:

@@ -1,4 +1,4 @@
-"""Which faults a soak meets, and when: drawn from a seed, as data.
+"""The plan of a soak's faults: drawn from a seed, as data.
 
 The mix changes every few seconds, as in the tests of Bufstream: a phase sees a few kinds of fault, or none at all.
 """

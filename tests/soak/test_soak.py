@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from tests.counting.numbered_input import NumberedInput
-from tests.soak.aftermath import Aftermath
-from tests.soak.ends import Feed, Reader
+from tests.soak.feed_and_reader import Feed, Reader
+from tests.soak.final_checks import FinalChecks
 from tests.soak.keys import keys_for
 from tests.soak.plan import plan
-from tests.soak.stage import Processes
+from tests.soak.processes import Processes
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic
 
@@ -61,16 +61,16 @@ def test_a_million_records_are_exactly_once_under_a_random_mix_of_faults(
     source = NumberedInput(keys_for(KEYS, INPUT_PARTITIONS), INPUT_PARTITIONS, RECORDS)
     create_topic(servers, f"{soaked.job}-in", INPUT_PARTITIONS)
     create_topic(servers, f"{soaked.job}-out", OUTPUT_PARTITIONS)
-    aftermath = Aftermath(soaked, source, tmp_path)
+    checks = FinalChecks(soaked, source, tmp_path)
     with (
         Feed(servers, f"{soaked.job}-in", source, SECONDS * FED_BY) as feed,
         Reader(servers, f"{soaked.job}-out", OUTPUT_PARTITIONS, source) as reader,
     ):
-        play(soaked, feed, reader, aftermath)
-    aftermath.judge(reader)
+        play(soaked, feed, reader, checks)
+    checks.judge(reader)
 
 
-def play(soaked: Processes, feed: Feed, reader: Reader, aftermath: Aftermath) -> None:
+def play(soaked: Processes, feed: Feed, reader: Reader, checks: FinalChecks) -> None:
     """Let the plan happen, then calm; return when the job has finished and the reader has seen all of it."""
     steps = plan(SEED, SECONDS)
     began = time.monotonic()
@@ -78,7 +78,7 @@ def play(soaked: Processes, feed: Feed, reader: Reader, aftermath: Aftermath) ->
     while soaked.report is None or not reader.done:
         now = time.monotonic() - began
         soaked.tend()
-        aftermath.note_checkpoints()
+        checks.note_checkpoints()
         feed.check()
         reader.check()
         assert not reader.verifier.findings, [str(finding) for finding in reader.verifier.findings]

@@ -8,26 +8,23 @@ needs to be a small one, and to listen on loopback only.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 from urllib.request import ProxyHandler, build_opener
 
 import psutil
 
-from twopc.errors import ConfigurationError, Unavailable
+from twopc.errors import Unavailable
 from twopc.java import find_java
 from twopc.testing.broker_settings import LOOPBACK
+from twopc.testing.daemon import STOP_SECONDS, Daemon, inherited_environment
 from twopc.testing.ports import free_port
+from twopc.testing.spark_home import spark_home
 
 READY_SECONDS = 180.0
-END_SECONDS = 30.0
 _POLL_SECONDS = 0.1
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 _DEFAULTS = {
@@ -39,61 +36,42 @@ _DEFAULTS = {
 }
 
 
-class SparkDaemon:
-    """A master or a worker: at most one process at a time, which says on a page of its own how it is."""
+class SparkDaemon(Daemon):
+    """A master or a worker, which says on a page of its own how it is."""
 
-    def __init__(self, folder: Path, kind: str, port: int, environment: Mapping[str, str]) -> None:
-        self.folder = folder
+    def __init__(
+        self, folder: Path, kind: str, port: int, environment: Mapping[str, str], within: Sequence[str] = ()
+    ) -> None:
+        super().__init__(folder, environment)
         self.port = port
         self.page_port = free_port([port])
         self._kind = kind
-        self._environment = environment
-        self._process: subprocess.Popen[bytes] | None = None
+        self._within = within
 
     def start(self, *arguments: str) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        command = [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{self._kind}"]
+        command = [*self._within, str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{self._kind}"]
         command += ["--host", LOOPBACK, "--port", str(self.port), "--webui-port", str(self.page_port), *arguments]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-                env=dict(self._environment),
-                start_new_session=True,
-            )
+        self._begin(command)
 
     @property
     def process(self) -> psutil.Process:
         """The running process."""
-        if self._process is None or self._process.poll() is not None:
-            raise Unavailable(f"{self._kind} does not run: see {self.folder / 'log'}")
-        return psutil.Process(self._process.pid)
-
-    def kill(self) -> None:
-        """End the process as a power cut would; what it started lives on."""
-        self._end(signal.SIGKILL)
+        if self.pid is None:
+            raise Unavailable(f"{self._kind} does not run: see {self.log}")
+        return psutil.Process(self.pid)
 
     def stop(self) -> None:
         """End the process and all that it started."""
-        family = self.process.children(recursive=True) if self._process and self._process.poll() is None else []
-        self._end(signal.SIGTERM)
+        if self.pid is None:
+            return
+        own = self.process
+        family = own.children(recursive=True)
+        own.terminate()
+        psutil.wait_procs([own], STOP_SECONDS)
+        self.kill()
         for process in family:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-
-    def _end(self, number: signal.Signals) -> None:
-        if self._process is None:
-            return
-        if self._process.poll() is None:
-            self._process.send_signal(number)
-        try:
-            self._process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(END_SECONDS)
 
 
 class SparkCluster:
@@ -119,7 +97,7 @@ class SparkCluster:
         options = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
         if recovery:
             options += f" -Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={folder / 'recovery'}"
-        self._daemon_environment = _inherited() | {
+        self._daemon_environment = inherited_environment() | {
             **self._extra,
             "JAVA_HOME": str(find_java().resolve().parent.parent),
             "SPARK_LOCAL_IP": LOOPBACK,
@@ -153,11 +131,15 @@ class SparkCluster:
         self.master.start()
         self._await(lambda: self.status() is not None, "the master did not start")
 
-    def add_worker(self) -> SparkDaemon:
-        """Start one more worker."""
-        worker = self._daemon(f"worker-{len(self.workers)}", "worker.Worker")
+    def add_worker(self, *, within: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> SparkDaemon:
+        """Start one more worker, and return when the master knows of it.
+
+        `within` is a command that starts it, and gives its machine another view of the disk; its executors, and theirs,
+        have what `environment` adds.
+        """
+        worker = self._daemon(f"worker-{len(self.workers)}", "worker.Worker", within, environment or {})
         self.workers.append(worker)
-        self._start_worker(worker)
+        self.start_worker(worker)
         return worker
 
     def status(self) -> dict[str, Any] | None:
@@ -199,18 +181,36 @@ class SparkCluster:
         for daemon in [*self.workers, self.master]:
             daemon.stop()
 
-    def _daemon(self, name: str, kind: str) -> SparkDaemon:
-        daemon = SparkDaemon(self.folder / name, kind, free_port(self._ports), self._daemon_environment)
+    def _daemon(
+        self, name: str, kind: str, within: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    ) -> SparkDaemon:
+        given = self._daemon_environment | dict(environment or {})
+        daemon = SparkDaemon(self.folder / name, kind, free_port(self._ports), given, within)
         self._ports += [daemon.port, daemon.page_port]
         return daemon
+
+    def start_worker(self, worker: SparkDaemon) -> None:
+        """Start it, again after it was killed, and return when the master knows of it."""
+        self._start_worker(worker)
+        known = [each for each in self.workers if each.pid is not None]
+        self._await(
+            lambda: {each.port for each in known} <= self._known_ports(),
+            f"the master does not know {worker.folder.name}",
+        )
 
     def _start_worker(self, worker: SparkDaemon) -> None:
         work = worker.folder / "work"
         worker.start("--cores", str(self._cores), "--memory", f"{self._cores}g", "--work-dir", str(work), self.url)
 
     def _known_cores(self) -> int:
-        workers = (self.status() or {}).get("workers", [])
-        return sum(int(worker["cores"]) for worker in workers if worker["state"] == "ALIVE")
+        return sum(int(worker["cores"]) for worker in self._alive())
+
+    def _known_ports(self) -> set[int]:
+        return {int(worker["port"]) for worker in self._alive()}
+
+    def _alive(self) -> list[dict[str, Any]]:
+        workers: list[dict[str, Any]] = (self.status() or {}).get("workers", [])
+        return [worker for worker in workers if worker["state"] == "ALIVE"]
 
     def _await(self, condition: Any, otherwise: str) -> None:
         deadline = time.monotonic() + READY_SECONDS
@@ -218,20 +218,6 @@ class SparkCluster:
             if time.monotonic() > deadline:
                 raise Unavailable(f"{otherwise} within {READY_SECONDS:.0f} s: see {self.folder}/*/log")
             time.sleep(_POLL_SECONDS)
-
-
-def spark_home() -> Path:
-    """The folder of pip's pyspark."""
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise ConfigurationError("pyspark is not installed in this environment")
-    return Path(spec.origin).parent
-
-
-def _inherited() -> dict[str, str]:
-    """What a daemon has of this process's environment: none of what a job, a driver or Spark are told by it."""
-    wanted = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
-    return {name: value for name in wanted if (value := os.environ.get(name)) is not None}
 
 
 def _has_word(process: psutil.Process, word: str) -> bool:

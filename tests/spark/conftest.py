@@ -1,4 +1,4 @@
-"""What tests on Spark share: light JVMs, and one session for all that need no JVM of their own."""
+"""The fixtures of tests on Spark: light JVMs, and one session for all that need no JVM of their own."""
 
 from __future__ import annotations
 

@@ -11,12 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from twopc.java import find_java
 from twopc.testing.class_archive import ClassArchive
+from twopc.testing.jars import exclusive
+from twopc.testing.spark_home import spark_jars
 
 VARIABLE = "JDK_JAVA_OPTIONS"
 LIGHT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -33,14 +34,20 @@ START_SECONDS = 300
 
 def light_options(work: Path) -> str:
     """The options as the environment says them; makes the archive in a folder for that where there is none."""
-    archive = ClassArchive(find_java(), Path(pyspark.__file__).with_name("jars"))
-    if not archive.use():
-        options = " ".join((*LIGHT, SILENT, *archive.make(work)))
-        environment = os.environ | {VARIABLE: options, "PYSPARK_PYTHON": sys.executable}
-        command = [sys.executable, __file__]
-        subprocess.run(command, env=environment, check=True, capture_output=True, timeout=START_SECONDS)
-        archive.adopt(work)
+    jars = spark_jars()
+    archive = ClassArchive(find_java(), jars)
+    # Whoever comes first makes it, which takes two processors for half a minute.
+    with exclusive(jars.with_name("classes.lock")):
+        if not archive.use():
+            _make(archive, work)
     return " ".join((*LIGHT, SILENT, *archive.use()))
+
+
+def _make(archive: ClassArchive, work: Path) -> None:
+    options = " ".join((*LIGHT, SILENT, *archive.make(work)))
+    environment = os.environ | {VARIABLE: options, "PYSPARK_PYTHON": sys.executable}
+    subprocess.run([sys.executable, __file__], env=environment, check=True, capture_output=True, timeout=START_SECONDS)
+    archive.adopt(work)
 
 
 def local_session(name: str, master: str, **settings: str) -> SparkSession:

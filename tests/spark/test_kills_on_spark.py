@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -20,25 +21,14 @@ FAILED_STARTS = 4
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [CrashPoint.AFTER_ACK, CrashPoint.BEFORE_COMMIT, CrashPoint.AFTER_END_TXN],
-    ids=lambda moment: moment.name.lower(),
-)
-def test_a_python_worker_is_killed_from_outside(rig: Rig, moment: CrashPoint) -> None:
-    with rig.run(arm := held(moment)) as job:
-        os.kill(rig.await_arm(arm), signal.SIGKILL)
-        assert job.finish()["attempts"] == 2
-    assert judge(rig) == []
-
-
-@pytest.mark.proof
-def test_the_driver_is_killed_and_the_same_command_goes_on(rig: Rig) -> None:
-    with rig.run(arm := held(CrashPoint.BEFORE_COMMIT)) as first:
-        rig.await_arm(arm)
-        first.kill()
-    with rig.run() as again:
-        again.finish()
+def test_python_workers_are_killed_from_outside_one_after_the_other(rig: Rig) -> None:
+    # The first holds up checkpoints, the second commits: nobody comes to a later place before its turn.
+    moments = {CrashPoint.AFTER_ACK: 3, CrashPoint.BEFORE_COMMIT: 6, CrashPoint.AFTER_END_TXN: 9}
+    arms = [replace(held(moment), checkpoint=checkpoint) for moment, checkpoint in moments.items()]
+    with rig.run(*arms) as job:
+        for arm in arms:
+            os.kill(rig.await_arm(arm), signal.SIGKILL)
+        assert job.finish()["attempts"] == 1 + len(arms)
     assert judge(rig) == []
 
 
@@ -55,12 +45,15 @@ def test_the_coordinator_is_killed_and_the_job_goes_on_without_a_restart(rig: Ri
     assert judge(rig) == []
 
 
-def test_the_jvm_is_killed_and_the_driver_starts_another(rig: Rig) -> None:
+@pytest.mark.proof
+def test_a_jvm_that_stands_still_is_ended_when_its_attempt_fails(rig: Rig) -> None:
     with rig.run(arm := held(CrashPoint.BEFORE_COMMIT)) as job:
         worker = psutil.Process(rig.await_arm(arm))
         (jvm,) = [process for process in worker.parents() if process.name() == "java"]
-        jvm.kill()
+        jvm.suspend()
+        worker.kill()
         assert job.finish()["attempts"] == 2
+        assert not jvm.is_running()
     assert judge(rig) == []
 
 

@@ -26,6 +26,7 @@ job.source(KafkaSource(f"{name}-in")).map(shout).sink(KafkaSink(f"{name}-out"))
 """
 
 
+@pytest.mark.proof
 def test_a_job_with_a_module_of_its_own_runs_on_two_executors(
     broker: Broker, light_jvms: dict[str, str], topic: Callable[[], str], tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 class Woken(Enum):
-    """When a zombie wakes."""
+    """The moment at which a zombie wakes."""
 
     BESIDE_THE_NEXT_ATTEMPT = "after a checkpoint of the next attempt"
     AFTER_THE_JOB = "after the job's end"
@@ -33,7 +33,7 @@ class Woken(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Zombie:
-    """Where it sleeps, and when it wakes."""
+    """The place where it sleeps, and the moment at which it wakes."""
 
     name: str
     crash: str
@@ -71,17 +71,8 @@ def job(broker: Broker, session: SparkSession, tmp_path: Path, topic: Callable[[
     return ZombieJob(broker.bootstrap_servers, session, topic(), tmp_path)
 
 
-GUARDS_A_CHANGE = ("completed-not-committed",)
-"""The place where both the zombie and its successor have something to commit; simulation and drills play the others."""
-
-
-@pytest.mark.parametrize(
-    "zombie",
-    [
-        pytest.param(each, marks=() if each.name in GUARDS_A_CHANGE else pytest.mark.proof, id=str(each))
-        for each in ZOMBIES
-    ],
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("zombie", ZOMBIES, ids=str)
 def test_a_zombie_finds_itself_fenced(job: ZombieJob, monkeypatch: pytest.MonkeyPatch, zombie: Zombie) -> None:
     late = zombie.woken is Woken.AFTER_THE_JOB
     with job.running(monkeypatch, zombie.crash, checkpoint_interval=zombie.interval) as future:

@@ -40,6 +40,12 @@ def test_asking_for_nothing_returns_nothing(backend: StateBackend) -> None:
     assert backend.get_many(Family.KEYED, []) == []
 
 
+def test_what_is_written_may_come_one_by_one(backend: StateBackend) -> None:
+    backend.put_many(Family.KEYED, iter([(b"a", b"1"), (b"b", b"2")]))
+    backend.put_many(Family.KEYED, iter([(b"b", None), (b"c", b"3")]))
+    assert list(backend.scan(Family.KEYED)) == [(b"a", b"1"), (b"c", b"3")]
+
+
 def test_writing_nothing_changes_nothing(backend: StateBackend) -> None:
     backend.put_many(Family.KEYED, [])
     assert list(backend.scan(Family.KEYED)) == []

@@ -11,6 +11,7 @@ import pytest
 from rocksdict import Options, Rdict
 
 from twopc.errors import CheckpointCorrupted
+from twopc.state import rocksdb_options
 from twopc.state.backend import Family
 from twopc.state.rocksdb import RocksDBBackend
 
@@ -137,3 +138,42 @@ def test_a_state_whose_folder_a_later_attempt_has_deleted_closes_without_an_erro
     backend.put_many(Family.KEYED, [(b"key", b"value")])
     shutil.rmtree(tmp_path / "db")
     backend.close()
+
+
+def filters(folder: Path) -> set[str]:
+    """Return what the options say of filters of memtables, of all families."""
+    newest = max(folder.glob("OPTIONS-*"), key=lambda path: path.name)
+    return {line.strip() for line in newest.read_text().splitlines() if "memtable_prefix_bloom_size_ratio" in line}
+
+
+def test_writes_feed_no_filter_before_keys_are_asked_for(tmp_path: Path) -> None:
+    backend = RocksDBBackend.open_fresh(tmp_path / "db")
+    keys = [b"%08d" % number for number in range(rocksdb_options.ASKED_BEFORE_FILTER)]
+    backend.put_many(Family.KEYED, [(key, b"value") for key in keys])
+    backend.get_many(Family.KEYED, keys[1:])
+    before = filters(tmp_path / "db")
+    assert backend.get_many(Family.KEYED, keys[:1]) == [b"value"]
+    after = filters(tmp_path / "db")
+    backend.close()
+    assert before == {"memtable_prefix_bloom_size_ratio=0.000000"}
+    assert after == before | {"memtable_prefix_bloom_size_ratio=0.100000"}
+
+
+def test_keys_of_a_state_that_is_opened_to_look_at_are_asked_for_without_a_filter(snapshot: Path) -> None:
+    keys = [b"%08d" % number for number in range(KEYS)]
+    backend = RocksDBBackend.open_read_only(snapshot)
+    try:
+        assert backend.get_many(Family.KEYED, keys) == [b"value %d" % number for number in range(KEYS)]
+    finally:
+        backend.close()
+
+
+def test_what_is_written_one_by_one_is_among_the_changes(tmp_path: Path) -> None:
+    backend = RocksDBBackend.open_fresh(tmp_path / "db")
+    backend.put_many(Family.KEYED, iter([(b"a", b"1"), (b"b", b"2")]))
+    backend.snapshot(tmp_path / "snapshot")
+    backend.put_many(Family.KEYED, iter([(b"b", None), (b"c", b"3")]))
+    changes = backend.changes()
+    backend.close()
+    assert changes is not None
+    assert changes.families[Family.KEYED] == {b"b": None, b"c": b"3"}

@@ -11,7 +11,7 @@ from twopc.state.backend import Family
 from twopc.state.keyed import keyed_states
 from twopc.state.layout import StateName, state_prefix
 from twopc.state.memory import MemoryBackend
-from twopc.state.schema_check import drop_undeclared
+from twopc.state.schema_check import drop_undeclared, refuse_moved_keys
 from twopc.state.serdes import read_serdes, write_serdes
 
 COUNT, LAST = StateName.parse("count"), StateName.parse("last")
@@ -97,3 +97,10 @@ def test_what_was_to_expire_is_given_up_with_the_last_state_that_expires() -> No
     backend.put_many(Family.KEYED, [(state_prefix(state, 0) + b"k", b"1") for state in (kept, expiring, due)])
     drop_undeclared(backend, [kept], ["seen/expiring"])
     assert [state for state, _ in keyed_states(backend)] == [kept]
+
+
+def test_state_whose_keys_are_in_other_partitions_is_refused_where_there_is_any(backend: MemoryBackend) -> None:
+    refuse_moved_keys(backend, {})
+    refuse_moved_keys(backend, {"renamed": "its keys are elsewhere"})
+    with pytest.raises(ConfigurationError, match="its keys are elsewhere"):
+        refuse_moved_keys(backend, {"last": "its keys are elsewhere"})

@@ -43,7 +43,7 @@ for _call in CALLS:
 
 @dataclass(frozen=True)
 class Fault:
-    """How a disk fails: with which error, for how long, and whether a write gets half of its bytes down first."""
+    """The fault of a disk: with which error, for how long, and whether a write gets half of its bytes down first."""
 
     name: str
     number: int
@@ -95,7 +95,7 @@ class _Unsynced:
 
 
 class _Contents:
-    """What a file holds, whatever its name is by now; the descriptor is closed when nobody can lose it any more."""
+    """The contents of a file, whatever its name is by now; its descriptor is closed once they are safe."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

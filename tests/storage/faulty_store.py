@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from enum import Enum
 from pathlib import Path
 
-from twopc.storage.store import CheckpointStore, Content, Reading, Stored
+from twopc.storage.store import CheckpointStore, Content, OpenObject, StoredObject
 
 
 class Failure(Enum):
@@ -53,7 +53,7 @@ class FaultyStore(CheckpointStore):
         self._store.create_once(name, data)
         self._strike.after()
 
-    def put(self, files: Iterable[tuple[str, Content]]) -> list[Stored]:
+    def put(self, files: Iterable[tuple[str, Content]]) -> list[StoredObject]:
         stored = []
         for file in files:
             self._strike.before()
@@ -70,7 +70,7 @@ class FaultyStore(CheckpointStore):
     def get(self, name: str) -> bytes:
         return self._store.get(name)
 
-    def open(self, name: str) -> AbstractContextManager[Reading]:
+    def open(self, name: str) -> AbstractContextManager[OpenObject]:
         return self._store.open(name)
 
     def bring(self, name: str, target: Path) -> None:

@@ -1,26 +1,32 @@
-"""What every checkpoint store promises, in a folder and in memory."""
+"""What every checkpoint store promises: in a folder, in memory, in a bucket, on real servers: S3, Azure, HDFS."""
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
+import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from coordinator.ledger import Ledger
+from tests.object_server.azurite import Azurite
+from tests.object_server.google import GoogleStandIn
+from tests.object_server.server import UNFINISHED, ObjectServer
 from tests.storage.faulty_store import Failure, FaultyStore, Strike
+from tests.storage.memory_bucket import MemoryBucket
+from tests.storage.races import race
 from twopc.errors import Fenced
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId
 from twopc.storage.local import LocalStore
 from twopc.storage.memory import MemoryStore
-from twopc.storage.store import CheckpointStore, Stored
+from twopc.storage.object_store import ObjectStore
+from twopc.storage.open import open_store
+from twopc.storage.store import CheckpointStore, Content, StoredObject
+from twopc.testing.local_hdfs import LocalHdfs
 
 Open = Callable[[], CheckpointStore]
 """Opens the same store again, as another process would."""
@@ -29,14 +35,72 @@ ENTRY = "ledger/000000000001.json"
 CREATORS = 8
 
 
-@pytest.fixture(params=["local", "memory"])
+ON_HDFS = [pytest.mark.broker, pytest.mark.xdist_group("hdfs")]
+
+
+@pytest.fixture(
+    params=[
+        *("local", "memory", "bucket", "hdfs in memory", "as_google"),
+        pytest.param("on_s3", marks=pytest.mark.broker),
+        pytest.param("on_azure", marks=pytest.mark.broker),
+        pytest.param("on_hdfs", marks=ON_HDFS),
+    ]
+)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     data: dict[str, bytes] = {}
+    bucket = MemoryBucket()
     kinds: dict[str, Open] = {
         "local": lambda: LocalStore(tmp_path / "store").within("job"),
         "memory": lambda: MemoryStore(data).within("job"),
+        "bucket": lambda: ObjectStore(bucket, "checkpoints/").within("job"),
     }
-    return kinds[request.param]
+    if request.param == "hdfs in memory":
+        return hdfs_in_memory()
+    return kinds[request.param] if request.param in kinds else request.getfixturevalue(request.param)
+
+
+def hdfs_in_memory() -> Open:
+    pytest.importorskip("hdfs_native", reason="HDFS needs the extra twopc-streams[hdfs]")
+    from tests.storage.memory_hdfs import MemoryHdfs
+    from twopc.storage.hdfs_store import HdfsStore
+
+    hdfs = MemoryHdfs()
+    return lambda: HdfsStore(hdfs, "/checkpoints").within("job")
+
+
+def reached(server: ObjectServer | GoogleStandIn | Azurite, monkeypatch: pytest.MonkeyPatch) -> Open:
+    """Have this process reach the server; what is opened is under a prefix of its own."""
+    for name, value in server.environment().items():
+        monkeypatch.setenv(name, value)
+    url = server.url(f"prefix/{uuid.uuid4()}")
+    return lambda: open_store(url).within("job")
+
+
+@pytest.fixture
+def on_s3(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Open:
+    return reached(object_server, monkeypatch)
+
+
+@pytest.fixture
+def google() -> Iterator[GoogleStandIn]:
+    with GoogleStandIn() as running:
+        yield running
+
+
+@pytest.fixture
+def as_google(google: GoogleStandIn, monkeypatch: pytest.MonkeyPatch) -> Open:
+    return reached(google, monkeypatch)
+
+
+@pytest.fixture
+def on_azure(azure_server: Azurite, monkeypatch: pytest.MonkeyPatch) -> Open:
+    return reached(azure_server, monkeypatch)
+
+
+@pytest.fixture
+def on_hdfs(hdfs_server: LocalHdfs) -> Open:
+    url = hdfs_server.url(f"prefix/{uuid.uuid4()}")
+    return lambda: open_store(url).within("job")
 
 
 @pytest.fixture
@@ -100,29 +164,31 @@ def test_of_many_creators_of_a_name_exactly_one_succeeds(store: CheckpointStore,
     assert [store.get(name).decode()] == won
 
 
-def create_each(root: Path, names: list[str], start: Any, won: Any) -> None:
-    store = LocalStore(root)
-    token = store.creator()
-    start.wait(120)
-    for name in names:
-        with suppress(FileExistsError):
-            store.create_once(name, token.encode())
-            won.put((name, token))
-
-
 def test_of_creators_in_several_processes_exactly_one_has_each_name(tmp_path: Path) -> None:
-    store, names = LocalStore(tmp_path / "store"), [f"chk-{number}/metadata.json" for number in range(1, 41)]
-    store.establish()
-    context = multiprocessing.get_context("spawn")
-    start, won = context.Barrier(4), context.Queue()
-    creators = [context.Process(target=create_each, args=(store.root, names, start, won)) for _ in range(4)]
-    for creator in creators:
-        creator.start()
-    winners = [won.get(timeout=120) for _ in names]
-    for creator in creators:
-        creator.join(120)
-    assert won.empty()
-    assert sorted(winners) == sorted((name, store.get(name).decode()) for name in names)
+    race(str(tmp_path / "store"), 4, 40)
+
+
+@pytest.mark.broker
+def test_of_creators_in_twelve_processes_exactly_one_has_each_name_on_s3(on_s3: Open) -> None:
+    race(on_s3().identity, 12, 100)
+
+
+def test_of_creators_in_several_processes_exactly_one_has_each_name_where_google_decides(
+    as_google: Open, google: GoogleStandIn
+) -> None:
+    race(as_google().identity, 4, 40)
+    assert set(google.conditions) == {"0"}
+
+
+@pytest.mark.broker
+def test_of_creators_in_twelve_processes_exactly_one_has_each_name_on_azure(on_azure: Open) -> None:
+    race(on_azure().identity, 12, 100)
+
+
+@pytest.mark.broker
+@pytest.mark.xdist_group("hdfs")
+def test_of_creators_in_twelve_processes_exactly_one_has_each_name_on_hdfs(on_hdfs: Open) -> None:
+    race(on_hdfs().identity, 12, 5)
 
 
 @pytest.mark.parametrize("failure", Failure, ids=lambda failure: str(failure.value))
@@ -149,8 +215,8 @@ def test_bytes_files_and_streams_are_put_and_told_by_their_digests(store: Checkp
     local.write_bytes(b"sorted")
     stored = store.put([("files/a", b"bytes"), ("files/b", local), ("files/c", iter([b"in ", b"parts"]))])
     assert [store.get(each.name) for each in stored] == [b"bytes", b"sorted", b"in parts"]
-    assert stored[1] == Stored("files/b", 6, sha256(b"sorted").hexdigest())
-    assert stored[2] == Stored("files/c", 8, sha256(b"in parts").hexdigest())
+    assert stored[1] == StoredObject("files/b", 6, sha256(b"sorted").hexdigest())
+    assert stored[2] == StoredObject("files/c", 8, sha256(b"in parts").hexdigest())
 
 
 def test_what_was_put_is_whole_though_the_local_file_is_deleted_then(store: CheckpointStore, tmp_path: Path) -> None:
@@ -167,15 +233,31 @@ def test_putting_again_replaces_what_an_interrupted_put_left(store: CheckpointSt
     assert store.get("files/a") == b"half and half"
 
 
-def test_files_are_stored_one_by_one_as_they_come(store: CheckpointStore, other: CheckpointStore) -> None:
-    seen: list[bytes] = []
+def test_no_more_files_are_taken_than_are_stored_at_once(store: CheckpointStore, other: CheckpointStore) -> None:
+    ahead: list[int] = []
 
     def files() -> Iterator[tuple[str, bytes]]:
-        yield "files/a", b"first"
-        seen.append(other.get("files/a"))
+        for taken in range(12):
+            ahead.append(taken - len(other.names("files/")))
+            yield f"files/{taken}", b"bytes"
 
-    store.put(files())
-    assert seen == [b"first"]
+    stored = store.put(files())
+    assert max(ahead) < store.at_once
+    assert [each.name for each in stored] == [f"files/{number}" for number in range(12)]
+
+
+def test_a_file_that_comes_after_one_that_failed_is_not_taken(store: CheckpointStore, tmp_path: Path) -> None:
+    taken: list[int] = []
+
+    def files() -> Iterator[tuple[str, Content]]:
+        yield "files/gone", tmp_path / "gone"
+        for number in range(20):
+            taken.append(number)
+            yield f"files/{number}", b"bytes"
+
+    with pytest.raises(FileNotFoundError):
+        store.put(files())
+    assert len(taken) < store.at_once
 
 
 def test_what_is_stored_can_be_read_as_a_stream_and_brought_to_a_file(store: CheckpointStore, tmp_path: Path) -> None:
@@ -199,6 +281,15 @@ def test_reading_what_is_not_there_says_so(store: CheckpointStore, tmp_path: Pat
         reads[read]()
 
 
+def test_what_is_read_together_comes_in_the_order_in_which_it_was_asked_for(store: CheckpointStore) -> None:
+    names = [f"files/{number}" for number in (3, 11, 0, 7, 5, 1, 9)]
+    store.put((name, name.encode()) for name in names)
+    assert store.get_all(iter(names)) == [name.encode() for name in names]
+    assert store.get_all([]) == []
+    with pytest.raises(FileNotFoundError):
+        store.get_all([*names, "files/2"])
+
+
 def test_names_are_listed_by_any_prefix_in_their_order(store: CheckpointStore) -> None:
     for name in ("chk-10/metadata.json", "chk-1/subtask-0.json", "chk-1/metadata.json", ENTRY):
         store.create_once(name, b"fact")
@@ -213,7 +304,7 @@ def test_names_are_listed_by_any_prefix_in_their_order(store: CheckpointStore) -
 def test_a_listing_beside_a_writer_has_only_whole_names_and_all_that_were_there_before(
     store: CheckpointStore, other: CheckpointStore
 ) -> None:
-    names = [f"ledger/{number:012d}.json" for number in range(1, 200)]
+    names = [f"ledger/{number:012d}.json" for number in range(1, 10 if "hdfs:" in store.identity else 200)]
     done = threading.Event()
 
     def write() -> None:
@@ -225,7 +316,7 @@ def test_a_listing_beside_a_writer_has_only_whole_names_and_all_that_were_there_
     writer.start()
     listed = 0
     while not done.is_set():
-        now = other.names("ledger/")
+        now = [name for name in other.names("ledger/") if not UNFINISHED.search(name)]
         assert len(now) >= listed
         assert [other.get(name) for name in now] == [name.encode() for name in now]
         listed = len(now)
@@ -248,6 +339,15 @@ def test_deleting_takes_what_is_given_in_that_order_and_forgives_what_is_gone(st
     assert there == [["chk-1/subtask-0.json", "chk-2/metadata.json"]]
     assert store.names() == ["chk-2/metadata.json"]
     assert "chk-1" not in store.parts()
+
+
+def test_what_is_deleted_in_any_order_is_gone_and_its_checkpoint_with_the_last_of_it(store: CheckpointStore) -> None:
+    for name in ("chk-1/subtask-0.json", "chk-1/metadata.json", "chk-2/metadata.json"):
+        store.create_once(name, b"fact")
+    store.put((f"files/{number}", b"bytes") for number in range(9))
+    store.delete_unordered(name for name in [*store.names("chk-1/"), "chk-1/gone", *store.names("files/")])
+    assert store.names() == ["chk-2/metadata.json"]
+    assert store.parts()[0] == "chk-2"
 
 
 def test_a_deleted_name_may_be_created_again(store: CheckpointStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typer.testing import CliRunner, Result
 from coordinator.server import CoordinatorServer
 from tests.inspect.kit import LEFT, RIGHT, JobWithState
 from tests.storage.faulty_store import Failure, FaultyStore, Strike
+from tests.storage.memory_bucket import MemoryBucket
 from tests.stored_job import JOB
 from twopc.checkpoints.catalog import latest_attempt, read_job
 from twopc.checkpoints.copy import copy_checkpoint
@@ -21,16 +23,18 @@ from twopc.checkpoints.files import examine
 from twopc.checkpoints.reference import locate
 from twopc.cli import app
 from twopc.config import RunSettings
-from twopc.drill.copying import copy_restorable
+from twopc.drill.checkpoint_copy import copy_restorable
 from twopc.driver.start import checkpoint_to_restore
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
 from twopc.inspect import open_checkpoint
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.layout import stored_file
 from twopc.rpc.admin_client import AdminClient
 from twopc.state.shared_folder import require_shared
 from twopc.storage.local import LocalStore
 from twopc.storage.memory import MemoryStore
+from twopc.storage.object_store import ObjectStore
 from twopc.storage.open import OPENERS, open_store
 from twopc.storage.store import CheckpointStore, jobs_in
 
@@ -68,18 +72,36 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return job.root
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=["memory", "file", "bucket", "hdfs"])
 def site(made: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setenv("TWOPC_STATE_DIR", str(tmp_path / "announced"))
-    urls: dict[str, Callable[[str], str]] = {"memory": "memory://{}".format, "file": f"file://{tmp_path}/{{}}".format}
+    urls: dict[str, Callable[[str], str]] = {
+        "memory": "memory://{}".format,
+        "file": f"file://{tmp_path}/{{}}".format,
+        "bucket": "s3://memory/{}".format,
+        "hdfs": "hdfs://namenode:8020/{}".format,
+    }
     data: dict[str, bytes] = {}
+    bucket = MemoryBucket()
+    monkeypatch.setitem(OPENERS, "s3", lambda rest: ObjectStore(bucket, f"{rest.removeprefix('//memory/')}/"))
     monkeypatch.setitem(OPENERS, "memory", lambda rest: MemoryStore(data, f"{rest.strip('/')}/"))
+    if request.param == "hdfs":
+        monkeypatch.setitem(OPENERS, "hdfs", hdfs_in_memory())
     url = urls[request.param]("checkpoints")
     original, job = LocalStore(made), open_store(url).within(JOB)
     job.establish()
     for name in original.within(JOB).names():
         job.create_once(name, original.within(JOB).get(name))
     return Site(url, urls[request.param])
+
+
+def hdfs_in_memory() -> Callable[[str], CheckpointStore]:
+    pytest.importorskip("hdfs_native", reason="HDFS needs the extra twopc-streams[hdfs]")
+    from tests.storage.memory_hdfs import MemoryHdfs
+    from twopc.storage.hdfs_store import HdfsStore
+
+    hdfs = MemoryHdfs()
+    return lambda rest: HdfsStore(hdfs, rest.removeprefix("//namenode:8020").rstrip("/"))
 
 
 def test_the_checkpoints_are_listed_and_shown(site: Site) -> None:
@@ -178,6 +200,33 @@ def test_a_savepoint_of_a_job_at_rest_is_disposed_of(site: Site) -> None:
     assert [entry.checkpoint_id for entry in read_job(site.store, JOB).completed] == [1, 3]
     assert examine(site.store, JOB).findings == []
     assert not site.store.within(JOB).names("files/2-")
+
+
+def test_what_crashes_left_is_told_of_and_goes_with_the_next_pruning(site: Site) -> None:
+    job = site.store.within(JOB)
+    left, coming = stored_file(CheckpointId(2), SubtaskIndex(0), "dead", "9.sst"), "files/4-0-beef-000009.sst"
+    job.put([(left, b"half"), (coming, b"of an upload that may go on")])
+    (examined,) = site.ask("checkpoints", "verify")
+    assert (examined["findings"], examined["left_over"]) == ([], [f"{JOB}/{left}"])
+    site.ask("checkpoints", "dispose", "before-1.2")
+    (examined,) = site.ask("checkpoints", "verify")
+    assert (examined["findings"], examined["left_over"]) == ([], [])
+    assert (left in job.names(), coming in job.names()) == (False, True)
+
+
+@pytest.mark.parametrize("site", ["bucket", "hdfs"], indirect=True)
+def test_what_a_killed_start_tried_the_store_with_is_told_of_and_goes_when_one_starts(site: Site) -> None:
+    day, now = 86_400, int(time.time())
+    killed = [f".twopc-probe-{now - day - 60}-beef", ".twopc-probe-0123456789abcdef"]
+    in_use = f".twopc-probe-{now - day + 3_600}-dead"
+    for name in (*killed, in_use):
+        site.store.put([(name, b"first")])
+    (examined,) = site.ask("checkpoints", "verify")
+    assert (examined["findings"], sorted(examined["left_over"])) == ([], sorted(killed))
+    site.store.prepare()
+    (examined,) = site.ask("checkpoints", "verify")
+    assert examined["left_over"] == []
+    assert site.store.get(in_use) == b"first"
 
 
 def test_state_is_read_exported_and_compared(site: Site, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.testing import jars
-from twopc.testing.jars import cache_dir, differences, ensure_jars, expected_digests
+from twopc.testing.jars import KAFKA, cache_dir, differences, ensure_jars, expected_digests
 
 CONTENT = {"a-1.jar": b"first", "b-2.jar": b"second"}
 DIGESTS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENT.items()}
@@ -28,7 +28,7 @@ GOOD = 'printf first > "$folder/a-1.jar"; printf second > "$folder/b-2.jar"'
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TWOPC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
-    monkeypatch.setattr(jars, "expected_digests", lambda: DIGESTS)
+    monkeypatch.setattr(jars, "expected_digests", lambda _: DIGESTS)
     return tmp_path / "cache"
 
 
@@ -51,7 +51,7 @@ def fill(folder: Path, content: Mapping[str, bytes] = CONTENT) -> Path:
 
 
 def test_the_committed_list_names_kafka_and_each_digest_is_a_sha_256() -> None:
-    expected = expected_digests()
+    expected = expected_digests(KAFKA)
     assert "kafka_2.13-4.3.1.jar" in expected
     assert all(len(bytes.fromhex(digest)) == 32 for digest in expected.values())
 

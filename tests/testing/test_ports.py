@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from twopc.errors import Unavailable
-from twopc.testing.ports import free_port, is_free
+from twopc.testing.ports import free_port, free_ports, is_free
 
 
 def test_a_port_that_a_server_listens_on_is_not_free() -> None:
@@ -33,3 +33,14 @@ def test_a_free_port_is_one_of_the_share_that_the_environment_names(monkeypatch:
     only = free_port()
     monkeypatch.setenv("TWOPC_PORTS", f"{only}-{only}")
     assert free_port() == only
+
+
+def test_several_free_ports_are_all_different_and_none_of_those_to_avoid() -> None:
+    first = free_ports(3)
+    assert len({*first, *free_ports(3, avoid=first)}) == 6
+
+
+def test_a_port_is_given_again_when_no_other_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWOPC_PORTS", "31000-31059")
+    assert len({free_port() for _ in range(30)}) == 30
+    assert all(free_port() for _ in range(60))

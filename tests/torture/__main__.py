@@ -21,7 +21,7 @@ from twopc.testing.local_broker import LocalBroker
 
 @dataclass
 class Summary:
-    """What all runs came to."""
+    """The results of all runs."""
 
     runs: int = 0
     faults: int = 0

@@ -1,4 +1,4 @@
-"""What one run goes through, drawn from its seed alone, so that the seed replays it.
+"""The plan of one run, drawn from its seed alone, so that the seed replays it.
 
 Which cluster: eight runs in a row share one, because three brokers take their time to start.
 """
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 
 from tests.crash_cells.cells import OF_OTHER_SINKS, RECOVERY, THREE_DEEP
 from tests.timed_faults import BROKER_ACTIONS, Target, TimedFault
-from twopc.faults.armed import Act, ArmedFault
-from twopc.faults.crash_table import CrashPoint, Where
+from twopc.faults.armed_faults import ArmedFault, ProcessAction
+from twopc.faults.crash_table import CrashPoint, CrashSite
 
 RUNS_PER_CLUSTER = 8
 
 _POINTS = tuple(
-    point for point in CrashPoint if point.where is not Where.BETWEEN and point not in {*RECOVERY, *OF_OTHER_SINKS}
+    point for point in CrashPoint if point.where is not CrashSite.BETWEEN and point not in {*RECOVERY, *OF_OTHER_SINKS}
 )
-_ACTS = (Act.KILL, Act.KILL, Act.STOP, Act.TERM, Act.PAUSE)
+_ACTS = (ProcessAction.KILL, ProcessAction.KILL, ProcessAction.STOP, ProcessAction.TERM, ProcessAction.PAUSE)
 _PAUSES_MS = (50, 400, 4_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """How many brokers, and the version of the transaction protocol that they speak."""
+    """The number of brokers, and the version of the transaction protocol that they speak."""
 
     brokers: int
     transaction_version: int
@@ -58,7 +58,10 @@ def draw(seed: int) -> Plan:
     arms = [_arm(rng, rng.choice(_POINTS), number) for number in range(rng.randint(1, 3))]
     arms += [_arm(rng, rng.choice(RECOVERY), len(arms) + number) for number in range(rng.randint(0, 2))]
     if rng.random() < 0.25:
-        arms += [ArmedFault(point, rng.choice((Act.KILL, Act.STOP)), name="-deep") for point in THREE_DEEP]
+        arms += [
+            ArmedFault(point, rng.choice((ProcessAction.KILL, ProcessAction.STOP)), name="-deep")
+            for point in THREE_DEEP
+        ]
     broker_faults = [_broker_fault(rng, cluster) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
     return Plan(seed, cluster, tuple(arms), tuple(broker_faults), rng.choice((0.2, 1.0, 3.0)))
 
@@ -69,8 +72,8 @@ def _arm(rng: random.Random, point: CrashPoint, number: int) -> ArmedFault:
         point,
         act,
         checkpoint=0 if point in RECOVERY or point is CrashPoint.COORDINATOR_IN_PRUNE else rng.randint(1, 8),
-        subtask=rng.choice((None, 0, 1)) if point.where is Where.SUBTASK else None,
-        pause_ms=rng.choice(_PAUSES_MS) if act is Act.PAUSE else 0,
+        subtask=rng.choice((None, 0, 1)) if point.where is CrashSite.SUBTASK else None,
+        pause_ms=rng.choice(_PAUSES_MS) if act is ProcessAction.PAUSE else 0,
         name=f"-{number}",
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.crash_cells.cells import OF_OTHER_SINKS
 from tests.timed_faults import BROKER_ACTIONS
 from tests.torture.plan import CLUSTERS, draw
-from twopc.faults.armed import Act
-from twopc.faults.crash_table import CrashPoint, Where
+from twopc.faults.armed_faults import ProcessAction
+from twopc.faults.crash_table import CrashPoint, CrashSite
 
 SEEDS = range(2_000)
 
@@ -21,9 +21,14 @@ def test_seeds_differ() -> None:
 
 def test_every_place_in_our_code_and_every_act_is_drawn_by_some_seed() -> None:
     arms = [arm for seed in SEEDS for arm in draw(seed).arms]
-    ours = {point for point in CrashPoint if point.where is not Where.BETWEEN}
+    ours = {point for point in CrashPoint if point.where is not CrashSite.BETWEEN}
     assert {arm.point for arm in arms} == ours - OF_OTHER_SINKS
-    assert {arm.act for arm in arms} == {Act.KILL, Act.STOP, Act.TERM, Act.PAUSE}
+    assert {arm.act for arm in arms} == {
+        ProcessAction.KILL,
+        ProcessAction.STOP,
+        ProcessAction.TERM,
+        ProcessAction.PAUSE,
+    }
 
 
 def test_both_protocols_one_and_three_brokers_and_both_fates_of_a_broker_are_drawn() -> None:

@@ -17,7 +17,7 @@ TARGETS = tuple(TopicPartition("out", number) for number in range(2))
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What is expected, in the order of the input, and what is found, in the order of the output; nothing is wrong."""
+    """The expected history, in the order of the input, and the found one, in that of the output; nothing is wrong."""
 
     expected: tuple[Expected, ...]
     found: tuple[Found, ...]

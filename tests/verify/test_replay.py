@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from twopc import Job, Json, KafkaSink, KafkaSource, Record
+from twopc import Job, Json, KafkaSink, KafkaSource, Record, Tumbling
 from twopc.errors import UserCodeError
-from twopc.job import Stream
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.stream import Stream
 from twopc.testing.rows import InputRow, batch_of
 from twopc.verify.history import Expected, Place
 from twopc.verify.paths import Paths
@@ -71,6 +71,12 @@ def test_values_are_encoded_as_the_sink_does_and_headers_are_kept() -> None:
     assert (expected.value, expected.headers) == (b'{"v":"a"}', (("h", b"1"),))
 
 
+def test_text_that_passes_for_bytes_is_expected_as_the_client_writes_it() -> None:
+    job = stream().map_records(lambda record: record.replace(key="ü", value="text")).sink(KafkaSink("out"))
+    [(_, expected)] = made(job, [InputRow(b"a", b"k")])
+    assert (expected.key, expected.value) == ("ü".encode(), b"text")
+
+
 def test_a_topic_function_is_asked_for_every_record() -> None:
     def topic_of(record: Record) -> str:
         return f"to-{record.key.decode()}-{record.offset}"
@@ -92,3 +98,16 @@ def test_a_value_that_the_sink_can_not_encode_names_the_record() -> None:
     job = stream().map(int).sink(KafkaSink("out"))
     with pytest.raises(UserCodeError, match=r"in\[0\]@7.*encoding a value"):
         made(job, [InputRow(b"8", b"k", offset_=7)])
+
+
+def test_a_drain_closes_what_is_open_with_the_place_behind_the_last_record() -> None:
+    job = Job("job")
+    clicks = job.source(KafkaSource("in", value=Json()), timestamp=lambda click: click["at"])
+    counted = clicks.window(Tumbling("10ms")).count(name="n").final().map(lambda window: window.value)
+    counted.sink(KafkaSink("out", value=Json()))
+    replay = Replay(Paths.of(job.definition()), numbers=[0, 1])
+    rows = [InputRow({"at": at}, b"k", number) for number, at in [(0, 1), (1, 2), (0, 12), (1, 3), (0, 14)]]
+    assert [each.expected for each in replay.make("source-1", batch_of(rows))] == [Expected(Place(IN, 0), b"k", b"1")]
+    behind = {number: Place(TopicPartition("in", number), 9) for number in (0, 1)}
+    drained = [each.expected for each in replay.drain("source-1", behind)]
+    assert drained == [Expected(behind[0], b"k", b"2"), Expected(behind[1], b"k", b"2")]

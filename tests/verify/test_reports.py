@@ -117,6 +117,7 @@ def chosen(record: Record) -> str:
         (lambda: plan_of(job(), (), ["a", "b"], "s:1"), "writes to one topic"),
         (lambda: plan_of(job().replaced({"sink-1": KafkaSink(chosen)}), (), (), "s:1"), "name them with --output"),
         (lambda: plan_of(job(), (), (), "s:1", examples=0), "--examples"),
+        (lambda: plan_of(job(), (), (), "s:1", running=True, drained=True), "--drained or --running"),
     ],
 )
 def test_a_plan_that_can_not_work_is_refused(make: object, said: str) -> None:

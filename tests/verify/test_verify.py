@@ -16,11 +16,11 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.jobs.cli import Finished, twopc
+from tests.jobs.cli import CommandResult, twopc
 from twopc.cli import main
 from twopc.faults.points import VARIABLE, CrashPoint
+from twopc.kafka.control_client import LATEST, ControlClient
 from twopc.kafka.topic_partition import TopicPartition as Partition
-from twopc.kafka.wire import LATEST, ControlClient
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 from twopc.verify.load import load_value, read_load
@@ -58,7 +58,7 @@ class Setting:
     def fill(self, topic: str, *records: Write) -> None:
         produce(self.servers, topic, records)
 
-    def run(self, **environment: str) -> Finished:
+    def run(self, **environment: str) -> CommandResult:
         return twopc(
             *("run", str(self.job_file), "-b", self.servers, "--checkpoint-dir", str(self.folder / "checkpoints")),
             *("--parallelism", "2", "--checkpoint-interval", "150ms", "--host", "process", "--until-end", "-o", "json"),
@@ -77,16 +77,16 @@ class Setting:
         assert (done.code, done.out) == (2, ""), done.out
         return done.err
 
-    def copied(self, output: str, *arguments: str, source: str = "") -> Finished:
+    def copied(self, output: str, *arguments: str, source: str = "") -> CommandResult:
         """Hold a topic against another one that it should be a copy of."""
         return self._verify("--input", source or self.input, "--output", output, "-b", self.servers, *arguments)
 
-    def _verify(self, *arguments: str) -> Finished:
+    def _verify(self, *arguments: str) -> CommandResult:
         """As a process of its own would do it, without the time that one needs to start."""
         with pytest.raises(SystemExit) as ended:
             main(["verify", *arguments])
         written = self._capture.readouterr()
-        return Finished(int(ended.value.code or 0), written.out, written.err)
+        return CommandResult(int(ended.value.code or 0), written.out, written.err)
 
 
 @pytest.fixture

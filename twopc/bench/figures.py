@@ -21,8 +21,12 @@ def steady_rate(stamps_ms: list[int]) -> float | None:
 
 
 def steady_cpu(recorder: Recorder, samples: list[Usage], records: int) -> float | None:
-    """Return CPU seconds a million records over the steady part of the reading; None if it was too short to tell."""
-    first, last = recorder.moment(records * FIRST), recorder.moment(records * LAST)
+    """Return CPU seconds a million records over the steady part of the reading; None if it was too short to tell.
+
+    Of a job that reads what it writes itself, the part counts that the whole reading has, not only that of the input.
+    """
+    read = max(records, recorder.records)
+    first, last = recorder.moment(read * FIRST), recorder.moment(read * LAST)
     if first is None or last is None or last - first < 1.0:
         return None
     return (cpu_at(samples, last) - cpu_at(samples, first)) / (records * (LAST - FIRST)) * 1e6

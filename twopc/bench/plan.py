@@ -1,4 +1,4 @@
-"""What a benchmark is to do, as a value that is checked when it is made."""
+"""The plan of a benchmark, as a value that is checked when it is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the events of a run say about its speed: records over time, and what each checkpoint cost."""
+"""Records the speed of a run from its events: records over time, and the cost of each checkpoint."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Recorder:
 
     @property
     def records(self) -> int:
-        """How many records the current attempt has read."""
+        """The number of records that the current attempt has read."""
         with self._lock:
             return sum(self._records.values())
 

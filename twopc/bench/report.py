@@ -33,7 +33,7 @@ def figures(result: BenchResult) -> dict[str, str]:
 
 
 def _by_end(result: BenchResult) -> dict[str, str]:
-    """What is known of each source and sink, where there are several."""
+    """The figures of each source and sink, where there are several."""
     shown: dict[str, str] = {}
     if len(result.sources) > 1:
         shown |= {f"source {name}": f"{records:,} records" for name, records in result.sources.items()}

@@ -1,4 +1,4 @@
-"""What a benchmark found, as data: written as JSON, read back to compare with."""
+"""The result of a benchmark, as data: written as JSON, read back to compare with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Point = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class SinkRate:
-    """How many records of a topic became visible, and how many a second in steady state; by the sinks that write it."""
+    """The records of a topic that became visible, and how many a second in steady state; by the sinks that write it."""
 
     visible: int
     records_per_s: float | None

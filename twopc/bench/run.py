@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 import time
@@ -18,18 +19,23 @@ from twopc.bench.plan import BenchPlan
 from twopc.bench.reader import STALL_SECONDS, OutputReader
 from twopc.bench.recorder import Recorder
 from twopc.bench.result import BenchResult, SinkRate
-from twopc.bench.scratch import write_job_file
+from twopc.bench.scratch_job import write_job_file
 from twopc.bench.usage import UsageSampler
 from twopc.config import RunSettings
 from twopc.driver.run import run as run_job
-from twopc.errors import TwoPhaseCommitError
+from twopc.errors import ConfigurationError, TwoPhaseCommitError
 from twopc.kafka.cluster import Cluster
-from twopc.kafka.ends import KafkaEnds
-from twopc.kafka.reachable import await_reachable
+from twopc.kafka.connectors import KafkaConnectors
+from twopc.kafka.reachability import await_reachable
+from twopc.kafka.topic_reader import read, whole
+from twopc.listing import listed
 from twopc.loader.job_loader import load_job
 from twopc.storage.scratch_folder import CHECKPOINTS, scratch_folder
 
 SERIES_MAX = 5_000
+QUIET_SECONDS, QUIET_INTERVALS = 2.0, 5.0
+"""A job that reads what it writes has read all when nothing has come for so long, and so many checkpoint intervals."""
+
 REPORTED_SETTINGS = ("parallelism", "checkpoint_interval_ms", "host", "master")
 REPORTED_LOAD = ("records", "record_bytes", "keys", "partitions", "rate")
 PACKAGES = ("twopc-streams", "confluent-kafka", "pyspark", "rocksdict")
@@ -47,8 +53,17 @@ Values = Mapping[str, list[bytes]]
 
 def input_of(plan: BenchPlan) -> Values:
     """Return the values of the input; raise ConfigurationError if the job can't be benchmarked, or not with these."""
-    ends = KafkaEnds.only(load_job(plan.job_file), "benchmarked")
-    return {key: values_of(plan, source.value) for key, source in ends.sources.items()}
+    connectors = KafkaConnectors.only(load_job(plan.job_file), "benchmarked")
+    return {key: values_of(plan, source.value) for key, source in connectors.inputs.items()}
+
+
+def refuse_tables_elsewhere(plan: BenchPlan) -> None:
+    """Raise ConfigurationError if the job can't be benchmarked on a broker that has none of its topics."""
+    if tables := KafkaConnectors.of(load_job(plan.job_file)).broadcasts:
+        raise ConfigurationError(
+            f"the job has broadcast tables, and what they are made of is read where it is ({listed(tables)}): name the "
+            "brokers (--bootstrap-servers)"
+        )
 
 
 def bench(
@@ -70,24 +85,37 @@ def bench(
     output_stamp = "CreateTime" if plan.rate else "LogAppendTime"
     await_reachable(servers)
     made: list[str] = []
-    cluster, ends = Cluster(servers), KafkaEnds.of(load_job(plan.job_file))
-    stamps = dict.fromkeys(ends.scratch_inputs(name).values(), "CreateTime")
-    stamps |= dict.fromkeys(ends.scratch_outputs(name).values(), output_stamp)
+    cluster, connectors = Cluster(servers), KafkaConnectors.of(load_job(plan.job_file))
+    stamps = dict.fromkeys(connectors.scratch_inputs(name).values(), "CreateTime")
+    outputs = connectors.scratch_outputs(name)
+    own = [outputs.pop(sink) for sink in connectors.own.values()]
+    stamps |= dict.fromkeys(outputs.values(), output_stamp)
     try:
         with cluster.client() as client:
             for topic, stamp in stamps.items():
                 client.create_topic(topic, plan.partitions, settings={"message.timestamp.type": stamp})
                 made.append(topic)
         with scratch_folder("bench") as folder:
-            inner = replace(
-                settings, kafka_config="", checkpoint_dir=str(folder / CHECKPOINTS), until_end=plan.rate is None
-            )
+            inner = scratch_settings(plan, settings, folder)
             run = _Run(plan, inner, name, folder, values, on_event, excluded)
             return run.throughput(say) if plan.rate is None else run.latency(say)
     finally:
         with cluster.client() as client:
-            for topic in made:
+            # The job itself makes those of its own, if it comes so far.
+            for topic in (*made, *client.topics(own)):
                 client.delete_topic(topic)
+
+
+def scratch_settings(plan: BenchPlan, settings: RunSettings, folder: Path) -> RunSettings:
+    """Return the settings of the benchmarked run: checkpoints of its own; no metrics or traces of the real job's."""
+    return replace(
+        settings,
+        kafka_config="",
+        checkpoint_dir=str(folder / CHECKPOINTS),
+        metrics_port=None,
+        traces=False,
+        until_end=plan.rate is None,
+    )
 
 
 def shares(records: int, sources: Sequence[str]) -> dict[str, int]:
@@ -110,8 +138,9 @@ class _Run:
         self._plan = plan
         self._settings = settings
         self._cluster = Cluster(settings.bootstrap_servers)
-        ends = KafkaEnds.of(load_job(plan.job_file))
-        self._inputs, self._outputs = ends.scratch_inputs(name), ends.scratch_outputs(name)
+        connectors = KafkaConnectors.of(load_job(plan.job_file))
+        self._inputs, self._outputs = connectors.scratch_inputs(name), connectors.scratch_outputs(name)
+        self._own = [self._outputs.pop(sink) for sink in connectors.own.values()]
         self._shares = shares(plan.records, list(self._inputs))
         self._job_file = write_job_file(folder, plan.job_file, name=name)
         self._values = values
@@ -180,12 +209,19 @@ class _Run:
         return self._result({topic: [] for topic in reader.stamps_ms}, reader.latencies_ms)
 
     def _wait_until_read(self) -> None:
-        """Until the job has read what was produced, or has read nothing more for a while."""
-        read, since = self._recorder.records, time.monotonic()
-        while read < self._plan.records and time.monotonic() - since < STALL_SECONDS:
+        """Until the job has read what was produced, or has read nothing more for a while.
+
+        What it writes and reads itself comes beside that, nobody knows how much of it.
+        """
+        stall_seconds, due = STALL_SECONDS, float(self._plan.records)
+        if self._own:
+            stall_seconds = QUIET_SECONDS + QUIET_INTERVALS * self._settings.checkpoint_interval_ms / 1000
+            due = math.inf
+        seen, since = self._recorder.records, time.monotonic()
+        while seen < due and time.monotonic() - since < stall_seconds:
             time.sleep(0.05)
-            if self._recorder.records > read:
-                read, since = self._recorder.records, time.monotonic()
+            if self._recorder.records > seen:
+                seen, since = self._recorder.records, time.monotonic()
 
     def _run_job(self, stop: threading.Event | None) -> None:
         self._began = time.time()
@@ -195,9 +231,15 @@ class _Run:
         # Signals set an event of the caller's too.
         if done.stopped and not self._fed.is_set():
             raise Interrupted("the benchmark was ended before the job had read all records: nothing was measured")
-        # What an attempt before the last one wrote isn't counted in the report.
-        self._written = done.records_out if done.attempts == 1 else self._plan.records
         self._seconds = time.time() - self._began
+        # What an attempt before the last one wrote isn't counted in the report.
+        self._written = done.records_out - self._passed() if done.attempts == 1 else self._plan.records
+
+    def _passed(self) -> int:
+        """The number of records that the job has written for itself."""
+        if not self._own:
+            return 0
+        return sum(map(len, read(self._cluster, whole(self._cluster, self._own))))
 
     def _note(self, event: events.Event) -> None:
         self._recorder.note(event)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from twopc.checkpoints.copy import copy_checkpoint
-from twopc.checkpoints.reference import ARCHIVE_SUFFIX, Located, locate
+from twopc.checkpoints.reference import ARCHIVE_SUFFIX, LocatedCheckpoint, locate
 from twopc.errors import ConfigurationError, ForeignFile, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import checked_name
 from twopc.protocol.layout import CHECKPOINT_FILE, LEDGER, LEDGER_FILE
@@ -49,7 +49,7 @@ class _Bounded(tarfile.TarInfo):
         return member
 
 
-def copy_to(located: Located, target: str) -> None:
+def copy_to(located: LocatedCheckpoint, target: str) -> None:
     """Make an archive or a store of a checkpoint, as the name of the target says; as `copy_checkpoint`."""
     if target.endswith(_OTHER_ARCHIVES):
         raise ConfigurationError(
@@ -63,7 +63,7 @@ def copy_to(located: Located, target: str) -> None:
 
 
 @contextmanager
-def opened(reference: str, root: CheckpointStore, job: str | None = None) -> Iterator[Located]:
+def opened(reference: str, root: CheckpointStore, job: str | None = None) -> Iterator[LocatedCheckpoint]:
     """Find the checkpoint that `reference` names, as `locate` does; in an archive too, unpacked for this context."""
     path = Path(reference)
     if not (reference.endswith(ARCHIVE_SUFFIX) and path.is_file()):
@@ -74,7 +74,7 @@ def opened(reference: str, root: CheckpointStore, job: str | None = None) -> Ite
         yield locate(str(Path(folder) / "unpacked"), root, job)
 
 
-def pack(located: Located, archive: Path) -> None:
+def pack(located: LocatedCheckpoint, archive: Path) -> None:
     """Make the file `archive`, which must not exist yet, of a checkpoint and what it needs; as `copy_checkpoint`."""
     if archive.exists() or archive.is_symlink():
         raise ConfigurationError(f"{archive} is there already: name a file that isn't there yet")

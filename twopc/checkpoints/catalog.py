@@ -1,23 +1,25 @@
-"""What a checkpoint store holds, for tools: read only, safe beside a running coordinator."""
+"""The contents of a checkpoint store, for tools: read only, safe beside a running coordinator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.protocol.completed import CompletedCheckpoint
-from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.completed_checkpoint import CompletedCheckpoint
+from twopc.protocol.facts import CheckpointMetadata, SplitPosition
 from twopc.protocol.healing import restored_from
+from twopc.protocol.history import History
 from twopc.protocol.ids import AttemptId, CheckpointId, checked_name
-from twopc.protocol.layout import LEDGER, checkpoint_folder, entry_path, entry_sequences, metadata_path
-from twopc.protocol.ledger_checks import check_metadata, refuse_lost_entries, refuse_unknown_checkpoints
+from twopc.protocol.layout import ENTRIES, checkpoint_folder, metadata_path
+from twopc.protocol.ledger_checks import check_metadata
 from twopc.protocol.ledger_facts import LossSettled
-from twopc.protocol.ledger_state import LedgerState, replay
+from twopc.protocol.ledger_state import LedgerState
 from twopc.storage.store import CheckpointStore, has_ledger, jobs_in
-
-_ENTRIES = f"{LEDGER}/"
+from twopc.storage.stored_ledger import read_ledger
+from twopc.storage.transfers import side_by_side
 
 T = TypeVar("T")
 
@@ -47,7 +49,7 @@ class CheckpointEntry:
 
     @property
     def label(self) -> str:
-        """What whoever asked for it called it."""
+        """Its requester's name for it."""
         return self.completed.record.label
 
     @property
@@ -57,7 +59,7 @@ class CheckpointEntry:
 
     @property
     def losses(self) -> tuple[LossSettled, ...]:
-        """What was decided about output of it that is lost."""
+        """The decisions about lost output of it."""
         return self.completed.losses
 
 
@@ -80,11 +82,16 @@ def read_job(root: CheckpointStore, job: str) -> JobCheckpoints:
 
     A running coordinator writes and prunes while we read; what doesn't fit together for that is read again.
     """
+    store = _existing(root, job)
+    return _read_beside(store, lambda: _read(store, job), _is_undamaged)
+
+
+def _existing(root: CheckpointStore, job: str) -> CheckpointStore:
     store = root.within(checked_name("job", job))
     if not has_ledger(store):
         known = ", ".join(jobs_in(root)) or "none"
         raise ConfigurationError(f"no job {job!r} in the checkpoint folder {root.place()}; jobs there: {known}")
-    return _read_beside(store, lambda: _read(store, job), _is_undamaged)
+    return store
 
 
 def _read_beside(store: CheckpointStore, read: Callable[[], T], is_whole: Callable[[T], bool] = lambda _: True) -> T:
@@ -107,7 +114,7 @@ def _read_beside(store: CheckpointStore, read: Callable[[], T], is_whole: Callab
 
 def _standing(store: CheckpointStore) -> tuple[list[str], list[str], list[str]]:
     """All that a coordinator adds to, or deletes from: ids grow for ever, so no name comes back."""
-    return store.parts(), store.names(_ENTRIES), list(store.lost(_ENTRIES))
+    return store.parts(), store.names(ENTRIES), list(store.lost(ENTRIES))
 
 
 def _is_undamaged(found: JobCheckpoints) -> bool:
@@ -119,7 +126,13 @@ def latest_attempt(root: CheckpointStore, job: str) -> AttemptId | None:
     store = root.within(job)
     if not has_ledger(store):
         return None
-    return _read_beside(store, lambda: _replay(store, job)).current
+    return _read_beside(store, lambda: read_ledger(store, job).state).current
+
+
+def read_history(root: CheckpointStore, job: str) -> History:
+    """Return what a job's ledger remembers, beside a running coordinator; raise ConfigurationError if it has none."""
+    store = _existing(root, job)
+    return _read_beside(store, lambda: read_ledger(store, job).state).history
 
 
 def is_kept(root: CheckpointStore, job: str, checkpoint_id: CheckpointId) -> bool:
@@ -127,9 +140,20 @@ def is_kept(root: CheckpointStore, job: str, checkpoint_id: CheckpointId) -> boo
     return any(entry.checkpoint_id == checkpoint_id for entry in read_job(root, job).completed)
 
 
+def positions_of_kept(root: CheckpointStore, job: str) -> list[SplitPosition]:
+    """Return the positions of all checkpoints that are kept; raise CheckpointCorrupted where one's are not known."""
+    positions: list[SplitPosition] = []
+    for entry in read_job(root, job).completed:
+        if entry.metadata is None:
+            raise CheckpointCorrupted(entry.damage)
+        positions += entry.metadata.positions
+    return positions
+
+
 def _read(store: CheckpointStore, job: str) -> JobCheckpoints:
-    state = _replay(store, job)
-    return JobCheckpoints(job, state, tuple(_entry(store, job, each) for each in state.completed))
+    state = read_ledger(store, job).state
+    entries = side_by_side(partial(_entry, store, job), state.completed, store.at_once)
+    return JobCheckpoints(job, state, tuple(entries))
 
 
 def _entry(store: CheckpointStore, job: str, completed: CompletedCheckpoint) -> CheckpointEntry:
@@ -142,16 +166,6 @@ def _entry(store: CheckpointStore, job: str, completed: CompletedCheckpoint) -> 
     except CheckpointCorrupted as error:
         damage = str(error)
     return CheckpointEntry(completed, metadata, store.place(checkpoint_folder(completed.checkpoint_id)), damage)
-
-
-def _replay(store: CheckpointStore, job: str) -> LedgerState:
-    # Before the entries: whoever stores something for a checkpoint does so after its id is stored.
-    parts, lost = store.parts(), store.lost(_ENTRIES)
-    numbers = entry_sequences(store.names(_ENTRIES))
-    refuse_lost_entries(numbers, lost, job)
-    state = replay({number: store.get(entry_path(number)) for number in numbers}, job, f"{job}/{LEDGER}")
-    refuse_unknown_checkpoints(state, parts, job)
-    return state
 
 
 def find_checkpoint(found: JobCheckpoints, checkpoint_id: CheckpointId) -> CheckpointEntry:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from twopc.checkpoints.catalog import CheckpointEntry, is_kept
 from twopc.checkpoints.files import JobFiles, check_digest, checked_manifest, checked_metadata, needed_by, opened_file
 from twopc.checkpoints.findings import Problem, WrongFile
-from twopc.checkpoints.reference import Located
+from twopc.checkpoints.reference import LocatedCheckpoint
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.ids import NO_ATTEMPT
@@ -33,7 +33,7 @@ from twopc.storage.store import CheckpointStore, Content, has_ledger
 _LEDGER = entry_path(1)
 
 ContentOf = Callable[[CheckpointStore, str], Content]
-"""How a copy takes a file from the original: `independent` of it, or `shared` where that spares the bytes."""
+"""The way a copy takes a file from the original: `independent` of it, or `shared` where that spares the bytes."""
 
 
 def independent(store: CheckpointStore, name: str) -> Content:
@@ -46,7 +46,7 @@ def shared(store: CheckpointStore, name: str) -> Content:
     return store.content(name)
 
 
-def copy_checkpoint(located: Located, target: CheckpointStore, content: ContentOf = independent) -> None:
+def copy_checkpoint(located: LocatedCheckpoint, target: CheckpointStore, content: ContentOf = independent) -> None:
     """Make a store, in which there is nothing yet, of this checkpoint and what it needs; as `copy_to_job`."""
     target.prepare()
     if set(target.parts()) - {located.job}:
@@ -54,7 +54,7 @@ def copy_checkpoint(located: Located, target: CheckpointStore, content: ContentO
     copy_to_job(located, target.within(located.job), content)
 
 
-def copy_to_job(located: Located, job: CheckpointStore, content: ContentOf = independent) -> None:
+def copy_to_job(located: LocatedCheckpoint, job: CheckpointStore, content: ContentOf = independent) -> None:
     """Make this checkpoint, and what it needs, all that there is in a job's store.
 
     Raises CheckpointCorrupted, naming the file, if anything is wrong with the original; ConfigurationError if something
@@ -75,13 +75,13 @@ def copy_to_job(located: Located, job: CheckpointStore, content: ContentOf = ind
         except BaseException:
             with suppress(OSError):
                 if not has_ledger(job):
-                    job.delete(sorted(contents.names))
+                    job.delete_unordered(contents.names)
             raise
 
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What checkpoints have stored: metadata and manifests, and the files that these name, each by its name."""
+    """The contents of checkpoints: metadata and manifests, and the files that these name, each by its name."""
 
     facts: dict[str, bytes]
     files: dict[str, StoredFile]
@@ -115,7 +115,7 @@ def _put_files(original: JobFiles, wanted: list[StoredFile], job: CheckpointStor
         check_digest(original, file, stored.sha256)
 
 
-def _summary(located: Located, entries: tuple[CheckpointEntry, ...]) -> LedgerState:
+def _summary(located: LocatedCheckpoint, entries: tuple[CheckpointEntry, ...]) -> LedgerState:
     state = located.found.state
     attempt = None if state.attempt is None else replace(state.attempt, restored=located.checkpoint_id)
     ended = AttemptEnded(state.current, False, f"copied at checkpoint {located.checkpoint_id}")
@@ -128,7 +128,7 @@ def _summary(located: Located, entries: tuple[CheckpointEntry, ...]) -> LedgerSt
 
 
 @contextmanager
-def _named_failures(located: Located, target: CheckpointStore) -> Iterator[None]:
+def _named_failures(located: LocatedCheckpoint, target: CheckpointStore) -> Iterator[None]:
     try:
         yield
     except WrongFile as error:
@@ -140,7 +140,7 @@ def _named_failures(located: Located, target: CheckpointStore) -> Iterator[None]
         raise Unavailable(f"the copy can't be written to {target.place()}: {error}") from error
 
 
-def _refuse_forgotten(located: Located, error: WrongFile) -> None:
+def _refuse_forgotten(located: LocatedCheckpoint, error: WrongFile) -> None:
     """Raise ConfigurationError if the file is missing because the checkpoint was deleted meanwhile."""
     if error.finding.problem is not Problem.MISSING:
         return

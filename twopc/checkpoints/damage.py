@@ -1,7 +1,7 @@
-"""What is damaged of a job's checkpoint, and what a person may do: in the same words, whichever command meets it.
+"""The damage of a job's checkpoint and the ways out, in the same words, whichever command meets it.
 
-Whoever reads a checkpoint stops at the first thing that is wrong, and knows it by what it was doing. So what is told
-is not that, but what `twopc.checkpoints.files.examine` finds: the same file has the same name of damage everywhere.
+A reader of a checkpoint stops at the first error, and knows it by what it was doing. So commands tell what
+`twopc.checkpoints.files.examine` finds instead: the same file has the same name of damage everywhere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from operator import ne
 
 from twopc.checkpoints.catalog import JobCheckpoints, read_job
 from twopc.checkpoints.files import examine
-from twopc.checkpoints.findings import Examined, WrongFile
+from twopc.checkpoints.findings import Examination, WrongFile
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.listing import MOST, listed
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, in_order, position_text
@@ -41,7 +41,7 @@ def refusal(
     return CheckpointCorrupted(words(examined, root, known, checkpoint_id))
 
 
-def verdict(examined: Examined, root: CheckpointStore, checkpoint_id: CheckpointId | None) -> CheckpointCorrupted:
+def verdict(examined: Examination, root: CheckpointStore, checkpoint_id: CheckpointId | None) -> CheckpointCorrupted:
     """Return the error that names what was found wrong with one checkpoint, or with all of a job if None."""
     return CheckpointCorrupted(words(examined, root, _readable(root, examined.job), checkpoint_id))
 
@@ -62,7 +62,7 @@ def _readable(root: CheckpointStore, job: str) -> JobCheckpoints | None:
 
 
 def words(
-    examined: Examined, root: CheckpointStore, known: JobCheckpoints | None, checkpoint_id: CheckpointId | None
+    examined: Examination, root: CheckpointStore, known: JobCheckpoints | None, checkpoint_id: CheckpointId | None
 ) -> str:
     """Say what is wrong, and what to do; `known` is what the ledger says, None if that can't be read."""
     which = f"job {examined.job!r}" if checkpoint_id is None else f"checkpoint {checkpoint_id} of job {examined.job!r}"

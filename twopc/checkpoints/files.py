@@ -19,11 +19,12 @@ from functools import partial
 from typing import Any
 
 from twopc.checkpoints.catalog import CheckpointEntry, JobCheckpoints, read_job
-from twopc.checkpoints.findings import Examined, Finding, Problem, WrongFile, refused_fact, refused_ledger, stranger
+from twopc.checkpoints.findings import Examination, Finding, Problem, WrongFile, refused_fact, refused_ledger, stranger
 from twopc.errors import CheckpointCorrupted
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import (
+    ENTRIES,
     FILES,
     LEDGER,
     checkpoint_folder,
@@ -40,14 +41,14 @@ from twopc.protocol.ledger_checks import check_metadata, decode_metadata
 from twopc.protocol.ledger_state import LedgerState, decode_entry
 from twopc.protocol.manifest import Manifest, StoredFile
 from twopc.state.changes import Changes
-from twopc.storage.store import CheckpointStore, Reading
+from twopc.storage.store import CheckpointStore, OpenObject
 
 _LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class JobFiles:
-    """What is stored for a job; each file is called by the job's name and its own."""
+    """The stored files of a job; each is called by the job's name and its own."""
 
     job: str
     store: CheckpointStore
@@ -69,7 +70,7 @@ class JobFiles:
         return refused_fact(self.store, name, self.source(name), error)
 
 
-def examine(root: CheckpointStore, job: str, only: CheckpointId | None = None) -> Examined:
+def examine(root: CheckpointStore, job: str, only: CheckpointId | None = None) -> Examination:
     """Check a job's ledger, and all its kept checkpoints, or one and those that it can't be restored without.
 
     Safe beside a running job: what it deletes meanwhile is not missed. Raises ConfigurationError if there is no such
@@ -82,8 +83,8 @@ def examine(root: CheckpointStore, job: str, only: CheckpointId | None = None) -
     return _examine(root, job, only)
 
 
-def _examine(root: CheckpointStore, job: str, only: CheckpointId | None) -> Examined:
-    examined, files = Examined(job), JobFiles(job, root.within(job))
+def _examine(root: CheckpointStore, job: str, only: CheckpointId | None) -> Examination:
+    examined, files = Examination(job), JobFiles(job, root.within(job))
     metadata_of: list[tuple[CheckpointId, Callable[[], tuple[CheckpointMetadata, bytes]]]]
     try:
         found = read_job(root, job)
@@ -102,9 +103,8 @@ def _examine(root: CheckpointStore, job: str, only: CheckpointId | None) -> Exam
         _check_ledger(files, examined)
         entries = found.completed if only is None else needed_by(found, only)
         metadata_of = [(entry.checkpoint_id, partial(checked_metadata, files, entry)) for entry in entries]
-    for name in files.store.names(f"{FILES}/"):
-        if checkpoint_of_file(name) is None:
-            examined.findings.append(stranger(files.source(name)))
+    stored = {name: checkpoint_of_file(name) for name in files.store.names(f"{FILES}/")}
+    examined.findings += [stranger(files.source(name)) for name, number in stored.items() if number is None]
     looked_at: set[str] = set()
     for number, read in metadata_of:
         examined.checkpoints.append(number)
@@ -112,6 +112,11 @@ def _examine(root: CheckpointStore, job: str, only: CheckpointId | None) -> Exam
             metadata, data = read()
             examined.read(len(data))
             _check_snapshots(files, metadata, examined, looked_at)
+    if only is None and not examined.findings:
+        newest = max(examined.checkpoints, default=0)
+        # Those of later ones may be named by a manifest that is still to come.
+        unnamed = [name for name, of in stored.items() if (of or 0) <= newest and name not in looked_at]
+        examined.left_over = [*map(files.source, unnamed), *root.left_over()]
     return examined
 
 
@@ -124,8 +129,8 @@ def needed_by(found: JobCheckpoints, checkpoint_id: CheckpointId) -> tuple[Check
     return tuple(entry for entry in found.completed if entry.checkpoint_id in needed)
 
 
-def _check_ledger(files: JobFiles, examined: Examined) -> None:
-    for name in files.store.names(f"{LEDGER}/"):
+def _check_ledger(files: JobFiles, examined: Examination) -> None:
+    for name in files.store.names(ENTRIES):
         source, number = files.source(name), entry_sequence(name)
         if number is None:
             examined.findings.append(stranger(source))
@@ -144,8 +149,8 @@ def _check_ledger(files: JobFiles, examined: Examined) -> None:
 
 def _gaps(files: JobFiles) -> list[Finding]:
     """Name the entries that are missing between the newest summary, of a ledger of whole entries, and the newest."""
-    lost = entry_sequences(files.store.lost(f"{LEDGER}/"))
-    numbers = set(entry_sequences(files.store.names(f"{LEDGER}/")))
+    lost = entry_sequences(files.store.lost(ENTRIES))
+    numbers = set(entry_sequences(files.store.names(ENTRIES)))
     newest = max(numbers, default=0)
     first = max((number for number in numbers if _is_summary(files, number)), default=1)
     gaps = {number for number in range(first, newest) if number not in numbers}
@@ -208,7 +213,7 @@ def _check_items(items: Mapping[str, Any], source: str) -> None:
 
 
 @contextmanager
-def opened_file(files: JobFiles, expected: StoredFile) -> Iterator[Reading]:
+def opened_file(files: JobFiles, expected: StoredFile) -> Iterator[OpenObject]:
     """Open a file of a snapshot, whose size is right; raise WrongFile."""
     source = files.source(expected.stored)
     with ExitStack() as until:
@@ -233,7 +238,7 @@ def check_digest(files: JobFiles, expected: StoredFile, digest: str) -> None:
         raise WrongFile(Finding(files.source(expected.stored), Problem.DAMAGED, message))
 
 
-def _check_snapshots(files: JobFiles, metadata: CheckpointMetadata, examined: Examined, looked_at: set[str]) -> None:
+def _check_snapshots(files: JobFiles, metadata: CheckpointMetadata, examined: Examination, looked_at: set[str]) -> None:
     expected = {metadata_path(metadata.checkpoint_id)}
     for snapshot in metadata.snapshots:
         if snapshot.state.manifest is not None:
@@ -249,7 +254,7 @@ def _check_snapshots(files: JobFiles, metadata: CheckpointMetadata, examined: Ex
             examined.findings.append(stranger(files.source(name)))
 
 
-def _check_files(files: JobFiles, contents: Manifest, examined: Examined, looked_at: set[str]) -> None:
+def _check_files(files: JobFiles, contents: Manifest, examined: Examination, looked_at: set[str]) -> None:
     """Check the files of a snapshot, but those that another had too."""
     for file in contents.files:
         if file.stored in looked_at:

@@ -1,4 +1,4 @@
-"""What is wrong with a stored file, in words that are a closed set."""
+"""The findings about stored files, in words that are a closed set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FACT_ENDS = b"}\n"
 
 
 class Problem(StrEnum):
-    """What can be wrong with a file; the value is for people and scripts."""
+    """The problems of a file; the value is for people and scripts."""
 
     MISSING = "missing"
     TRUNCATED = "truncated"
@@ -43,14 +43,20 @@ class WrongFile(CheckpointCorrupted):
 
 
 @dataclass(slots=True)
-class Examined:
-    """What was looked at: checkpoints, files and bytes; and all that is wrong."""
+class Examination:
+    """The number of checkpoints, files and bytes that were examined, and all that is wrong.
+
+    `left_over` are files that nothing that is kept names, as a crash leaves them: the job deletes its own after its
+    next checkpoint, and when it starts those that trying the store left beside all jobs. They are told of where all
+    checkpoints were looked at, and none is wrong.
+    """
 
     job: str
     checkpoints: list[CheckpointId] = field(default_factory=list)
     files: int = 0
     size_bytes: int = 0
     findings: list[Finding] = field(default_factory=list)
+    left_over: list[str] = field(default_factory=list)
 
     def read(self, size_bytes: int) -> None:
         self.files += 1

@@ -1,4 +1,4 @@
-"""Which completed checkpoint a person means: by id, by label, as the latest, or by where it is.
+"""References to a completed checkpoint: by id, by label, as the latest, or by where it is.
 
     latest                     the newest completed one of the job
     7, chk-7                   that one
@@ -27,7 +27,7 @@ ARCHIVE_SUFFIX = ".tar"
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedCheckpoint:
     """One completed checkpoint, and the store that it is in."""
 
     root: CheckpointStore
@@ -49,13 +49,13 @@ class Located:
 
     @property
     def metadata(self) -> CheckpointMetadata:
-        """What is stored of it; raise CheckpointCorrupted, naming all that is wrong with it, if it can't be trusted."""
+        """Return its stored metadata; raise CheckpointCorrupted, which names all that is wrong, if it is damaged."""
         if self.entry.metadata is None:
             raise self.refusal(CheckpointCorrupted(self.entry.damage))
         return self.entry.metadata
 
     def restorable(self) -> CheckpointMetadata:
-        """What restoring it restores; raise CheckpointCorrupted as `metadata` does."""
+        """Return the metadata that a restore uses; raise CheckpointCorrupted as `metadata` does."""
         try:
             return restorable(self.found, self.entry)
         except CheckpointCorrupted as error:
@@ -66,7 +66,7 @@ class Located:
         return refusal(first, self.root, self.job, self.checkpoint_id)
 
 
-def locate(reference: str, root: CheckpointStore, job: str | None = None) -> Located:
+def locate(reference: str, root: CheckpointStore, job: str | None = None) -> LocatedCheckpoint:
     """Find the checkpoint that `reference` names; raise ConfigurationError, saying what there is, if it isn't there.
 
     `job` may be left out where the store holds one only. A path, or a URL, brings its own store.
@@ -79,9 +79,9 @@ def locate(reference: str, root: CheckpointStore, job: str | None = None) -> Loc
     except ConfigurationError as error:
         raise ConfigurationError(f"checkpoint {reference} can't be found: {error}") from error
     if reference == LATEST:
-        return Located(root, found, _newest(found, root))
+        return LocatedCheckpoint(root, found, _newest(found, root))
     if number is not None:
-        return Located(root, found, find_checkpoint(found, number))
+        return LocatedCheckpoint(root, found, find_checkpoint(found, number))
     if reference.endswith(ARCHIVE_SUFFIX) and not any(entry.label == reference for entry in found.completed):
         raise ConfigurationError(_no_such_file(reference))
     labelled = [entry for entry in found.completed if reference and entry.label == reference]
@@ -91,7 +91,7 @@ def locate(reference: str, root: CheckpointStore, job: str | None = None) -> Loc
             f'{reference!r} names no checkpoint of job {found.job!r}: give an id, a label, "latest", or the path of a '
             f"checkpoint or of a copy; labels: {labels}"
         )
-    return Located(root, found, labelled[-1])
+    return LocatedCheckpoint(root, found, labelled[-1])
 
 
 def _is_elsewhere(reference: str, root: CheckpointStore, job: str | None) -> bool:
@@ -107,7 +107,7 @@ def _is_elsewhere(reference: str, root: CheckpointStore, job: str | None) -> boo
     )
 
 
-def _at(reference: str, job: str | None) -> Located:
+def _at(reference: str, job: str | None) -> LocatedCheckpoint:
     there = open_store(reference)
     # By its own name: a link may stand for a store, but not within one.
     above, _, name = there.identity.rpartition("/")
@@ -122,10 +122,10 @@ def _at(reference: str, job: str | None) -> Located:
     if number is not None:
         root_of_it, _, owner = above.rpartition("/")
         found = _job_at(open_store(root_of_it), owner, job, reference)
-        return Located(open_store(root_of_it), found, find_checkpoint(found, number))
+        return LocatedCheckpoint(open_store(root_of_it), found, find_checkpoint(found, number))
     root, owner = (open_store(above), name) if has_ledger(there) else (there, job or _only_job(there))
     found = _job_at(root, owner, job, reference)
-    return Located(root, found, _newest(found, root))
+    return LocatedCheckpoint(root, found, _newest(found, root))
 
 
 def _no_such_file(name: str) -> str:

@@ -1,4 +1,4 @@
-"""When a completed checkpoint went through which phase, as far as it and the ledger say so."""
+"""The times of a completed checkpoint's phases, as far as it and the ledger have them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twopc.protocol.completed import CompletedCheckpoint
+from twopc.protocol.completed_checkpoint import CompletedCheckpoint
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.times import SubtaskTimes
@@ -52,7 +52,7 @@ class CheckpointTimes:
 
 
 def times_of(metadata: CheckpointMetadata, completed: CompletedCheckpoint) -> CheckpointTimes:
-    """What is known of a checkpoint's times."""
+    """Return a checkpoint's times, as far as they are known."""
     subtasks = [snapshot.subtask for snapshot in metadata.snapshots]
     return CheckpointTimes(
         triggered_ms=metadata.triggered_ms,

@@ -17,7 +17,7 @@ from twopc.bench import report
 from twopc.bench.plan import BenchPlan
 from twopc.bench.result import BenchResult, compare, differing
 from twopc.bench.run import bench as run_bench
-from twopc.bench.run import input_of
+from twopc.bench.run import input_of, refuse_tables_elsewhere
 from twopc.cli.completion import HOSTS, MASTERS, one_of
 from twopc.cli.output import Output, OutputOption, check_target
 from twopc.cli.signals import interruptible
@@ -99,6 +99,8 @@ def bench(
         parallelism=parallelism, checkpoint_interval=checkpoint_interval, master=master, host=host
     )
     values = input_of(plan)
+    if not bootstrap_servers:
+        refuse_tables_elsewhere(plan)
     with interruptible(), _broker(bootstrap_servers, quiet) as (servers, excluded):
         shown = live_view("bench") if sys.stderr.isatty() and not quiet else nullcontext(None)
         with shown as view:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from twopc.checkpoints.archive import copy_to, opened
-from twopc.checkpoints.reference import Located
+from twopc.checkpoints.reference import LocatedCheckpoint
 from twopc.cli.checkpoint_options import Checkpoint, CheckpointDir, JobName
 from twopc.cli.output import Output, OutputOption
 from twopc.storage.open import open_store
@@ -37,7 +37,7 @@ def copy(
         _report(located, target, output)
 
 
-def _report(located: Located, target: str, output: Output) -> None:
+def _report(located: LocatedCheckpoint, target: str, output: Output) -> None:
     outstanding = sorted(located.entry.completed.outstanding)
     if output is Output.JSON:
         answer = {"job": located.job, "checkpoint_id": located.checkpoint_id, "target": target}

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from twopc.checkpoints.reference import Located, locate
+from twopc.checkpoints.reference import LocatedCheckpoint, locate
 from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.cli.completion import checkpoint_names
 from twopc.cli.coordinator_options import (
@@ -74,7 +74,7 @@ def dispose(
         typer.echo(f"{located.job}: checkpoint {located.checkpoint_id} is disposed of")
 
 
-def _refuse_one_of_several(located: Located, checkpoint: str) -> None:
+def _refuse_one_of_several(located: LocatedCheckpoint, checkpoint: str) -> None:
     """A label may stand for the newest that bears it, but not where that one is deleted for good."""
     alike = [entry.checkpoint_id for entry in located.found.completed if checkpoint and entry.label == checkpoint]
     if len(alike) > 1:

@@ -10,7 +10,7 @@ from twopc.cli.completion import checkpoint_names, job_names
 
 CheckpointDir = Annotated[
     str,
-    typer.Option("--checkpoint-dir", envvar="TWOPC_CHECKPOINT_DIR", help="The folder that holds the checkpoints."),
+    typer.Option("--checkpoint-dir", envvar="TWOPC_CHECKPOINT_DIR", help="The checkpoints' folder or URL."),
 ]
 Checkpoint = Annotated[
     str,

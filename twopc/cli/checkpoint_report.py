@@ -137,7 +137,7 @@ def _transactions(count: int, outstanding: int, globally: int) -> str:
 
 
 def loss_table(losses: Iterable[dict[str, Any]]) -> Iterable[Table]:
-    """What was decided about lost output; nothing where none is lost."""
+    """The decisions about lost output; nothing where none is lost."""
     rows = [
         (
             ", ".join(loss["names"]),
@@ -151,7 +151,7 @@ def loss_table(losses: Iterable[dict[str, Any]]) -> Iterable[Table]:
 
 
 def stood(offset_statuses: Iterable[OffsetStatus]) -> list[dict[str, Any]]:
-    """How positions stand against the brokers, as plain values."""
+    """The status of positions at the brokers, as plain values."""
     return [
         {
             "topic": each.partition.topic,
@@ -166,13 +166,13 @@ def stood(offset_statuses: Iterable[OffsetStatus]) -> list[dict[str, Any]]:
 
 
 def state_table(states: Iterable[dict[str, Any]] | None) -> Iterable[Table]:
-    """What states there are; nothing where there are none, or nobody counted."""
+    """The states; nothing where there are none, or nobody counted."""
     if states:
         yield sizes_table(states, "State")
 
 
 def standing_table(offset_statuses: Iterable[dict[str, Any]]) -> Iterable[Table]:
-    """How positions stand against the brokers; nothing where nobody was asked."""
+    """The status of positions at the brokers; nothing where nobody was asked."""
     rows = [
         (
             each["topic"],

@@ -11,7 +11,7 @@ import typer
 from twopc.checkpoints.archive import opened
 from twopc.checkpoints.damage import verdict
 from twopc.checkpoints.files import examine
-from twopc.checkpoints.findings import Examined
+from twopc.checkpoints.findings import Examination
 from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.cli.completion import checkpoint_names
 from twopc.cli.output import Output, OutputOption
@@ -35,7 +35,8 @@ def verify(
     """Read every file of the checkpoints, and compare it with what was written down when it was stored.
 
     Names each file that is missing, truncated, damaged, foreign (of another job, checkpoint or program) or of a newer
-    format, and exits with 5 then. Needs no broker and no coordinator, and is safe beside a running job.
+    format, and exits with 5 then. Counts the files that crashes left and no checkpoint names; a job deletes those after
+    its next checkpoint. Needs no broker and no coordinator, and is safe beside a running job.
 
     \b
     Examples: twopc checkpoints verify --checkpoint-dir checkpoints
@@ -61,8 +62,8 @@ def verify(
         raise CheckpointCorrupted("; ".join(map(str, damages)))
 
 
-def _print(examined: list[Examined]) -> None:
-    heads = ("job", "checkpoints", "files", "size", "wrong")
+def _print(examined: list[Examination]) -> None:
+    heads = ("job", "checkpoints", "files", "size", "wrong", "left over")
     rows = [
         (
             each.job,
@@ -70,6 +71,7 @@ def _print(examined: list[Examined]) -> None:
             f"{each.files:,}",
             size_text(each.size_bytes),
             str(len(each.findings) or "nothing"),
+            str(len(each.left_over) or "nothing"),
         )
         for each in examined
     ]

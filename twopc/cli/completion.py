@@ -1,4 +1,4 @@
-"""What a shell offers for the values of options and arguments: fixed ones, and what a checkpoint folder has.
+"""Shell completion for the values of options and arguments: fixed ones, and what a checkpoint folder has.
 
 Invariant: nothing is asked of brokers or coordinators, and a folder that can't be read offers nothing.
 """

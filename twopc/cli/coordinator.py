@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coordinator.server import CoordinatorServer
 from twopc.cli.coordinator_options import TokenFile, read_token
+from twopc.cli.metrics_options import MetricsHost, MetricsPort, Traces
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
 from twopc.config import name_unknown_variables
 from twopc.logs import configure_logging
 from twopc.rpc.tls import TlsFiles
 from twopc.storage.open import open_store
+
+if TYPE_CHECKING:
+    from twopc.metrics.server import MetricsServer
+
+LOOPBACK = "127.0.0.1"
+
+log = logging.getLogger(__name__)
 
 app = typer.Typer(
     help="Run a coordinator as a service of its own, which jobs dial.", no_args_is_help=True, add_completion=False
@@ -32,7 +43,7 @@ def _group() -> None:
 @app.command()
 def start(
     checkpoint_dir: Annotated[
-        str, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The folder of all jobs' checkpoints.")
+        str, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The folder of all jobs' checkpoints, or its URL.")
     ],
     address: Annotated[str, typer.Option(help="HOST:PORT to listen on; port 0 takes a free one.")] = "127.0.0.1:0",
     token_file: TokenFile = None,
@@ -48,6 +59,9 @@ def start(
             help="Open to all: listen beyond loopback though neither token nor certificates are set.",
         ),
     ] = False,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = None,
+    traces: Traces = None,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = None,
     output: OutputOption = Output.TEXT,
@@ -78,10 +92,35 @@ def start(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     server = CoordinatorServer(store, address, read_token(token_file), tls=tls, allow_insecure=allow_insecure)
-    bound = server.start()
-    if output is Output.JSON:
-        typer.echo(json.dumps({"address": bound, "pid": os.getpid(), "checkpoint_dir": store.identity}))
-    else:
-        typer.echo(bound)
-    ended.wait()
+    metrics = None if metrics_port is None else _metrics_of(server, metrics_host or LOOPBACK, metrics_port)
+    tracing = _traces_of(server) if traces else nullcontext()
+    with tracing, metrics or nullcontext():
+        bound = server.start()
+        if output is Output.JSON:
+            said = {"address": bound, "pid": os.getpid(), "checkpoint_dir": store.identity}
+            typer.echo(json.dumps(said | ({} if metrics is None else {"metrics": metrics.address})))
+        else:
+            typer.echo(bound)
+        ended.wait()
     server.stop()
+
+
+@contextmanager
+def _traces_of(server: CoordinatorServer) -> Iterator[None]:
+    from twopc.tracing.sender import traces_sent
+
+    with traces_sent() as tell:
+        server.observe(tell)
+        yield
+
+
+def _metrics_of(server: CoordinatorServer, host: str, port: int) -> MetricsServer:
+    from twopc.metrics.health import CoordinatorHealth
+    from twopc.metrics.jobs import JobMetrics
+    from twopc.metrics.server import MetricsServer
+
+    metrics = JobMetrics(server.descriptions.known)
+    server.observe(metrics.note)
+    served = MetricsServer(host, port, metrics.registry, CoordinatorHealth(server.descriptions.known))
+    log.info("metrics are at %s/metrics", served.address)
+    return served

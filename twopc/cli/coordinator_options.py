@@ -1,4 +1,4 @@
-"""How a command reaches a coordinator: the options, and the connection. A token is never on a command line."""
+"""The options by which a command reaches a coordinator, and the connection. A token is never on a command line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Timeout = Annotated[str, typer.Option(help="How long to wait for the outcome, as
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorOptions:
-    """Where the coordinator of a command is, and with which credentials.
+    """The address of a command's coordinator, and the credentials for it.
 
     Without a `coordinator` it is the one inside the driver of a run on this machine.
     """

@@ -201,7 +201,7 @@ def _refuse_beside_against(against: str | None, options: Mapping[str, object]) -
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Who is told what is going on."""
+    """The listener to a drill's progress."""
 
     say: Callable[[str], None]
     on_event: Callable[[events.Event], None] | None

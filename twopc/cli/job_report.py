@@ -12,7 +12,16 @@ from twopc.rpc.admin_client import JobSummary
 
 
 def jobs_table(jobs: Iterable[JobSummary]) -> Table:
-    heads = ("job", "phase", "attempt", "subtasks attached", "newest checkpoint", "completed at", "problem")
+    heads = (
+        "job",
+        "phase",
+        "attempt",
+        "subtasks attached",
+        "newest checkpoint",
+        "completed at",
+        "records wrong",
+        "problem",
+    )
     return table(
         None,
         heads,
@@ -24,6 +33,7 @@ def jobs_table(jobs: Iterable[JobSummary]) -> Table:
                 f"{each.attached} of {each.parallelism}",
                 str(each.newest_checkpoint_id or ""),
                 moment(each.newest_completed_ms) if each.newest_completed_ms else "",
+                f"{each.record_errors:,}" if each.record_errors else "",
                 each.problem,
             )
             for each in jobs
@@ -44,6 +54,12 @@ def headline(job: JobDescription) -> str:
 
 def job_tables(job: JobDescription) -> Iterator[Table]:
     yield _subtasks(job.subtasks)
+    if job.record_errors:
+        yield table(
+            "Records that went wrong, in this attempt",
+            ("source", "skipped", "dead letters"),
+            [(each.source, f"{each.skipped:,}", f"{each.dead_letters:,}") for each in job.record_errors],
+        )
     yield _checkpoints(job)
     if job.failures:
         heads = ("id", "kind", "label", "at", "reason", "what happened")

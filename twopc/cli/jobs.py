@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
-from twopc.cli.coordinator_options import CoordinatorOptions, Job, Timeout, connect, coordinator_options
+from twopc.cli.coordinator_options import CoordinatorOptions, Job, Timeout, connect, coordinator_options, wait_seconds
+from twopc.cli.history import history
 from twopc.cli.job_report import headline, job_tables, jobs_table
 from twopc.cli.output import Output, OutputOption
+from twopc.cli.own_topics import own_topics, own_topics_text
 from twopc.cli.shared_options import shared_options
 from twopc.cli.tables import print_tables
 from twopc.cli.trigger import trigger_checkpoint
@@ -18,7 +22,9 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.rpc.admin_client import JobSummary
 
 app = typer.Typer(
-    help="List and show jobs that run, and take a checkpoint of one.", no_args_is_help=True, add_completion=False
+    help="List, show and rescale jobs that run, take a checkpoint of one, and show what became of those before.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 
@@ -54,15 +60,21 @@ def show(
 ) -> None:
     """Show where a job stands: its subtasks, and its checkpoints that are kept, in flight, waiting and failed.
 
+    With --checkpoint-dir also the topics that it has made for itself (key_by).
+
     Example: twopc jobs show late-flights --checkpoint-dir checkpoints
     """
     with options.connect_to(job) as client:
         found = client.describe(job)
+    # Of a coordinator elsewhere the checkpoints may be out of reach.
+    topics = [] if options.coordinator else own_topics(options.store, job)
     if output is Output.JSON:
-        typer.echo(json.dumps(asdict(found)))
+        typer.echo(json.dumps(asdict(found) | {"own_topics": topics}))
         return
     typer.echo(headline(found))
     print_tables(job_tables(found))
+    if topics:
+        typer.echo(own_topics_text(topics))
 
 
 @app.command()
@@ -80,6 +92,39 @@ def checkpoint(
     Example: twopc jobs checkpoint late-flights --checkpoint-dir checkpoints
     """
     trigger_checkpoint(options, job, CheckpointKind.MANUAL, "", timeout, output)
+
+
+@app.command()
+@shared_options(options=coordinator_options)
+def rescale(
+    options: CoordinatorOptions,
+    job: Job,
+    parallelism: Annotated[int, typer.Option("-p", "--parallelism", min=1, help="How many subtasks it is to have.")],
+    timeout: Timeout = "2m",
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Have a running job go on with another number of subtasks, from a checkpoint that is taken now.
+
+    Returns when they run; exits with 1 if they don't in time, with 2 if there is no room for them: then the job goes on
+    as it is. State by key goes along. It holds for this run: the next `twopc run` has its own --parallelism.
+
+    Example: twopc jobs rescale late-flights -p 4 --checkpoint-dir checkpoints
+    """
+    began = time.monotonic()
+    with options.connect_to(job) as client:
+        outcome = client.rescale(job, parallelism, timeout=wait_seconds(timeout))
+    seconds = time.monotonic() - began
+    if output is Output.JSON:
+        said = asdict(outcome) | {"job": job, "parallelism": parallelism, "seconds": round(seconds, 3)}
+        typer.echo(json.dumps(said))
+    elif outcome.before == parallelism:
+        typer.echo(f"{job}: runs with {parallelism} subtasks already, as attempt {outcome.attempt}")
+    else:
+        now = f"{parallelism} subtasks run, instead of {outcome.before}"
+        typer.echo(f"{job}: {now}, from checkpoint {outcome.restored}, as attempt {outcome.attempt}; {seconds:.1f} s")
+
+
+app.command()(history)
 
 
 def _jobs(options: CoordinatorOptions) -> list[JobSummary]:

@@ -1,4 +1,4 @@
-"""Which brokers a command asks, and how it gets in where they want TLS or a login: by a file."""
+"""The options by which a command reaches brokers; where they want TLS or a login, a file has the access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command writes its answer: for a person, or as JSON for a script."""
+"""Writes a command's answer: for a person, or as JSON for a script."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class JobOutput(StrEnum):
 
 
 class LogLevel(StrEnum):
-    """What `--log-level` can choose."""
+    """The levels that `--log-level` can choose."""
 
     DEBUG = "debug"
     INFO = "info"

@@ -20,8 +20,8 @@ from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.config_file import read_kafka_config
 from twopc.verify.load import LoadPlan
-from twopc.verify.producing import Produced, check
-from twopc.verify.producing import produce as write_load
+from twopc.verify.load_producer import ProducedLoad, check
+from twopc.verify.load_producer import produce as write_load
 from twopc.verify.report import verdict_as_json
 
 BROKEN = 1
@@ -99,7 +99,7 @@ def _watched(plan: LoadPlan, quiet: bool) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.update(task, completed=done)
 
 
-def _print(plan: LoadPlan, produced: Produced, output: Output) -> None:
+def _print(plan: LoadPlan, produced: ProducedLoad, output: Output) -> None:
     rate = produced.acknowledged / produced.seconds if produced.seconds else 0.0
     if output is Output.JSON:
         typer.echo(json.dumps({**asdict(plan), **asdict(produced), "records_per_s": round(rate, 1)}))

@@ -6,14 +6,17 @@ import json
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from twopc.cli.completion import HOSTS, INLINE, MASTERS, one_of, restore_names
 from twopc.cli.coordinator_options import CoordinatorCa, CoordinatorCert, CoordinatorKey, TokenFile, read_token
 from twopc.cli.kafka_options import KafkaConfig
+from twopc.cli.metrics_options import MetricsHost, MetricsPort, Traces
 from twopc.cli.output import JobOutput, JobOutputOption, LogFormatOption, LogLevel, LogLevelOption, Output
+from twopc.cli.shared_options import shared_options
+from twopc.cli.spark_options import spark_options
 from twopc.cli.view import EventSink, PlainLines, live_view
 from twopc.config import RESTART_STRATEGIES, RunSettings
 from twopc.driver.run import RunReport
@@ -21,9 +24,11 @@ from twopc.driver.run import run as run_job
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.loader.job_loader import load_job
+from twopc.loader.py_files import use_py_files
 from twopc.logs import configure_logging, prints_on_stderr
 
 
+@shared_options(spark=spark_options)
 def run(
     job_file: Annotated[
         str, typer.Argument(help="The Python file that defines the job; FILE:NAME if it defines several.")
@@ -85,6 +90,14 @@ def run(
             show_default="20480",
         ),
     ] = None,
+    heartbeat_timeout: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_HEARTBEAT_TIMEOUT",
+            help="A subtask that is silent for longer fails its attempt: its machine froze, or is cut off.",
+            show_default="30s",
+        ),
+    ] = None,
     checkpoints_retained: Annotated[
         int | None,
         typer.Option(
@@ -106,7 +119,15 @@ def run(
         typer.Option(
             envvar="TWOPC_BATCH_RECORDS_MAX",
             help="Most records to give to the functions at once, however fast they are.",
-            show_default="1000",
+            show_default="1000; 8000 of columns",
+        ),
+    ] = None,
+    max_task_idle: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_MAX_TASK_IDLE",
+            help="Where topics meet by key, how long one waits for another that has nothing to read.",
+            show_default="0",
         ),
     ] = None,
     master: Annotated[
@@ -186,6 +207,9 @@ def run(
         bool | None,
         typer.Option("--until-end", help="Read to the end offsets found at the start, then exit.", show_default=False),
     ] = None,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = None,
+    traces: Traces = None,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = None,
     explain: Annotated[
@@ -193,6 +217,8 @@ def run(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
     output: JobOutputOption = JobOutput.TEXT,
+    *,
+    spark: dict[str, Any],
 ) -> None:
     """Run a job exactly once, from Kafka to Kafka.
 
@@ -208,8 +234,7 @@ def run(
     """
     if output is JobOutput.MERMAID and not explain:
         raise ConfigurationError("-o mermaid draws a job that is not run: add --explain")
-    log_level = log_level or (LogLevel.ERROR if quiet else LogLevel.INFO)
-    log_format = log_format or Output.TEXT
+    log_level, log_format = log_level or (LogLevel.ERROR if quiet else LogLevel.INFO), log_format or Output.TEXT
     configure_logging(log_level, log_format)
     settings = RunSettings.resolve(
         bootstrap_servers=bootstrap_servers,
@@ -222,10 +247,13 @@ def run(
         checkpoint_max_concurrent=checkpoint_max_concurrent,
         checkpoint_tolerable_failures=checkpoint_tolerable_failures,
         checkpoint_inline_bytes=checkpoint_inline_bytes,
+        heartbeat_timeout=heartbeat_timeout,
         checkpoints_retained=checkpoints_retained,
         batch_records_min=batch_records_min,
         batch_records_max=batch_records_max,
+        max_task_idle=max_task_idle,
         master=master,
+        **spark,
         host=host,
         coordinator=coordinator,
         coordinator_token=read_token(token_file),
@@ -239,17 +267,24 @@ def run(
         restart_strategy=restart_strategy,
         restart_attempts=restart_attempts,
         until_end=until_end,
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
+        traces=traces,
         log_level=log_level.value,
         log_format=log_format.value,
     )
     with prints_on_stderr(log_format):
+        use_py_files(settings.py_files)
         definition = load_job(job_file)
     if explain:
         typer.echo(_explained(definition, output))
         return
-    with prints_on_stderr(log_format), _shown(definition.name, settings, quiet) as sink:
-        report = run_job(definition, settings, on_event=None if sink is None else sink.note, job_file=job_file)
-    _print_report(report, output)
+    _print_report(_run(definition, settings, job_file, quiet), output)
+
+
+def _run(definition: JobDefinition, settings: RunSettings, job_file: str, quiet: bool) -> RunReport:
+    with prints_on_stderr(settings.log_format), _shown(definition.name, settings, quiet) as sink:
+        return run_job(definition, settings, on_event=None if sink is None else sink.note, job_file=job_file)
 
 
 def _shown(job: str, settings: RunSettings, quiet: bool) -> AbstractContextManager[EventSink | None]:
@@ -280,6 +315,7 @@ def _print_report(report: RunReport, output: JobOutput) -> None:
         how = "stopped with a last checkpoint" if report.checkpoints_completed else "stopped, without a checkpoint"
     typer.echo(
         f"{report.job}: {how}; {report.records_in:,} records in, {report.records_out:,} out"
+        f"{''.join(f', {count}' for count in report.record_errors)}"
         f"{f' in the last of {report.attempts} attempts' if report.attempts > 1 else ''}; "
         f"{report.checkpoints_completed} checkpoint{'' if report.checkpoints_completed == 1 else 's'} completed"
         f"{f', the last {report.last_checkpoint_id}' if report.last_checkpoint_id else ''}; {report.seconds:.1f} s"

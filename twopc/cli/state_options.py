@@ -20,7 +20,7 @@ from twopc.state.serdes import serde_named
 
 
 class KeyForm(StrEnum):
-    """How a key is written on the command line."""
+    """The form of a key on the command line."""
 
     TEXT = "text"
     JSON = "json"
@@ -44,7 +44,7 @@ KeyAs = Annotated[KeyForm, typer.Option("--key-as", help="How the key or prefix 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLocation:
-    """Where checkpoints are, and of which job."""
+    """The place of checkpoints, and their job."""
 
     checkpoint_dir: str
     job: str | None
@@ -52,7 +52,7 @@ class CheckpointLocation:
 
 @dataclass(frozen=True, slots=True)
 class StateSource:
-    """Where checkpoints are, and how their values are encoded where they don't say it themselves."""
+    """The place of checkpoints, and the encoding of their values where they don't say it themselves."""
 
     location: CheckpointLocation
     job_file: str | None = None

@@ -128,5 +128,5 @@ def _value(entry: StateEntry) -> str:
 
 
 def _shown(text: str) -> str:
-    """What a terminal would act upon is shown escaped."""
+    """Return the text with what a terminal would act upon escaped."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

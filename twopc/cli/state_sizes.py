@@ -1,4 +1,4 @@
-"""How many keys and bytes the states of a checkpoint have.
+"""The sizes of a checkpoint's states, in keys and bytes.
 
 Counting them reads the whole checkpoint, so `twopc checkpoints show` counts a large one with --states only. Metadata
 hold RocksDB's estimate, which counts a key again for each time that it was written.
@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from twopc.checkpoints.reference import Located
+from twopc.checkpoints.reference import LocatedCheckpoint
 from twopc.cli.state_report import sizes_of
 from twopc.cli.tables import size_text
 from twopc.errors import CheckpointCorrupted, ConfigurationError
@@ -30,7 +30,7 @@ class StateSizes:
     damage: CheckpointCorrupted | None = None
 
 
-def state_sizes(located: Located, metadata: CheckpointMetadata, asked: bool | None) -> StateSizes:
+def state_sizes(located: LocatedCheckpoint, metadata: CheckpointMetadata, asked: bool | None) -> StateSizes:
     """Count the keys: with --states always, with --no-states never, else where there is little to read."""
     size_bytes = sum(snapshot.state.size_bytes for snapshot in metadata.snapshots)
     if asked is None and size_bytes > COUNTED_BYTES_MAX:

@@ -36,8 +36,9 @@ def stop(
 
     Returns when the job has ended; exits with 1 if it failed first. Without --drain it stops where it is. With it, each
     partition is read to the end that a read_committed reader sees when the job is asked, what comes later is left, and
-    periodic checkpoints go on meanwhile; give it a --timeout that is long enough. A second `twopc stop`, without
-    --drain, ends the draining. A job that is stopping already can't be asked for a savepoint or a drain any more.
+    periodic checkpoints go on meanwhile; then open windows close and timers fire. Give it a --timeout that is long
+    enough. A second `twopc stop`, without --drain, ends the draining. A job that is stopping already can't be asked for
+    a savepoint or a drain any more.
     If the job fails meanwhile and restarts, it goes on stopping. Of a job that has finished before, it says so.
 
     \b

@@ -1,4 +1,4 @@
-"""When a checkpoint went through which phase, as tables for people; a dash stands for what nobody has written down."""
+"""The times of a checkpoint's phases, as tables for people; a dash stands for what nobody has written down."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.config_file import read_kafka_config
+from twopc.kafka.control_client import EARLIEST, LATEST
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import Ranges, follow, read, whole
 from twopc.kafka.topics import TopicDescription
-from twopc.kafka.wire import EARLIEST, LATEST
 from twopc.record import Batch
 
 app = typer.Typer(
@@ -192,7 +192,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _offsets(cluster: Cluster, topics: Sequence[TopicDescription]) -> Iterator[int]:
-    """How many offsets each topic holds, for a reader of what is committed."""
+    """The number of offsets that each topic holds, for a read_committed reader."""
     partitions = {
         each.name: [TopicPartition(each.name, number) for number in range(each.partitions)] for each in topics
     }

@@ -25,7 +25,7 @@ from twopc.verify.findings import Kind, Verdict
 from twopc.verify.junit import junit as junit_text
 from twopc.verify.plan import VerifyPlan, plan_of
 from twopc.verify.report import as_json
-from twopc.verify.run import Report, Watch
+from twopc.verify.run import ProgressCallback, Report
 from twopc.verify.run import verify as run_verify
 
 BROKEN = 1
@@ -63,6 +63,10 @@ def verify(
     running: Annotated[
         bool, typer.Option("--running", help="The job still runs: judge up to the positions of its group.")
     ] = False,
+    drained: Annotated[
+        bool,
+        typer.Option("--drained", help="The job was drained behind its last record: windows are closed, timers fired."),
+    ] = False,
     read_uncommitted: Annotated[
         bool, typer.Option("--read-uncommitted", help="Judge what a reader sees that heeds no transactions.")
     ] = False,
@@ -90,6 +94,7 @@ def verify(
             tuple(output_topic or ()),
             RunSettings.resolve(bootstrap_servers=bootstrap_servers).bootstrap_servers,
             running=running,
+            drained=drained,
             committed=not read_uncommitted,
             examples=examples,
             access=read_kafka_config(kafka_config),
@@ -109,7 +114,7 @@ def verify(
 
 
 @contextmanager
-def _watched(quiet: bool) -> Iterator[Watch]:
+def _watched(quiet: bool) -> Iterator[ProgressCallback]:
     """Show how far the reading is, where somebody can see it."""
     if quiet or not sys.stderr.isatty():
         yield lambda what, done, total: None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
@@ -10,8 +11,11 @@ from importlib.metadata import version as version_of
 import typer
 
 from twopc.cli.output import Output, OutputOption
+from twopc.compiled import problems
 from twopc.errors import ConfigurationError
 from twopc.java import find_java, java_version
+from twopc.kafka.native import in_use
+from twopc.variables import NATIVE
 
 _PACKAGES = {
     "twopc": "twopc-streams",
@@ -28,7 +32,9 @@ def version(output: OutputOption = Output.TEXT) -> None:
     Example: twopc version -o json
     """
     found = {name: _package(package) for name, package in _PACKAGES.items()}
-    found |= {"python": platform.python_version(), "java": _java()}
+    found |= {"python": platform.python_version(), "java": _java(), "records": in_use()}
+    turned_off = os.environ.get(NATIVE) == "0"
+    found["compiled"] = f"turned off ({NATIVE}=0)" if turned_off else "; ".join(problems()) or "all parts"
     if output is Output.JSON:
         typer.echo(json.dumps(found))
         return

@@ -21,7 +21,7 @@ from twopc.logs import LineStream
 from twopc.protocol.ids import NO_CHECKPOINT
 
 LINE_SECONDS = 2.0
-_WRONG = events.AttemptFailed | events.AttemptFenced | events.CheckpointAborted
+_WRONG = events.AttemptFailed | events.AttemptFenced | events.CheckpointAborted | events.RecordFailed
 
 
 class EventSink(Protocol):
@@ -85,7 +85,8 @@ class PlainLines:
             lag = "unknown" if view.lag is None else f"{view.lag:,}"
             self._write(
                 f"checkpoint {event.checkpoint_id} completed in {event.duration_ms:.0f} ms; "
-                f"{view.records_in:,} in, {view.records_out:,} out, {view.rate:,.0f}/s, lag {lag}",
+                f"{view.records_in:,} in, {view.records_out:,} out, {view.rate:,.0f}/s, lag {lag}"
+                f"{''.join(f', {count}' for count in view.record_errors)}",
                 event,
             )
 
@@ -104,6 +105,7 @@ def render(view: RunView) -> RenderableType:
         f"  attempt {view.attempt}   in {view.records_in:,}   out {view.records_out:,}   ",
         (f"{view.rate:,.0f} records/s", "bold green"),
         f"   lag {lag}   checkpoints completed {view.completed}",
+        *((f"   {count}", "bold yellow") for count in view.record_errors),
     )
     return Group(head, _subtasks(view), _checkpoints(view), *_pauses(view), *_notes(view))
 

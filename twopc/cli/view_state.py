@@ -1,4 +1,4 @@
-"""What the live view of a run knows, derived from the job's events alone."""
+"""The state of a run's live view, derived from the job's events alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import assert_never
 
 from twopc import events
 from twopc.cli.histogram import Histogram
+from twopc.protocol.record_errors import RecordErrorCount, summed
 
 CHECKPOINTS_SHOWN = 8
 NOTES_SHOWN = 8
@@ -26,23 +27,40 @@ _OfCheckpoint = (
 def note_of(event: events.Event) -> str | None:
     """Return what people are told of an event at once; None of what only moves the figures."""
     match event:
-        case events.HostStarting(message=message) | events.WaitingForHost(message=message):
-            return message
         case events.AttemptStarted():
             return f"attempt {event.attempt} started"
-        case events.CheckpointRestored(checkpoint_id=number, starts=starts):
-            return f"checkpoint {number} restored: reading on from {starts}"
-        case events.TransactionResumed(transaction=name):
-            return f"transaction {name} resumed: committed"
-        case events.TransactionAborted(transaction=name):
-            return f"lingering transaction {name} aborted"
+        case events.RecordFailed(error=error):
+            return f"went wrong: {error.message}"
+        case events.RescaleRequested(parallelism=parallelism):
+            return f"{parallelism} subtasks are wanted, from the next checkpoint on"
+        case events.RescaleRefused(message=message):
+            return f"another parallelism was refused: {message}"
         case events.AttemptFailed(message=message):
             return f"failed: {message}"
         case events.AttemptFenced(message=message):
             return f"fenced: {message}"
         case events.JobFinished():
             return "finished"
-    return None
+    return _note_of_driver(event) if isinstance(event, events.DriverEvent) else None
+
+
+def _note_of_driver(event: events.DriverEvent) -> str | None:
+    match event:
+        case events.HostStarting(message=message) | events.WaitingForHost(message=message):
+            return message
+        case events.CheckpointRestored(checkpoint_id=number, starts=starts):
+            return f"checkpoint {number} restored: reading on from {starts}"
+        case events.NewInputFound(splits=splits):
+            return f"new input: {splits}; read when the next checkpoint has completed"
+        case events.NewInputRefused():
+            # The log says it, whoever runs the job.
+            return None
+        case events.TransactionResumed(transaction=name):
+            return f"transaction {name} resumed: committed"
+        case events.TransactionAborted(transaction=name):
+            return f"lingering transaction {name} aborted"
+        case _:
+            assert_never(event)
 
 
 @dataclass(slots=True)
@@ -68,6 +86,7 @@ class SubtaskLine:
     lag: int | None = None
     open_transaction: str = ""
     pending_transactions: tuple[str, ...] = ()
+    record_errors: tuple[RecordErrorCount, ...] = ()
 
 
 @dataclass(slots=True)
@@ -90,6 +109,11 @@ class RunView:
     @property
     def records_out(self) -> int:
         return sum(line.records_out for line in self.subtasks.values())
+
+    @property
+    def record_errors(self) -> tuple[RecordErrorCount, ...]:
+        """The records that went wrong while the job went on, by source."""
+        return summed(count for line in self.subtasks.values() for count in line.record_errors)
 
     @property
     def lag(self) -> int | None:
@@ -134,6 +158,7 @@ class RunView:
         line.lag = progress.lag
         line.open_transaction = progress.open_transaction or ""
         line.pending_transactions = progress.pending_transactions
+        line.record_errors = progress.record_errors
         self._samples.append((event.time_ms, self.records_in))
         while self._samples and event.time_ms - self._samples[0][0] > RATE_WINDOW_MS:
             self._samples.popleft()

@@ -1,4 +1,4 @@
-"""Where in an output a checkpoint stood, as far as its own transactions tell.
+"""The bounds of a checkpoint in an output, as far as its own transactions tell.
 
 A checkpoint's committables are what its subtasks had written last, and a subtask begins its next transaction only after
 it has flushed the one before. So of all that a subtask wrote to a partition, the last record of those transactions is
@@ -76,13 +76,13 @@ class Bounds:
         return Side.AFTER if offset > self.last[partition] else Side.OPEN
 
 
-def bounds_of(metadata: CheckpointMetadata, held: Sequence[PreparedTransaction], whose: TransactionLookup) -> Bounds:
+def bounds_of(metadata: CheckpointMetadata, held: Sequence[PreparedTransaction], lookup: TransactionLookup) -> Bounds:
     """Find the checkpoint's transactions in the log; `held` are those of the cluster that the log is of."""
     reached: dict[tuple[SubtaskIndex, TopicPartition], int] = {}
     doubtful: set[TopicPartition] = set()
     for prepared in held:
-        for partition in set(prepared.partitions) & whose.keys():
-            end = whose[partition].end_of(prepared.producer_id, prepared.producer_epoch, prepared.start_ms)
+        for partition in set(prepared.partitions) & lookup.keys():
+            end = lookup[partition].end_of(prepared.producer_id, prepared.producer_epoch, prepared.start_ms)
             if end is None:
                 doubtful.add(partition)
             else:
@@ -93,14 +93,14 @@ def bounds_of(metadata: CheckpointMetadata, held: Sequence[PreparedTransaction],
         partition: min(
             (first for each in last if (first := _first_after(each, partition, own)) is not None), default=None
         )
-        for partition, own in whose.items()
+        for partition, own in lookup.items()
         # What was lost with a transaction is written again later, and is from before all the same.
         if partition not in doubtful
     }
     return Bounds(
         readers={each: snapshot.subtask for snapshot in metadata.snapshots for each in offsets_of(snapshot.positions)},
         reached={place: end for place, end in reached.items() if place[1] not in doubtful},
-        ended={partition: each.ended_before(began_ms) for partition, each in whose.items()},
+        ended={partition: each.ended_before(began_ms) for partition, each in lookup.items()},
         later={partition: first for partition, first in later.items() if first is not None},
     )
 

@@ -5,16 +5,20 @@ Invariant: only names that begin with `scratch.PREFIX` are created or deleted.
 
 from __future__ import annotations
 
-from twopc.drill.scratch import PREFIX
+from collections.abc import Mapping
+
+from twopc.drill.scratch_job import PREFIX
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.group import delete_group
 
 
-def create_scratch_topic(cluster: Cluster, topic: str, partitions: int) -> None:
+def create_scratch_topic(
+    cluster: Cluster, topic: str, partitions: int, settings: Mapping[str, str] | None = None
+) -> None:
     """Create a topic, and return when every partition has a leader."""
     assert topic.startswith(PREFIX), "a drill creates scratch topics only"
     with cluster.client() as client:
-        client.create_topic(topic, partitions)
+        client.create_topic(topic, partitions, settings=settings)
 
 
 def delete_scratch_topic(cluster: Cluster, topic: str) -> None:

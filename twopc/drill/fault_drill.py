@@ -16,10 +16,8 @@ from twopc import events
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.drill.broker import create_scratch_topic, delete_scratch_group, delete_scratch_topic
-from twopc.drill.comparing import Ends
-from twopc.drill.expected import Reckoner
-from twopc.drill.fault_drill_plan import FaultDrillPlan
-from twopc.drill.fault_judging import (
+from twopc.drill.expected_output import ExpectedOutput
+from twopc.drill.fault_checks import (
     STATE,
     TRANSACTIONS,
     KeyedStates,
@@ -29,28 +27,32 @@ from twopc.drill.fault_judging import (
     judge_state,
     judge_transactions,
 )
+from twopc.drill.fault_drill_plan import FaultDrillPlan
+from twopc.drill.fault_injector import FaultInjector
+from twopc.drill.fault_run import play
 from twopc.drill.faults import FaultPlan, Kind, choices, draw
 from twopc.drill.folder import KAFKA, drill_folder
 from twopc.drill.job import DrillJob
+from twopc.drill.output_comparison import Ends
 from twopc.drill.own_broker import OwnBroker
-from twopc.drill.paced import READS, drilled_definition, write_paced_file
-from twopc.drill.playing import play
+from twopc.drill.own_topics import ends_of_records
 from twopc.drill.real_output import OUTPUT
 from twopc.drill.recovery import Recovery, RecoveryTimes, figures_of, judge_recovery, reads_again, reads_of
-from twopc.drill.scratch import Names
-from twopc.drill.stage import Stage
-from twopc.drill.strikes import Striker
+from twopc.drill.scratch_job import Names
+from twopc.drill.supervisor import Supervisor
+from twopc.drill.throttled_job import READS, drilled_definition, write_throttled_file
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, CheckVerdict, DrillResult, versions
 from twopc.errors import ConfigurationError, Unavailable, UserCodeError
-from twopc.kafka.ends import KafkaEnds, cluster_of
+from twopc.kafka.connectors import KafkaConnectors, cluster_of, refuse_broadcasts
+from twopc.kafka.positions import offsets_of
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_reader import whole
 from twopc.loader.job_loader import load_job
 from twopc.storage.local import LocalStore
 from twopc.verify.findings import Verdict
 from twopc.verify.judge import verdict_on
-from twopc.verify.replay import Made
+from twopc.verify.replay import ReplayedRecord
 from twopc.verify.transaction_lookup import TopicLog
 
 SECONDS_A_CHECKPOINT = 1.5
@@ -70,7 +72,8 @@ def fault_drill(
     """
     with ExitStack() as closing:
         folder = closing.enter_context(drill_folder(plan.scratch_dir))
-        KafkaEnds.only(load_job(plan.job_file), "drilled")
+        KafkaConnectors.only(definition := load_job(plan.job_file), "drilled")
+        refuse_broadcasts(definition, "drilled")
         if plan.load.copy and not settings.bootstrap_servers:
             raise ConfigurationError("--copy takes records of the real input: name its brokers (--bootstrap-servers)")
         broker = None
@@ -85,10 +88,10 @@ def fault_drill(
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """What the whole input makes, and where it ends."""
+class _ExpectedResult:
+    """The output of the whole input, and where the input ends."""
 
-    expected: list[Made]
+    expected: list[ReplayedRecord]
     ends: Ends
     keyed: KeyedStates
 
@@ -113,10 +116,10 @@ class _Drill:
         real = load_job(plan.job_file)
         real = real if broker is not None else real.with_access(plan.access)
         self._name = real.name
-        self._real = KafkaEnds.of(real)
+        self._real = KafkaConnectors.of(real)
         definition = drilled_definition(real, self._names.name, own_broker=broker is not None)
         self._job = DrillJob.of(definition, settings, plan.access if broker is None else {})
-        sinks = self._job.ends.sinks.values()
+        sinks = self._job.connectors.sinks.values()
         self._cluster = next(iter(self._job.outputs.values()))
         transactional = any(each.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE for each in sinks)
         kinds = choices(own_broker=broker is not None, transactional=transactional)
@@ -135,24 +138,28 @@ class _Drill:
         with self._scratch():
             self._tell("filling the scratch input")
             self._records = self._fill()
-            made = self._reckon()
+            made = self._compute_expected("expected")
             partitions = 1 + max(each.partition for each in made.ends)
-            for topic in self._outputs:
+            # Those of its own the job makes itself.
+            for topic in sorted(set(self._outputs) - self._job.own_topics):
                 create_scratch_topic(self._cluster, topic, partitions)
-            job_file = write_paced_file(
+            job_file = write_throttled_file(
                 self._folder,
                 self._plan.job_file,
                 own_broker=self._broker is not None,
                 name=self._names.name,
-                rate=self._records / len(self._job.ends.sources) / self._plan.parallelism / self._pace_seconds,
+                rate=self._records / len(self._job.connectors.inputs) / self._plan.parallelism / self._pace_seconds,
                 finish=self._finish,
             )
             arms = [fault.arm for fault in self._faults.faults]
-            stage = Stage(self._folder, self._settings.bootstrap_servers, job_file, self._settings, arms)
-            with stage:
-                finished = self._play(stage)
+            supervisor = Supervisor(self._folder, self._settings.bootstrap_servers, job_file, self._settings, arms)
+            with supervisor:
+                finished = self._play(supervisor)
             if finished:
-                self._judge(stage, load_job(job_file).name, made)
+                if self._job.own_topics:
+                    # What the job has read of what it wrote itself is known only now.
+                    made = self._compute_expected("afterwards")
+                self._judge(supervisor, load_job(job_file).name, made)
         return self._result()
 
     @contextmanager
@@ -160,7 +167,7 @@ class _Drill:
         """Have the scratch names on the brokers, and nothing of them afterwards."""
         # Whoever is not let in is told so before anything is created, and in words.
         with self._cluster.client() as client:
-            client.topics(self._job.ends.topics)
+            client.topics(self._job.connectors.topics)
         try:
             yield
         finally:
@@ -168,39 +175,46 @@ class _Drill:
             if self._broker is None:
                 with suppress(Unavailable):
                     delete_scratch_group(self._cluster, self._names.group)
-                for topic in (*self._job.ends.topics, *self._outputs):
+                for topic in (*self._job.connectors.topics, *self._outputs):
                     with suppress(Unavailable):
                         delete_scratch_topic(self._cluster, topic)
 
     @property
     def _outputs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(topic for each in self._job.ends.sinks.values() for topic in each.outputs))
+        return tuple(dict.fromkeys(topic for each in self._job.connectors.sinks.values() for topic in each.outputs))
 
     def _fill(self) -> int:
         """Fill the scratch inputs, each with its share; return how many records they have together."""
         filled = 0
-        for key, source in self._real.sources.items():
-            [topic] = self._job.ends.sources[key].topics
+        for key, source in self._real.inputs.items():
+            [topic] = self._job.connectors.sources[key].topics
             real = cluster_of(source, self._settings, self._plan.access)
-            load, share = self._plan.load, len(self._real.sources)
+            load, share = self._plan.load, len(self._real.inputs)
             filled += load.fill(self._cluster, topic, self._plan.job_file, source, real, share)
         return filled
 
-    def _play(self, stage: Stage) -> bool:
+    def _play(self, supervisor: Supervisor) -> bool:
         """Run the job to its end while the faults happen; return whether it came there."""
         with self._cluster.client() as client:
-            striker = Striker(stage, self._names.name, client, self._broker, lambda what: self._tell(what, "faults"))
-            return self._strike(stage, striker)
+            injector = FaultInjector(
+                supervisor, self._names.name, client, self._broker, lambda what: self._tell(what, "faults")
+            )
+            return self._inject(supervisor, injector)
 
-    def _strike(self, stage: Stage, striker: Striker) -> bool:
+    def _inject(self, supervisor: Supervisor, injector: FaultInjector) -> bool:
         faults = self._faults.faults
         finished = play(
-            stage, faults, striker, self._finish, lambda: self._take_events(stage), pace_seconds=self._pace_seconds
+            supervisor,
+            faults,
+            injector,
+            self._finish,
+            lambda: self._take_events(supervisor),
+            pace_seconds=self._pace_seconds,
         )
-        self._note(judge_end(stage, striker, finished=finished))
-        self._note(judge_faults(striker, faults))
+        self._note(judge_end(supervisor, injector, finished=finished))
+        self._note(judge_faults(injector, faults))
         again = reads_again(reads_of(self._finish.with_name(READS)))
-        self._recoveries = self._times.of(striker.struck, again)
+        self._recoveries = self._times.of(injector.struck, again)
         if self._plan.max_recovery_seconds is not None:
             self._note(judge_recovery(self._recoveries, self._plan.max_recovery_seconds))
         return finished
@@ -210,48 +224,49 @@ class _Drill:
         """The file that tells the job to read as fast as it can."""
         return self._folder / "finish"
 
-    def _take_events(self, stage: Stage) -> None:
-        for event in stage.new_events():
+    def _take_events(self, supervisor: Supervisor) -> None:
+        for event in supervisor.new_events():
             self._times.note(event)
             self._timeline.note(event)
             if self._on_event is not None:
                 self._on_event(event)
 
-    def _reckon(self) -> _Made:
+    def _compute_expected(self, work: str) -> _ExpectedResult:
         """Work out what the input makes; raise ConfigurationError where the job can't take it, before it tries."""
         self._tell("working out what the output must be")
         read = self._job.input_ranges()
         starts: Ends = {each: first for each, (first, _) in read.items()}
         ends: Ends = {each: end for each, (_, end) in read.items()}
-        with Reckoner(self._job.definition, None, self._folder, self._folder / "reckoner") as reckoner:
+        with ExpectedOutput(self._job.definition, None, self._folder, self._folder / work) as expected_output:
             try:
-                made = list(reckoner.reckon(self._job.inputs, starts, ends))
+                made = list(expected_output.compute(self._job.inputs, starts, ends))
             except UserCodeError as error:
                 raise ConfigurationError(f"{self._plan.load.refused}: {error}") from error
-            return _Made(made, ends, reckoner.keyed())
+            return _ExpectedResult(made, ends, expected_output.keyed())
 
-    def _judge(self, stage: Stage, job: str, made: _Made) -> None:
+    def _judge(self, supervisor: Supervisor, job: str, made: _ExpectedResult) -> None:
         self._tell("judging what the job has left")
         with self._cluster.client() as client:
             self._note(judge_transactions(client, job))
         verdicts = {topic: self._verdict(topic, made) for topic in self._outputs if self._job.is_judged_topic(topic)}
         self._note(judge_output(verdicts, self._job))
-        metadata = read_job(LocalStore(stage.checkpoint_dir), job).completed[-1].metadata
+        metadata = read_job(LocalStore(supervisor.checkpoint_dir), job).completed[-1].metadata
         if metadata is None:
             self._note(Check(STATE, CheckVerdict.BROKEN, "the last checkpoint can't be read", ("damaged",)))
             return
-        with Reckoner(
-            self._job.definition, metadata, stage.checkpoint_dir / job, self._folder / "restored"
+        with ExpectedOutput(
+            self._job.definition, metadata, supervisor.checkpoint_dir / job, self._folder / "restored"
         ) as restored:
-            self._note(judge_state(metadata, made.ends, made.keyed, restored.keyed()))
+            ends = ends_of_records(self._job, offsets_of(metadata.positions), made.ends)
+            self._note(judge_state(metadata, ends, made.keyed, restored.keyed()))
 
-    def _verdict(self, topic: str, made: _Made) -> Verdict:
+    def _verdict(self, topic: str, made: _ExpectedResult) -> Verdict:
         log = TopicLog(self._cluster)
         ranges = whole(self._cluster, [topic])
         return verdict_on(
             topic,
             (each.expected for each in made.expected if each.topic == topic),
-            log.see(ranges, log.whose(ranges)),
+            log.see(ranges, log.lookup(ranges)),
         )
 
     def _note(self, check: Check) -> None:

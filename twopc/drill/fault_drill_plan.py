@@ -1,4 +1,4 @@
-"""What a fault drill is asked for, as a value that is checked when it is made."""
+"""The plan of a fault drill, as a value that is checked when it is made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARALLELISM = 2
 
 @dataclass(frozen=True, slots=True)
 class FaultDrillPlan:
-    """What to drill: a job file, how many faults, the seed that they are drawn from, and what the job reads.
+    """The plan: a job file, how many faults, the seed that they are drawn from, and what the job reads.
 
     `access` are client settings with which the drill gets at the brokers, where those of the job's sink don't do.
     `max_recovery_seconds` is how long the job may take to recover from a fault.

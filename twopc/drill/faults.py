@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from twopc.faults.armed import Act, ArmedFault
+from twopc.faults.armed_faults import ArmedFault, ProcessAction
 from twopc.faults.crash_table import CrashPoint
 
 FIRST_CHECKPOINT = 2
@@ -16,7 +16,7 @@ MOST_SECONDS = 3.0
 
 
 class Kind(Enum):
-    """What a fault does; the value is how it is told."""
+    """The kinds of faults; the value is how each is told."""
 
     KILL_WORKER = "a worker is killed"
     KILL_DRIVER = "the driver is killed"
@@ -84,8 +84,8 @@ class Fault:
 
     @property
     def arm(self) -> ArmedFault:
-        """What the processes are told: a worker ends itself; for all else it waits until the fault is done."""
-        act = Act.KILL if self.kind is Kind.KILL_WORKER else Act.HOLD
+        """The fault that processes are armed with: a worker ends itself; for all else it waits until it is done."""
+        act = ProcessAction.KILL if self.kind is Kind.KILL_WORKER else ProcessAction.HOLD
         return ArmedFault(self.step, act, checkpoint=self.checkpoint, name=f"-fault-{self.number}")
 
     def __str__(self) -> str:

@@ -12,11 +12,11 @@ from twopc.context import JobContext
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.kafka.cluster import Cluster
-from twopc.kafka.ends import KafkaEnds, cluster_of
+from twopc.kafka.connectors import KafkaConnectors, cluster_of, refuse_broadcasts
+from twopc.kafka.control_client import TopicInfo
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_reader import Ranges, ranges_of
-from twopc.kafka.wire import TopicInfo
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId
 from twopc.verify.paths import Paths
@@ -35,7 +35,7 @@ class DrillJob:
 
     definition: JobDefinition
     settings: RunSettings
-    ends: KafkaEnds
+    connectors: KafkaConnectors
     paths: Paths = field(repr=False)
     inputs: Mapping[str, Cluster]
     outputs: Mapping[str, Cluster]
@@ -43,11 +43,12 @@ class DrillJob:
     @classmethod
     def of(cls, definition: JobDefinition, settings: RunSettings, access: Mapping[str, Any]) -> DrillJob:
         """Raise ConfigurationError for a job that can't be drilled."""
-        ends = KafkaEnds.only(definition, "drilled")
-        inputs = {key: cluster_of(each, settings, access) for key, each in ends.sources.items()}
-        outputs = {key: cluster_of(each, settings, access) for key, each in ends.sinks.items()}
+        connectors = KafkaConnectors.only(definition, "drilled")
+        refuse_broadcasts(definition, "drilled")
+        inputs = {key: cluster_of(each, settings, access) for key, each in connectors.sources.items()}
+        outputs = {key: cluster_of(each, settings, access) for key, each in connectors.sinks.items()}
         servers: dict[str, set[str]] = {}
-        for key, sink in ends.sinks.items():
+        for key, sink in connectors.sinks.items():
             for topic in sink.outputs:
                 servers.setdefault(topic, set()).add(outputs[key].servers)
         if twice := [topic for topic, every in servers.items() if len(every) > 1]:
@@ -55,17 +56,24 @@ class DrillJob:
                 f"job {definition.name!r} can't be drilled: it writes to topics named {twice[0]!r} of two clusters, "
                 "and what is found could not be told apart"
             )
-        return cls(definition, settings, ends, Paths.of(definition), inputs, outputs)
+        return cls(definition, settings, connectors, Paths.of(definition), inputs, outputs)
 
     @property
     def name(self) -> str:
         return self.definition.name
 
     @property
+    def own_topics(self) -> frozenset[str]:
+        """The topics that it reads and writes itself (`key_by`)."""
+        return frozenset(topic for key in self.connectors.own for topic in self.connectors.sources[key].topics)
+
+    @property
     def left_out(self) -> tuple[str, ...]:
-        """What of its output can't be worked out, and why."""
+        """The output that can't be worked out, and why."""
         blind = self.paths.undetermined
-        return tuple(f"what {key!r} writes is not judged: {blind[key]}" for key in self.ends.sinks if key in blind)
+        return tuple(
+            f"what {key!r} writes is not judged: {blind[key]}" for key in self.connectors.sinks if key in blind
+        )
 
     def is_judged(self, sink: str) -> bool:
         """Whether what it writes can be worked out."""
@@ -77,14 +85,14 @@ class DrillJob:
 
     def writers(self, topic: str) -> list[str]:
         """Return the sinks that may write to the topic: one that chooses it for each record may write to any."""
-        return [key for key, sink in self.ends.sinks.items() if topic in sink.outputs or not sink.outputs]
+        return [key for key, sink in self.connectors.sinks.items() if topic in sink.outputs or not sink.outputs]
 
     def input_topics(self) -> dict[str, TopicInfo]:
         """Ask for the topics that are read; those that are not there are left out."""
         topics: dict[str, TopicInfo] = {}
         for key, cluster in self.inputs.items():
             with cluster.client() as client:
-                topics |= call_with_retry(partial(client.topics, self.ends.sources[key].topics), PATIENCE_SECONDS)
+                topics |= call_with_retry(partial(client.topics, self.connectors.sources[key].topics), PATIENCE_SECONDS)
         return topics
 
     def input_ranges(self) -> Ranges:
@@ -92,14 +100,14 @@ class DrillJob:
         ranges: Ranges = {}
         for key, cluster in self.inputs.items():
             with cluster.client() as client:
-                ranges = {**ranges, **ranges_of(client, client.topics(self.ends.sources[key].topics))}
+                ranges = {**ranges, **ranges_of(client, client.topics(self.connectors.sources[key].topics))}
         return ranges
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:
         """The sinks of each transaction group, by its id. Where there are several, the brokers are asked."""
-        if len(self.ends.sinks) == 1:
-            return {"": tuple(self.ends.sinks)}
+        if len(self.connectors.sinks) == 1:
+            return {"": tuple(self.connectors.sinks)}
         context = JobContext(self.name, AttemptId(0), 1, self.settings)
         return {group.id: group.sinks for group in self.definition.sink.groups(context)}
 
@@ -120,5 +128,5 @@ class DrillJob:
 
     def guarantee(self, topic: str) -> DeliveryGuarantee:
         """Return the weakest that a sink promises which may write to the topic."""
-        promised = [self.ends.sinks[key].delivery_guarantee for key in self.writers(topic)]
+        promised = [self.connectors.sinks[key].delivery_guarantee for key in self.writers(topic)]
         return max(promised, key=_WEAKEST_LAST.index)

@@ -1,4 +1,4 @@
-"""What a fault drill reads: generated records, lines of a file, or the newest of the real input."""
+"""The load of a fault drill: generated records, lines of a file, or the newest of the real input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARTITIONS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """How many records, and where from: `sample` is a file of values, `copy` takes those of the real input."""
+    """The number of records, and where from: `sample` is a file of values, `copy` takes those of the real input."""
 
     records: int = 5_000
     sample: Path | None = None
@@ -33,7 +33,7 @@ class Load:
 
     @property
     def refused(self) -> str:
-        """What is to be said where the job can't take a record of it."""
+        """The message where the job can't take a record of it."""
         if self.copy:
             return "the job fails on a record of the real input (--copy), so that it can't be drilled with it"
         if self.sample is not None:

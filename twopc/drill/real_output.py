@@ -1,4 +1,4 @@
-"""What the job really wrote since a checkpoint, held against what the input since then makes."""
+"""The job's real output since a checkpoint, compared with what the input since then makes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from twopc.drill.bounds import bounds_of
-from twopc.drill.comparing import TopicVerdict, check_of, required_of, since_checkpoint
-from twopc.drill.reach import Reach
+from twopc.drill.output_comparison import (
+    Ends,
+    OutputSinceCheckpoint,
+    TopicVerdict,
+    check_of,
+    required_of,
+    since_checkpoint,
+)
+from twopc.drill.replay_range import ReplayRange
 from twopc.drill.verdict import Check, CheckVerdict
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.sink import DeliveryGuarantee
-from twopc.kafka.topic_partition import Position
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import Ranges
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.verify.compaction_gaps import compaction
 from twopc.verify.findings import Kind, Verdict, merged
 from twopc.verify.history import Expected, Found
-from twopc.verify.holes import compaction
 from twopc.verify.judge import verdict_on
+from twopc.verify.lanes import IsCertain
 from twopc.verify.transaction_lookup import TransactionLookup
 
 OUTPUT = "output"
@@ -34,9 +42,9 @@ ALLOWED: Mapping[DeliveryGuarantee, frozenset[Kind]] = {
 class Log(Protocol):
     """Reads topics; `twopc.verify.transaction_lookup.TopicLog` does."""
 
-    def whose(self, ranges: Ranges) -> TransactionLookup: ...
+    def lookup(self, ranges: Ranges) -> TransactionLookup: ...
 
-    def see(self, ranges: Ranges, whose: TransactionLookup) -> Iterable[Found]: ...
+    def see(self, ranges: Ranges, lookup: TransactionLookup) -> Iterable[Found]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +58,54 @@ class OutputTopic:
     guarantee: DeliveryGuarantee
     prepared: Sequence[PreparedTransaction]
 
+    def written(
+        self, topic: str, metadata: CheckpointMetadata, replay_range: ReplayRange, expected: Sequence[Expected]
+    ) -> WrittenOutput:
+        """Return what was written since the checkpoint, where this is made of the input since then."""
+        tail, lookup = self._tail(replay_range.written_to(topic), replay_range.required, expected)
+        bounds = bounds_of(metadata, self.prepared, lookup)
+        since = since_checkpoint(expected, tail, replay_range.required, bounds)
+        return WrittenOutput(since, bounds.is_after, holes_of(lookup))
+
+    def _tail(
+        self, written: Ranges, required: Ends, expected: Sequence[Expected]
+    ) -> tuple[list[Found], TransactionLookup]:
+        """Read as much of the end of the output as may have been written since the checkpoint.
+
+        That may be more than is expected, where the job has written something twice.
+        """
+        span, enough = 2 * len(expected) + 1_000, required_of(expected, required) + len(expected)
+        began_ms = min((each.start_ms for each in self.prepared), default=None)
+        while True:
+            part = {each: (max(first, Position(end - span)), end) for each, (first, end) in written.items()}
+            lookup = self.log.lookup(part)
+            found = list(self.log.see(part, lookup))
+            reaches = began_ms is None or all(each.reaches(began_ms) for each in lookup.values())
+            if part == written or (len(found) >= enough and reaches):
+                return found, lookup
+            span *= 4
+
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
-    """What came of one topic; `compacted` says what of it can't be judged."""
+class WrittenOutput:
+    """The records of a topic since a checkpoint; `surely` tells of which records nothing but values says that.
+
+    `holes` counts the offsets at which nothing stands any more.
+    """
+
+    since: OutputSinceCheckpoint
+    surely: IsCertain
+    holes: Mapping[TopicPartition, int]
+
+
+def holes_of(lookup: TransactionLookup) -> dict[TopicPartition, int]:
+    """Return how many holes each log has, as far as it was read."""
+    return {partition: own.holes.count for partition, own in lookup.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """The comparison of one topic; `compacted` says what of it can't be judged."""
 
     judged: TopicVerdict
     by_value: int
@@ -63,11 +115,11 @@ class _Compared:
 
 @dataclass(frozen=True, slots=True)
 class RealOutput:
-    """The topics that the job writes to, as far as they could be seen when the reach was fixed."""
+    """The topics that the job writes to, as far as they could be seen when the replay range was fixed."""
 
     topics: Mapping[str, OutputTopic]
     metadata: CheckpointMetadata
-    reach: Reach
+    replay_range: ReplayRange
 
     def judge(self, made: Iterable[tuple[str, Expected]], figures: dict[str, float | None]) -> Check:
         """Judge every topic that is known; `made` is what the input since the checkpoint makes, by topic."""
@@ -89,14 +141,14 @@ class RealOutput:
         verdict = merged(", ".join(compared), [each.judged.verdict for each in compared.values()])
         figures["records compared"] = float(verdict.matched)
         left_out = _left_out(by_topic.keys() - self.topics.keys(), sorted(self.topics.keys() - promised.keys()))
-        return self._said(verdict, list(compared.values()), left_out)
+        return self._check_of(verdict, list(compared.values()), left_out)
 
     def _allowed(self, topic: str) -> frozenset[Kind] | None:
         return ALLOWED.get(self.topics[topic].guarantee)
 
-    def _said(self, verdict: Verdict, compared: Sequence[_Compared], left_out: str) -> Check:
+    def _check_of(self, verdict: Verdict, compared: Sequence[_Comparison], left_out: str) -> Check:
         once = [each for each in compared if Kind.DUPLICATED not in each.judged.allowed]
-        repeated = self.reach.repeated if once else ()
+        repeated = self.replay_range.repeated if once else ()
         if repeated and verdict.held:
             return Check(OUTPUT, CheckVerdict.BROKEN, "the job went back, and wrote output a second time", repeated)
         if verdict.held and not verdict.matched:
@@ -120,36 +172,13 @@ class RealOutput:
         check = check_of(OUTPUT, [each.judged for each in compared], held)
         return replace(check, findings=(*check.findings, *repeated)) if repeated else check
 
-    def _compare(self, topic: str, expected: Sequence[Expected], allowed: frozenset[Kind]) -> _Compared:
-        written = {each: ends for each, ends in self.reach.written.items() if each.topic == topic}
-        tail, whose = self._tail(self.topics[topic], written, expected)
-        bounds, required = bounds_of(self.metadata, self.topics[topic].prepared, whose), self.reach.required
-        since = since_checkpoint(expected, tail, required, bounds)
-        verdict = verdict_on(topic, expected, since.found, complete=required, surely=bounds.is_after)
-        return _Compared(
-            TopicVerdict(verdict, allowed),
-            since.by_value,
-            since.alike,
-            compaction("output", {each: own.holes.count for each, own in whose.items()}) or "",
+    def _compare(self, topic: str, expected: Sequence[Expected], allowed: frozenset[Kind]) -> _Comparison:
+        written = self.topics[topic].written(topic, self.metadata, self.replay_range, expected)
+        since = written.since
+        verdict = verdict_on(topic, expected, since.found, complete=self.replay_range.required, surely=written.surely)
+        return _Comparison(
+            TopicVerdict(verdict, allowed), since.by_value, since.alike, compaction("output", written.holes) or ""
         )
-
-    def _tail(
-        self, topic: OutputTopic, written: Ranges, expected: Sequence[Expected]
-    ) -> tuple[list[Found], TransactionLookup]:
-        """Read as much of the end of the output as may have been written since the checkpoint.
-
-        That may be more than is expected, where the job has written something twice.
-        """
-        span, enough = 2 * len(expected) + 1_000, required_of(expected, self.reach.required) + len(expected)
-        began_ms = min((each.start_ms for each in topic.prepared), default=None)
-        while True:
-            part = {each: (max(first, Position(end - span)), end) for each, (first, end) in written.items()}
-            whose = topic.log.whose(part)
-            found = list(topic.log.see(part, whose))
-            reaches = began_ms is None or all(each.reaches(began_ms) for each in whose.values())
-            if part == written or (len(found) >= enough and reaches):
-                return found, whose
-            span *= 4
 
 
 def _promises_nothing(topics: Sequence[str]) -> str:

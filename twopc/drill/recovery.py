@@ -1,7 +1,7 @@
-"""How long a job took to recover from each fault, and how much it read again for it.
+"""The recovery of a job from each fault: how long it took, and how much was read again.
 
-It has recovered when a checkpoint is complete that was triggered after the fault: all subtasks run then, and readers
-see what comes.
+The job has recovered when a checkpoint is complete that was triggered after the fault: all subtasks run then, and
+readers see what comes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RecoveryTimes:
 
 @dataclass(frozen=True, slots=True)
 class ReadNote:
-    """How far a reader was in a split, `at` Unix seconds, and whether it was `opened` there."""
+    """The progress of a reader in a split, `at` Unix seconds, and whether it was `opened` there."""
 
     at: float
     split: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,25 +13,27 @@ from twopc import events
 from twopc.config import RunSettings
 from twopc.drill.bounds import prepared_of
 from twopc.drill.broker import create_scratch_topic, delete_scratch_group, delete_scratch_topic
-from twopc.drill.comparing import TopicVerdict, check_of
-from twopc.drill.expected import Reckoner
+from twopc.drill.expected_output import ExpectedOutput
+from twopc.drill.interruption import PATIENCE_SECONDS, Interruption, middles
 from twopc.drill.job import DrillJob
-from twopc.drill.midway import PATIENCE_SECONDS, Interruption, middles
-from twopc.drill.reach import Reach
+from twopc.drill.output_comparison import TopicVerdict, check_of
+from twopc.drill.own_topics import OwnOutput, OwnTopic, on_scratch_topics, own_topics
 from twopc.drill.real_output import OUTPUT, OutputTopic, RealOutput
-from twopc.drill.scratch import Names, write_job_file
+from twopc.drill.replay_range import ReplayRange
+from twopc.drill.scratch_job import Names, write_job_file
 from twopc.drill.timeline import RecoveryClock, Timeline
 from twopc.drill.verdict import Check, CheckVerdict
 from twopc.driver.run import run as run_job
 from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, TransactionLost, Unavailable, UserCodeError
-from twopc.kafka.topic_partition import TopicPartition
+from twopc.graph import JobDefinition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import whole
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.verify.compaction_gaps import compaction
 from twopc.verify.findings import Verdict
-from twopc.verify.holes import compaction
 from twopc.verify.judge import verdict_on
-from twopc.verify.replay import Made
+from twopc.verify.replay import ReplayedRecord
 from twopc.verify.transaction_lookup import TopicLog
 
 REPLAY = "replay"
@@ -48,10 +50,15 @@ _AFTER_KILL = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Replayed:
-    """What should have been written where, of how many records, and how the run was interrupted."""
+class _ReplayResult:
+    """The expected output by topic, the number of records replayed, and how the run was interrupted.
 
-    expected: list[Made]
+    `expected` is of the scratch run, `really` of the real one. They differ where the job reads what it writes itself:
+    each is made of the order in which its own run has written that.
+    """
+
+    expected: list[ReplayedRecord]
+    really: list[ReplayedRecord]
     records: int
     interruption: Interruption | None
 
@@ -63,7 +70,7 @@ class Replay:
     job: DrillJob
     job_file: str
     metadata: CheckpointMetadata
-    reach: Reach
+    replay_range: ReplayRange
     settings: RunSettings
     folder: Path
     timeline: Timeline
@@ -74,35 +81,39 @@ class Replay:
     def play(self, figures: dict[str, float | None]) -> Iterator[Check]:
         """Run, yield the checks, and leave no scratch name on the brokers; add to the figures."""
         names = Names.fresh()
+        own = own_topics(self.job, names)
         with self._scratch(names):
             try:
-                replayed = self._run(names, figures)
+                unread = [each.copy_unread(self.metadata, self.replay_range.starts) for each in own]
+                replayed = self._run(names, own, figures)
             except _OF_THE_JOB as error:
                 yield Check(REPLAY, CheckVerdict.BROKEN, "the replay failed", (f"{type(error).__name__}: {error}",))
                 return
             self.tell("comparing the output")
-            yield self._judge_replay(names, replayed)
+            yield self._judge_replay(names, replayed, {at: end for each in unread for at, end in each.items()})
             if compacted := self._compacted(replayed.records):
                 yield Check.not_judged(OUTPUT, f"{compacted}: what the job made of them can't be worked out any more")
                 return
-            if not any(map(self.job.is_judged, self.job.ends.sinks)):
+            if not any(map(self.job.is_judged, self.job.connectors.sinks)):
                 yield Check.not_judged(OUTPUT, "; ".join(self.job.left_out))
                 return
-            real = RealOutput(self._topics(), self.metadata, self.reach)
-            yield real.judge(((each.topic, each.expected) for each in replayed.expected), figures)
+            real = RealOutput(self._topics(), self.metadata, self.replay_range)
+            yield real.judge(((each.topic, each.expected) for each in replayed.really), figures)
 
     def _topics(self) -> dict[str, OutputTopic]:
         """The topics of the real output that are judged, by name."""
         topics: dict[str, OutputTopic] = {}
-        for topic in {each.topic for each in self.reach.written}:
+        read_back = self.job.own_topics
+        for topic in {each.topic for each in self.replay_range.written}:
             cluster = self.job.outputs[self._writer(topic)]
             own = [item for item in self.metadata.committables if self.job.cluster_of(item).servers == cluster.servers]
-            topics[topic] = OutputTopic(TopicLog(cluster), self.job.guarantee(topic), prepared_of(own))
+            kind = OwnOutput if topic in read_back else OutputTopic
+            topics[topic] = kind(TopicLog(cluster), self.job.guarantee(topic), prepared_of(own))
         return topics
 
     def _writer(self, topic: str) -> str:
         """Return a sink of the topic's cluster: one that has this topic, else one that chooses."""
-        return min(self.job.writers(topic), key=lambda sink: topic not in self.job.ends.sinks[sink].outputs)
+        return min(self.job.writers(topic), key=lambda sink: topic not in self.job.connectors.sinks[sink].outputs)
 
     @contextmanager
     def _scratch(self, names: Names) -> Iterator[None]:
@@ -110,8 +121,10 @@ class Replay:
         outputs = self._outputs(names)
         try:
             for topic, sinks in outputs.items():
-                real = [name for sink in sinks for name in self.job.ends.sinks[sink].outputs]
-                create_scratch_topic(self.job.outputs[sinks[0]], topic, self.reach.partitions(real))
+                if sinks[0] in self.job.connectors.own.values():
+                    continue
+                real = [name for sink in sinks for name in self.job.connectors.sinks[sink].outputs]
+                create_scratch_topic(self.job.outputs[sinks[0]], topic, self.replay_range.partitions(real))
             yield
         finally:
             self.tell("deleting what the drill has made")
@@ -127,28 +140,51 @@ class Replay:
     def _outputs(self, names: Names) -> dict[str, list[str]]:
         """The scratch topics, each with the sinks that write to it."""
         outputs: dict[str, list[str]] = {}
-        for sink, topic in names.outputs(self.job.ends).items():
+        for sink, topic in names.outputs(self.job.connectors).items():
             outputs.setdefault(topic, []).append(sink)
         return outputs
 
-    def _run(self, names: Names, figures: dict[str, float | None]) -> _Replayed:
+    def _run(self, names: Names, own: Sequence[OwnTopic], figures: dict[str, float | None]) -> _ReplayResult:
         """Run the job on the copy, and work out what it should have written."""
-        job_folder = Path(self.settings.checkpoint_dir) / self.metadata.job
-        with Reckoner(self.job.definition, self.metadata, job_folder, self.folder / "reckoner") as reckoner:
+        job = self.job
+        with ExitStack() as opened:
+            # Before the run prunes what they are restored from.
+            expected_output = opened.enter_context(self._expected_output(job.definition, "expected"))
+            beside = expected_output
+            if own:
+                beside = opened.enter_context(self._expected_output(on_scratch_topics(job.definition, own), "beside"))
             self.tell(f"restoring checkpoint {self.metadata.checkpoint_id} and replaying")
             interruption = self._run_job(names, figures)
             self.tell("working out what the output must be")
-            expected = list(reckoner.reckon(self.job.inputs, self.reach.starts, self.reach.ends))
-            figures["records replayed"] = float(reckoner.records)
-            return _Replayed(expected, reckoner.records, interruption)
+            expected = really = list(
+                expected_output.compute(job.inputs, self.replay_range.starts, self.replay_range.ends)
+            )
+            figures["records replayed"] = float(expected_output.records)
+            if own:
+                ranges = {at: ends for each in own for at, ends in whole(each.cluster, [each.scratch]).items()}
+                starts = {**self.replay_range.starts, **{at: first for at, (first, _) in ranges.items()}}
+                ends = {**self.replay_range.ends, **{at: end for at, (_, end) in ranges.items()}}
+                expected = list(beside.compute(job.inputs, starts, ends))
+            return _ReplayResult(expected, really, expected_output.records, interruption)
+
+    def _expected_output(self, definition: JobDefinition, name: str) -> ExpectedOutput:
+        return ExpectedOutput(
+            definition, self.metadata, Path(self.settings.checkpoint_dir) / self.metadata.job, self.folder / name
+        )
 
     def _run_job(self, names: Names, figures: dict[str, float | None]) -> Interruption | None:
         """Run, and return how it was interrupted; None if it was not to be, or there is no middle."""
-        stops = middles(self.reach.starts, self.reach.ends) if self.interrupt and self.reach.to_replay > 1 else {}
-        job_file = write_job_file(self.folder, self.job_file, names, self.reach.ends, stops)
-        sources = len(self.job.ends.sources)
+        stops = (
+            middles(self.replay_range.starts, self.replay_range.ends)
+            if self.interrupt and self.replay_range.to_replay > 1
+            else {}
+        )
+        job_file = write_job_file(self.folder, self.job_file, names, self.replay_range.ends, stops)
+        sources = len(self.job.connectors.inputs)
         interruption = Interruption(self.folder, self.settings.parallelism, sources) if stops else None
-        settings = replace(self.settings, restore_from=str(self.metadata.checkpoint_id))
+        # The scratch topics in the place of the job's own have what was not read of those.
+        left = sorted(self.settings.dropped_inputs() | self.job.own_topics)
+        settings = replace(self.settings, restore_from=str(self.metadata.checkpoint_id), drop_inputs=",".join(left))
         if interruption is not None:
             settings = replace(settings, restart_strategy="fixed-delay", restart_attempts=1)
         clock = RecoveryClock(time.time(), self.settings.parallelism)
@@ -180,13 +216,13 @@ class Replay:
                 figures["first record after, s"] = interruption.stood_at - clock.began
         return interruption
 
-    def _judge_replay(self, names: Names, replayed: _Replayed) -> Check:
+    def _judge_replay(self, names: Names, replayed: _ReplayResult, begins: Mapping[TopicPartition, Position]) -> Check:
         """Hold what the restored run wrote against what the input makes."""
         left_out = "; ".join(self.job.left_out)
         outputs = {topic: sinks for topic, sinks in self._outputs(names).items() if all(map(self.job.is_judged, sinks))}
         if not outputs:
             return Check.not_judged(REPLAY, left_out)
-        verdicts = [TopicVerdict(self._verdict(topic, sinks, replayed)) for topic, sinks in outputs.items()]
+        verdicts = [TopicVerdict(self._verdict(topic, sinks, replayed, begins)) for topic, sinks in outputs.items()]
         matched = sum(each.verdict.matched for each in verdicts)
         held = f"{replayed.records:,} records replayed, {matched:,} written, each exactly once"
         held += f" ({left_out})" if left_out else ""
@@ -201,21 +237,24 @@ class Replay:
             check = replace(check, said=f"{check.said}; {_AFTER_KILL}")
         return check
 
-    def _verdict(self, topic: str, sinks: Sequence[str], replayed: _Replayed) -> Verdict:
+    def _verdict(
+        self, topic: str, sinks: Sequence[str], replayed: _ReplayResult, begins: Mapping[TopicPartition, Position]
+    ) -> Verdict:
+        """Judge what the run has written to a topic, from where it `begins`, its first record unless that is said."""
         log = TopicLog(self.job.outputs[sinks[0]])
-        ranges = whole(log.cluster, [topic])
+        ranges = {each: (begins.get(each, first), end) for each, (first, end) in whole(log.cluster, [topic]).items()}
         expected = (each.expected for each in replayed.expected if each.sink in sinks)
-        return verdict_on(topic, expected, log.see(ranges, log.whose(ranges)))
+        return verdict_on(topic, expected, log.see(ranges, log.lookup(ranges)))
 
     def _compacted(self, records: int) -> str | None:
         """Say what of the input was compacted away since the checkpoint."""
-        if records >= self.reach.to_replay:
+        if records >= self.replay_range.to_replay:
             return None
         empty: dict[TopicPartition, int] = {}
-        for key, source in self.job.ends.sources.items():
+        for key, source in self.job.connectors.sources.items():
             ranges = {
-                each: (start, self.reach.ends[each])
-                for each, start in self.reach.starts.items()
+                each: (start, self.replay_range.ends[each])
+                for each, start in self.replay_range.starts.items()
                 if each.topic in source.topics
             }
             empty |= TopicLog(self.job.inputs[key]).empty(ranges)

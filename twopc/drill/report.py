@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 from twopc.drill.verdict import Check, CheckVerdict, DrillResult
 from twopc.report.chart import Line, line_chart
 from twopc.report.lanes import lanes
-from twopc.report.page import Tone, Toned, facts, heading, page, paragraph, table
+from twopc.report.page import Tone, TonedCell, facts, heading, page, paragraph, table
 
 FINDINGS_SHOWN = 20
 
@@ -78,7 +78,7 @@ def junit_of_failure(drill: str, error: str) -> str:
 
 def html(result: DrillResult) -> str:
     """Return the report as one page, with the timeline in it."""
-    rows = [(check.name, Toned(check.verdict.value, _TONES[check.verdict]), check.said) for check in result.checks]
+    rows = [(check.name, TonedCell(check.verdict.value, _TONES[check.verdict]), check.said) for check in result.checks]
     parts = [paragraph(f"{result.subject}: {summary(result)}"), table(("check", "verdict", ""), rows)]
     for check in result.checks:
         if check.findings:

@@ -16,15 +16,15 @@ from twopc import events
 from twopc.checkpoints.archive import opened
 from twopc.checkpoints.catalog import JobCheckpoints
 from twopc.config import RunSettings
-from twopc.drill.copying import copy_restorable
+from twopc.drill.checkpoint_copy import copy_restorable
 from twopc.drill.folder import drill_folder
 from twopc.drill.job import DrillJob
-from twopc.drill.judging import POSITIONS, TRANSACTIONS, judge_positions
-from twopc.drill.pending import judge_pending
-from twopc.drill.reach import Reach
+from twopc.drill.pending_transactions import judge_pending
 from twopc.drill.real_output import OUTPUT
 from twopc.drill.recovery import judge_catching_up
 from twopc.drill.replay import REPLAY, Replay
+from twopc.drill.replay_range import ReplayRange
+from twopc.drill.restore_checks import POSITIONS, TRANSACTIONS, judge_positions
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, CheckVerdict, DrillResult, versions
 from twopc.errors import CheckpointCorrupted, ConfigurationError
@@ -42,7 +42,7 @@ OnEvent = Callable[[events.Event], None]
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What to drill: a job file, and a checkpoint of the job as `twopc.checkpoints.reference` names them.
+    """The plan: a job file, and a checkpoint of the job as `twopc.checkpoints.reference` names them.
 
     `parallelism` is the checkpoint's own unless given. `scratch_dir` is where copies go. `access` are client settings
     with which the drill itself gets at the brokers, where the job's own don't do. `interrupt`: the replay is killed
@@ -67,10 +67,10 @@ def restore_drill(
     `settings` are those of the scratch run; what would let it meet the real job is not taken from them.
     """
     with drill_folder(plan.scratch_dir) as folder:
-        return _Drill(plan, _scratch_settings(settings, folder), folder, say, on_event).run()
+        return _Drill(plan, scratch_settings(settings, folder), folder, say, on_event).run()
 
 
-def _scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
+def scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
     """Nothing that the run shares with the real job is left in its settings; the first failure ends it."""
     if settings.host == "spark" and settings.master and not settings.master.startswith("local"):
         raise ConfigurationError(
@@ -85,6 +85,8 @@ def _scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
         coordinator_ca="",
         coordinator_cert="",
         coordinator_key="",
+        metrics_port=None,
+        traces=False,
         accept_loss="",
         until_end=True,
         restart_strategy="none",
@@ -140,13 +142,13 @@ class _Drill:
             return located.found, *copy_restorable(located, open_store(self._settings.checkpoint_dir))
 
     def _replay(self, found: JobCheckpoints, metadata: CheckpointMetadata) -> None:
-        reach = Reach.fix(metadata, found, self._job)
-        self._figures["records to replay"] = float(reach.to_replay)
+        replay_range = ReplayRange.fix(metadata, found, self._job)
+        self._figures["records to replay"] = float(replay_range.to_replay)
         replay = Replay(
             job=self._job,
             job_file=self._plan.job_file,
             metadata=metadata,
-            reach=reach,
+            replay_range=replay_range,
             settings=self._settings,
             folder=self._folder,
             timeline=self._timeline,

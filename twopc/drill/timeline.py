@@ -1,4 +1,4 @@
-"""What happened in a drill and when, from the events of its runs and from what the drill itself did."""
+"""The timeline of a drill, from the events of its runs and from what the drill itself did."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ def _of_restarts(event: events.Event) -> str | None:
             return f"attempt {event.attempt} started"
         case events.CheckpointRestored(checkpoint_id=number):
             return f"checkpoint {number} restored"
+        case events.NewInputFound(splits=splits):
+            return f"new input found: {splits}"
+        case events.RescaleRequested(parallelism=parallelism):
+            return f"{parallelism} subtasks wanted"
         case events.AttemptFailed(message=message):
             return f"failed: {message}"
         case events.AttemptFenced(message=message):
@@ -99,7 +103,7 @@ class Timeline:
 
 @dataclass(slots=True)
 class RecoveryClock:
-    """When a restored run was where, in seconds since `began` (Unix seconds), by its first reports of progress.
+    """The milestones of a restored run, in seconds since `began` (Unix seconds), by its first reports of progress.
 
     A subtask reports as soon as it is restored and open, then every half second, and once more at its end.
     """
@@ -125,7 +129,7 @@ class RecoveryClock:
 
     @property
     def restored(self) -> float | None:
-        """When the last subtask was restored."""
+        """The time at which the last subtask was restored."""
         return self._last(self._restored)
 
     @property
@@ -134,7 +138,7 @@ class RecoveryClock:
 
     @property
     def caught_up(self) -> float | None:
-        """When the last subtask had read its input to the end."""
+        """The time at which the last subtask had read its input to the end."""
         return self._last(self._caught_up)
 
     def _last(self, seen: dict[int, float]) -> float | None:

@@ -1,4 +1,4 @@
-"""What a drill found, as frozen values: checks with their verdicts, figures, a timeline. Pure."""
+"""The verdict of a drill, as frozen values: checks with their verdicts, figures, a timeline. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class CheckVerdict(StrEnum):
-    """What is said about one promise."""
+    """The verdict on one promise."""
 
     HELD = "held"
     BROKEN = "broken"
@@ -23,7 +23,7 @@ class CheckVerdict(StrEnum):
 
 
 class Exit(IntEnum):
-    """What the command line exits with."""
+    """The exit codes of the command."""
 
     ALL_HELD = 0
     BROKEN = 1
@@ -77,7 +77,7 @@ class DrillResult:
 
     @property
     def began(self) -> str:
-        """When it began, as a date and a time of day."""
+        """The begin, as a date and a time of day."""
         return datetime.fromtimestamp(self.began_ms / 1000, UTC).isoformat(timespec="seconds")
 
     @property
@@ -100,7 +100,7 @@ class DrillResult:
 
 
 def versions() -> dict[str, str]:
-    """What was drilled with what, for whoever reads the report later."""
+    """The versions of all that took part, for later readers of the report."""
     packages = {"twopc": "twopc-streams", "confluent-kafka": "confluent-kafka", "pyspark": "pyspark"}
     found = {"python": platform.python_version()}
     for name, package in packages.items():

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from twopc.config import RunSettings
-from twopc.drill.comparing import Ends
-from twopc.drill.expected import Reckoner
+from twopc.drill.expected_output import ExpectedOutput
 from twopc.drill.job import DrillJob
+from twopc.drill.output_comparison import Ends
 from twopc.drill.version_diff import VersionOutput
 from twopc.errors import ConfigurationError, UserCodeError
 from twopc.graph import JobDefinition
@@ -42,7 +42,7 @@ class Version:
         """Load the file, and forget it again; raise ConfigurationError for a job that can't be drilled."""
         with loaded_apart(file) as loaded:
             job = DrillJob.of(loaded.with_access(access), settings, access)
-        if not any(map(job.is_judged, job.ends.sinks)):
+        if not any(map(job.is_judged, job.connectors.sinks)):
             raise ConfigurationError(f"job {job.name!r} of {file} can't be compared: {'; '.join(job.left_out)}")
         return cls(file, job, access)
 
@@ -52,12 +52,12 @@ class Version:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        return self.drilled.ends.topics
+        return self.drilled.connectors.topics
 
     @property
     def output(self) -> str | None:
         """Its topic; None where it has several, or a function chooses."""
-        topics = [each.topic for each in self.drilled.ends.sinks.values()]
+        topics = [each.topic for each in self.drilled.connectors.sinks.values()]
         return topics[0] if len(topics) == 1 and isinstance(topics[0], str) else None
 
     @property
@@ -76,14 +76,14 @@ class Version:
         self, definition: JobDefinition, restoration: Restoration, dropped: Collection[str]
     ) -> tuple[VersionOutput, Sequence[str]]:
         metadata, folder = restoration.metadata, restoration.job_folder
-        with Reckoner(definition, metadata, folder, restoration.work) as reckoner:
+        with ExpectedOutput(definition, metadata, folder, restoration.work) as expected_output:
             try:
-                new = reckoner.declare(dropped)
+                new = expected_output.declare(dropped)
             except ConfigurationError as error:
                 raise ConfigurationError(f"{self.file}: {error}") from error
             try:
-                reckoned = reckoner.reckon(self.drilled.inputs, restoration.starts, restoration.ends)
-                made = [(each.topic, each.expected) for each in reckoned]
+                computed = expected_output.compute(self.drilled.inputs, restoration.starts, restoration.ends)
+                made = [(each.topic, each.expected) for each in computed]
             except UserCodeError as error:
                 return VersionOutput(self.file, failure=str(error)), new
         return VersionOutput(self.file, made), new

@@ -1,4 +1,4 @@
-"""What two versions of a job make of the same input, held against each other. Pure.
+"""Compares what two versions of a job make of the same input. Pure.
 
 The judge of outputs judges: what the one version makes is expected, what the other makes is found. Each input partition
 is judged for itself, for on both sides it is known which input record an output is made of. To the judge a record
@@ -28,7 +28,7 @@ _Lane = tuple[str, TopicPartition]
 
 @dataclass(frozen=True, slots=True)
 class VersionOutput:
-    """What a version, called by its job file, makes, with the topic that it goes to; or how it failed on a record."""
+    """The output of a version, called by its job file, with its topic; or how it failed on a record."""
 
     version: str
     made: Sequence[tuple[str, Expected]] = ()
@@ -44,7 +44,7 @@ class VersionOutput:
 
 @dataclass(frozen=True, slots=True)
 class VersionDiff:
-    """How the output of two versions differs; `findings` are the first of each kind, by input record."""
+    """The difference of two versions' output; `findings` are the first of each kind, by input record."""
 
     one: str
     other: str
@@ -109,7 +109,7 @@ def _first(examples: Iterable[_Example]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """What both versions make of one input partition for one topic."""
+    """The output of both versions from one input partition for one topic."""
 
     one: str
     other: str
@@ -133,9 +133,9 @@ class _Pair:
         theirs = None if finding.place is None else self.theirs[finding.place.offset]
         either = mine or theirs
         assert either is not None, "a finding is of a record of either side"
-        return _Example(either.source, finding.kind.value, self._said(finding.kind, either, mine, theirs))
+        return _Example(either.source, finding.kind.value, self._example_text(finding.kind, either, mine, theirs))
 
-    def _said(self, kind: Kind, either: Expected, mine: Expected | None, theirs: Expected | None) -> str:
+    def _example_text(self, kind: Kind, either: Expected, mine: Expected | None, theirs: Expected | None) -> str:
         of = f"{either.source}, key {shown(either.key)}, to {self.topic}"
         if mine is None or theirs is None:
             return f"only {self.one if theirs is None else self.other}: {of}, {_content(either)}"

@@ -14,9 +14,9 @@ from typing import Any
 
 from twopc.checkpoints.archive import opened
 from twopc.config import RunSettings
-from twopc.drill.copying import copy_restorable
+from twopc.drill.checkpoint_copy import copy_restorable
 from twopc.drill.folder import drill_folder
-from twopc.drill.judging import judge_positions
+from twopc.drill.restore_checks import judge_positions
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, CheckVerdict, DrillResult, versions
 from twopc.drill.version import Restoration, Version, dropped_of, refuse_other_input

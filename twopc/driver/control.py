@@ -1,4 +1,4 @@
-"""What a driver's scripts ask of the machine that plays them, and how the wait for an answer is limited. Pure."""
+"""The requests of a driver's scripts to the machine that plays them, and the limits of a wait for an answer. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from twopc.driver.supervision import Supervision
 T = TypeVar("T")
 
 
-class Late(Exception):
-    """What was waited for has not come in its time; it is waited for no longer, and still does no harm."""
+class AnswerTimeout(Exception):
+    """The wait ended without its answer, which may still come, and then does no harm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Now(Effect[float]):
 
 @dataclass(frozen=True, slots=True)
 class StopWanted(Effect[bool]):
-    """Whether a stop has been asked for."""
+    """Asks whether a stop has been requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class EndOf(Effect[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Limited:
+class WithDeadline:
     """An effect whose answer is not waited for beyond a time, or after a stop."""
 
     effect: Effect[Any]
@@ -61,16 +61,16 @@ def unless_stopped(script: Script[T]) -> Script[T]:
 
     It may never come: brokers and coordinators may be away. What is still done after a stop must do no harm.
     """
-    return _limited(script, lambda effect: Limited(effect, stoppable=True))
+    return _limited(script, lambda effect: WithDeadline(effect, stoppable=True))
 
 
 def within(seconds: float, script: Script[T]) -> Script[T]:
-    """Raise Late in place of an answer that has not come by then."""
+    """Raise AnswerTimeout in place of an answer that has not come by then."""
     until: float = (yield Now()) + seconds
-    return (yield from _limited(script, lambda effect: Limited(effect, until)))
+    return (yield from _limited(script, lambda effect: WithDeadline(effect, until)))
 
 
-def _limited(script: Script[T], limit: Callable[[Effect[Any]], Limited]) -> Script[T]:
+def _limited(script: Script[T], limit: Callable[[Effect[Any]], WithDeadline]) -> Script[T]:
     send: Callable[[Any], Any] = script.send
     given: Any = None
     while True:

@@ -1,4 +1,4 @@
-"""How a command finds the coordinator inside a running driver: a file in the user's own folder says where it is.
+"""The discovery of the coordinator inside a running driver: a file in the user's own folder says where it is.
 
 Invariants: only its owner can read the file, which holds the token of the run; it is never below a checkpoint folder;
 one whose process is gone is not believed, and is removed. A run goes on without it.

@@ -1,4 +1,4 @@
-"""All that a driver acts on, by what it needs of each: a coordinator, the ends of the job, a host for its subtasks."""
+"""The edge of a driver: what it needs of a coordinator, of the job's connectors, and of a host for its subtasks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Protocol
 
 from twopc.config import RunSettings
 from twopc.driver.host import Host, Stage
-from twopc.ends import JobSink
 from twopc.errors import CheckpointCorrupted, TwoPhaseCommitError
 from twopc.faults.crash_table import CrashPoint
 from twopc.graph import JobDefinition
+from twopc.job_connectors import JobSink
 from twopc.protocol.attempts import GlobalCommit, StartedAttempt, Traces
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.sink import Committer
@@ -50,11 +51,13 @@ class Coordinator(Protocol):
 
     def stop(self, job: str, attempt: AttemptId) -> None: ...
 
+    def refuse_rescale(self, job: str, attempt: AttemptId, request_id: str, message: str) -> None: ...
+
     def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None: ...
 
 
 class Edge(Protocol):
-    """All that a driver acts on. `stage` was submitted last, and `committer` opened last."""
+    """The edge of a driver. `stage` was submitted last, and `committer` opened last."""
 
     definition: JobDefinition
     source: Source
@@ -70,6 +73,10 @@ class Edge(Protocol):
 
     def all_damage(self, error: CheckpointCorrupted, checkpoint_id: CheckpointId | None) -> TwoPhaseCommitError:
         """Name all that is damaged, as every command does."""
+        ...
+
+    def kept_positions(self) -> Sequence[SplitPosition]:
+        """The positions of all checkpoints that are kept; raises where one of them can't be told."""
         ...
 
     def remove_work(self, attempt: AttemptId) -> None:

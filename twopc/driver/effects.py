@@ -1,4 +1,4 @@
-"""What a driver's scripts wait for, and what they say on their way. Pure.
+"""The effects of a driver's scripts: what they wait for, and what they say on their way. Pure.
 
 The driver's decisions are scripts: generators that yield one effect, get its answer or its error, and go on. A script
 does nothing by itself, so the same answers make the same effects: `twopc.driver.shell` carries them out in production,
@@ -71,4 +71,4 @@ class Log:
 
 
 Notice = Begun | Tell | Log
-"""What a script says on its way: no answer is waited for."""
+"""The effects that a script has on its way: no answer is waited for."""

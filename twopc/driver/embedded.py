@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -11,6 +11,7 @@ from coordinator.server import CoordinatorServer
 from twopc.config import RunSettings
 from twopc.driver.discovery import announced
 from twopc.driver.events import EventSource
+from twopc.protocol.job_description import JobDescription
 from twopc.rpc.tls import TlsFiles, driver_tls, worker_tls
 from twopc.storage.open import open_store
 from twopc.storage.store import CheckpointStore
@@ -18,15 +19,16 @@ from twopc.storage.store import CheckpointStore
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorAddress:
-    """Where to attach, the bearer token that opens the door, and the driver's TLS where the door has it.
+    """The address to attach to, the bearer token that opens the door, and the driver's TLS where the door has it.
 
-    `events` are those of a coordinator in this process.
+    `events` are those of a coordinator in this process, and `describe` asks it how its jobs are.
     """
 
     address: str
     token: str = field(repr=False)
     tls: TlsFiles | None = None
     events: EventSource | None = field(default=None, repr=False, compare=False)
+    describe: Callable[[], tuple[JobDescription, ...]] | None = field(default=None, repr=False, compare=False)
 
 
 @contextmanager
@@ -53,6 +55,6 @@ def coordinator_for(settings: RunSettings, bind_host: str, job: str) -> Iterator
     address = server.start()
     try:
         with announced(job, store, address, token):
-            yield CoordinatorAddress(address, token, events=server.events)
+            yield CoordinatorAddress(address, token, events=server.events, describe=server.descriptions.known)
     finally:
         server.stop()

@@ -21,7 +21,7 @@ UNREACHABLE_SECONDS = 10.0
 
 
 class EventSource(Protocol):
-    """Where a job's events come from: a coordinator in this process, or a client of one elsewhere."""
+    """The source of a job's events: a coordinator in this process, or a client of one elsewhere."""
 
     def watch(self, job: str) -> Iterator[events.CoordinatorEvent]:
         """Yield every event of a job from now on, its status first; a TwoPhaseCommitError breaks it off."""

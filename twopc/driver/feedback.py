@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from twopc.context import JobContext
-from twopc.ends import JobSink, JobSource
 from twopc.errors import TwoPhaseCommitError
+from twopc.job_connectors import JobSink, JobSource
 
 
 def feedback_of(source: JobSource, sink: JobSink, context: JobContext) -> Iterator[str]:
     """Yield a warning for each input of the job that is an output too, as far as can be told before it runs."""
-    read = list(filter(source.reads, sink.outputs))
+    read = list(filter(source.reads_from_elsewhere, sink.outputs))
     return feedback(read, sink.outputs, partial(_is_one_cluster, source, sink, context))
 
 

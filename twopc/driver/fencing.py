@@ -1,4 +1,4 @@
-"""What the brokers say of who owns a job, where its ledger can't: another run may have a ledger of its own. Pure."""
+"""Fencing by the brokers, where a job's ledger can't: another run may have a ledger of its own. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def refuse_successor(traces: Traces, context: JobContext) -> None:
 
 
 def explained(error: TwoPhaseCommitError, traces: Traces, context: JobContext) -> TwoPhaseCommitError:
-    """Tell another run, which is final, from the broker itself, which fences whoever was silent for too long."""
+    """Tell another run, which is final, from the broker, which fences a producer that was silent for too long."""
     try:
         refuse_successor(traces, context)
     except Fenced as fenced:

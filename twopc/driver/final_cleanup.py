@@ -1,4 +1,4 @@
-"""What a run that gives up leaves on the brokers: nothing open, where they answer.
+"""The cleanup of a run that gives up: it leaves nothing open on the brokers, where they answer.
 
 An open transaction hides what other writers wrote after its beginning from readers, for as long as its time-out, which
 may be weeks; and nobody may start this job again soon. So the driver does what the next attempt would do before it
@@ -12,8 +12,9 @@ import logging
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.actions import EndAttempt, OpenCommitter, StartAttempt
-from twopc.driver.attempt import Failure, closing_committer
-from twopc.driver.control import Late, StopWanted, within
+from twopc.driver.attempt import Failure
+from twopc.driver.attempt_end import closing_committer
+from twopc.driver.control import AnswerTimeout, StopWanted, within
 from twopc.driver.effects import Log, Script, do
 from twopc.driver.recovery import recovery
 from twopc.errors import CheckpointCorrupted, Fenced, TransactionLost, TwoPhaseCommitError
@@ -35,7 +36,7 @@ def leave_nothing_open(job: str, settings: RunSettings, failed: Failure) -> Scri
     try:
         patience = HURRIED_SECONDS if hurried else PATIENCE_SECONDS
         yield from within(patience, closing_committer(_settle_and_abort(job, settings, failed)))
-    except (TwoPhaseCommitError, Late) as error:
+    except (TwoPhaseCommitError, AnswerTimeout) as error:
         why = str(error) or "no answer in time"
         yield Log(logging.INFO, f"what attempt {failed.attempt} left open is left to the next start: {why}")
 

@@ -1,4 +1,4 @@
-"""Where subtasks run, as the driver sees it: Spark, plain processes, or the driver's own thread."""
+"""The host of subtasks, as the driver sees it: Spark, plain processes, or the driver's own thread."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Stage(Protocol):
         ...
 
     def shortage(self) -> str | None:
-        """What the subtasks wait for before they can start, for a user to read; None where they have started."""
+        """The shortage that keeps the subtasks from starting, for a user to read; None where they have started."""
         ...
 
     def kill(self) -> None:
@@ -49,7 +49,11 @@ class Host(Protocol):
     """Starts stages, one after the other, for as long as the run lasts."""
 
     def notice(self) -> str | None:
-        """What the next `submit` has to start first, and takes long; None where there is no such thing."""
+        """A notice of what the next `submit` has to start first, and takes long; None where there is no such thing."""
+        ...
+
+    def refusal(self, parallelism: int) -> str | None:
+        """Say why so many subtasks can't run here, for a user to read; None where nothing is known against it."""
         ...
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> Stage:

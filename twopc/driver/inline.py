@@ -71,15 +71,20 @@ class InlineHost:
     """Runs the one subtask of a job in the calling thread."""
 
     def __init__(self, parallelism: int) -> None:
-        if parallelism != 1:
-            raise ConfigurationError(
-                f"host 'inline' runs one subtask in the calling thread, so parallelism can't be {parallelism}: leave "
-                "it out, or run several with host 'process' or 'spark'"
-            )
+        if (refused := self.refusal(parallelism)) is not None:
+            raise ConfigurationError(refused)
         self._stage: InlineStage | None = None
 
     def notice(self) -> str | None:
         return None
+
+    def refusal(self, parallelism: int) -> str | None:
+        if parallelism == 1:
+            return None
+        return (
+            f"host 'inline' runs one subtask in the calling thread, so parallelism can't be {parallelism}: leave it "
+            "out, or run several with host 'process' or 'spark'"
+        )
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> InlineStage:
         [spec] = specs

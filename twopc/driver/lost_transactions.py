@@ -1,4 +1,4 @@
-"""What a driver does about output of the latest completed checkpoint that is lost: heals it, accepts it, or refuses.
+"""Lost output of the latest completed checkpoint: the driver heals it, accepts it, or refuses.
 
 Order, which must not change: what is open behind a lost transaction is aborted, or committed, and asked about again;
 then the decision is stored; only then may any transactional id be initialised, because that destroys the evidence. A
@@ -23,7 +23,7 @@ from twopc.sink import Outcome, Settled
 
 
 def fate(settled: Settled) -> Fate:
-    """What a settled committable counts as, where losses are decided about."""
+    """Return what a settled committable counts as, where losses are decided about."""
     match settled.outcome:
         case Outcome.COMMITTED | Outcome.ALREADY_COMMITTED:
             return Fate.COMMITTED
@@ -86,7 +86,7 @@ def heal(context: JobContext, started: StartedAttempt, settled: Sequence[Settled
     if isinstance(planned, Refused):
         raise TransactionLost(_refusal(latest, settled, planned))
     bases = ", ".join(f"subtask {subtask} from checkpoint {base}" for subtask, base in sorted(planned.bases.items()))
-    message = f"written again: {bases}, instead of {latest.checkpoint_id}. {_what(latest, settled)}"
+    message = f"written again: {bases}, instead of {latest.checkpoint_id}. {_loss_text(latest, settled)}"
     yield SettleLoss(context, latest.checkpoint_id, tuple(planned.names), planned.bases, message)
     yield Log(logging.WARNING, f"lost output of checkpoint {latest.checkpoint_id} is {message}")
     return restored_from(latest, planned.bases, started.earlier)
@@ -99,7 +99,7 @@ def accept(context: JobContext, latest: CheckpointMetadata, settled: Sequence[Se
     if kept := tuple(item.committable.name for item in committed if item.outcome is not Outcome.LOST):
         yield Confirm(context, latest.checkpoint_id, kept)
     gone = [item for item in (*settled, *committed) if item.outcome is Outcome.LOST]
-    message = f"accepted, by --accept-loss. {_what(latest, gone)}"
+    message = f"accepted, by --accept-loss. {_loss_text(latest, gone)}"
     names = [item.committable.name for item in gone]
     yield SettleLoss(context, latest.checkpoint_id, tuple(names), {}, message)
     yield Log(logging.WARNING, f"the loss of output of checkpoint {latest.checkpoint_id} is {message}")
@@ -117,7 +117,7 @@ def _planned(
     return plan(started.latest, fates, started.earlier, gone)
 
 
-def _what(latest: CheckpointMetadata, settled: Sequence[Settled]) -> str:
+def _loss_text(latest: CheckpointMetadata, settled: Sequence[Settled]) -> str:
     """Name what is lost, and which input made it."""
     lost = [item for item in settled if item.outcome is Outcome.LOST]
     subtasks = {item.committable.subtask for item in lost}
@@ -133,7 +133,7 @@ def _input_of(snapshots: Sequence[SubtaskSnapshot]) -> str:
 def _refusal(latest: CheckpointMetadata, settled: Sequence[Settled], refused: Refused) -> str:
     names = [item.committable.name for item in settled if item.outcome is Outcome.LOST]
     why = f"can't be written again by itself: {refused.why}"
-    lost = f"{_what(latest, settled)}. No transactional id was initialised"
+    lost = f"{_loss_text(latest, settled)}. No transactional id was initialised"
     return _missing_output(latest, names, why, lost) + _ways_on(names, from_earlier=not refused.input_is_gone)
 
 
@@ -145,7 +145,7 @@ def _missing_output(latest: CheckpointMetadata, names: Sequence[str], why: str, 
 
 
 def _ways_on(names: Sequence[str], *, from_earlier: bool) -> str:
-    """What a person may do; an earlier checkpoint is no way on where the input after it is gone."""
+    """Return what a person may do; an earlier checkpoint is no way on where the input after it is gone."""
     accept = f"To go on without that output, from this checkpoint with all state: --accept-loss {','.join(names)}. "
     if not from_earlier:
         return accept.rstrip()

@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twopc import events
 from twopc.config import RunSettings
-from twopc.driver.attempt import Attempt, Failure, RunningJob
-from twopc.driver.control import EndOf, Late, Limited, Now, Pause, StopWanted, Supervise
+from twopc.driver.attempt import Attempt, Failure
+from twopc.driver.control import AnswerTimeout, EndOf, Now, Pause, StopWanted, Supervise, WithDeadline
 from twopc.driver.effects import Action, Effect, Log, Notice, Script
 from twopc.driver.final_cleanup import leave_nothing_open
 from twopc.driver.host import StoppedEarly
+from twopc.driver.liveness import NOTHING_LOST, StoppedWithoutCheckpoint
 from twopc.driver.progress import RunProgress
 from twopc.driver.recovery import Planner
-from twopc.driver.restart import RestartStrategy
-from twopc.driver.stopping import NOTHING_LOST
+from twopc.driver.rescaling import ParallelismChanged
+from twopc.driver.restart import PlannedRestart, RestartStrategy
+from twopc.driver.running_job import RunningJob
 from twopc.driver.supervision import Supervision
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import LATEST
@@ -36,7 +38,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an action has brought."""
+    """The answer to an action."""
 
     number: int
     value: Any
@@ -44,7 +46,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ActionFailed:
-    """What an action has raised."""
+    """The error that an action has raised."""
 
     number: int
     error: Exception
@@ -64,7 +66,7 @@ class StopRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class Aborted:
+class AbortRequested:
     """Somebody wants the end at once."""
 
     error: KeyboardInterrupt
@@ -75,11 +77,11 @@ class Tick:
     """Time has passed."""
 
 
-Event = Start | Answer | ActionFailed | events.CoordinatorEvent | SubtaskEnded | StopRequested | Aborted | Tick
+Event = Start | Answer | ActionFailed | events.CoordinatorEvent | SubtaskEnded | StopRequested | AbortRequested | Tick
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ActionRequest:
     """An action to carry out; its answer brings the number back."""
 
     number: int
@@ -93,12 +95,12 @@ class Over:
     error: BaseException | None
 
 
-Output = Wanted | Notice | Over
+Output = ActionRequest | Notice | Over
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """What the script waits for: the answer of this number, where it is an action."""
+class _Wait:
+    """The wait of the script: for the answer of this number, where it is for an action."""
 
     effect: Effect[Any]
     number: int
@@ -118,7 +120,7 @@ class Driver:
         self._planner = Planner(job.definition, bounded=settings.until_end)
         self._restarts = RestartStrategy.of(settings)
         self._script = self._run()
-        self._waiting: _Waiting | None = None
+        self._waiting: _Wait | None = None
         self._beside: dict[int, tuple[Supervision, Action[Any]]] = {}
         self._numbers = 0
         self._now = 0.0
@@ -138,7 +140,7 @@ class Driver:
                 self._supervision.subtask_ended(error, now, has_said_why=has_said_why)
             case StopRequested():
                 self.stop_wanted = True
-            case Aborted(interrupt):
+            case AbortRequested(interrupt):
                 self._go_on(self._script.throw, interrupt)
         while self._waiting is not None and self._moves(self._waiting):
             pass
@@ -146,7 +148,7 @@ class Driver:
 
     @property
     def deadline(self) -> float | None:
-        """When a tick has something to decide, as far as is known now."""
+        """The time at which a tick has something to decide, as far as is known now."""
         if self._supervision is not None:
             return self._supervision.deadline
         return None if self._waiting is None else self._waiting.until
@@ -165,7 +167,7 @@ class Driver:
             supervision, action = self._beside.pop(answer.number)
             self._out.extend(supervision.answered(action, value, self._now))
 
-    def _moves(self, waiting: _Waiting) -> bool:
+    def _moves(self, waiting: _Wait) -> bool:
         """Let the script go on where what it waits for has come, or will not be waited for; return whether it did."""
         if waiting.stoppable and self.stop_wanted:
             self._go_on(self._script.throw, StoppedEarly())
@@ -178,7 +180,7 @@ class Driver:
             case EndOf(kind) if not any(isinstance(action, kind) for _, action in self._beside.values()):
                 self._go_on(self._script.send, None)
             case _ if waiting.until is not None and self._now >= waiting.until:
-                self._go_on(self._script.throw, Late())
+                self._go_on(self._script.throw, AnswerTimeout())
             case _:
                 return False
         return True
@@ -213,7 +215,7 @@ class Driver:
         if isinstance(wanted, Notice):
             self._out.append(wanted)
             return False
-        limited = wanted if isinstance(wanted, Limited) else Limited(wanted)
+        limited = wanted if isinstance(wanted, WithDeadline) else WithDeadline(wanted)
         effect, until = limited.effect, limited.until
         if isinstance(effect, Now | StopWanted):
             return False
@@ -222,12 +224,12 @@ class Driver:
         number = 0
         if isinstance(effect, Action) and not (limited.stoppable and self.stop_wanted):
             number = self._want(effect)
-        self._waiting = _Waiting(effect, number, until, limited.stoppable)
+        self._waiting = _Wait(effect, number, until, limited.stoppable)
         return True
 
     def _known(self, wanted: Any) -> Any:
-        """What a script is told at once."""
-        effect = wanted.effect if isinstance(wanted, Limited) else wanted
+        """Return what a script is told at once."""
+        effect = wanted.effect if isinstance(wanted, WithDeadline) else wanted
         match effect:
             case Now():
                 return self._now
@@ -238,7 +240,7 @@ class Driver:
 
     def _want(self, action: Action[Any]) -> int:
         self._numbers += 1
-        self._out.append(Wanted(self._numbers, action))
+        self._out.append(ActionRequest(self._numbers, action))
         return self._numbers
 
     def _run(self) -> Script[None]:
@@ -256,17 +258,28 @@ class Driver:
             if failure is None:
                 return
             failed, ever_submitted = failure, ever_submitted or failure.submitted
+            if isinstance(failure.error, PlannedRestart):
+                if isinstance(failure.error, ParallelismChanged):
+                    self.settings = replace(settings, parallelism=failure.error.parallelism)
+                restore_from = LATEST
+                continue
             # Somebody is waiting at a prompt for this very message: a wrong address never gets right by itself.
             delay = self._delay(failure) if ever_submitted else None
             if delay is None:
                 yield from leave_nothing_open(self._job.name, settings, failure)
                 # What the host saw of it stays its cause: a traceback of the user's own, if there is one.
-                raise failure.error from failure.error.__cause__
+                raise self._as_stopped(failure.error) from failure.error.__cause__
             if self.progress.completed_checkpoints:
                 restore_from = LATEST
             again = f"trying again in {delay:.1f} s (restart {self._restarts.used})"
             yield Log(logging.WARNING, f"attempt failed: {failure.error}; {again}")
             yield Pause(delay)
+
+    def _as_stopped(self, error: TwoPhaseCommitError) -> TwoPhaseCommitError:
+        """Return what ends the run: who has asked it to stop is told that nothing is lost, where it is so."""
+        if self.stop_wanted and error.restartable and not isinstance(error, StoppedWithoutCheckpoint):
+            return StoppedWithoutCheckpoint(f"stopped without a last checkpoint: {error}")
+        return error
 
     def _delay(self, failure: Failure) -> float | None:
         """Return how long to wait before the next attempt, None if there is to be none."""

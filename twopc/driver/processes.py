@@ -107,6 +107,9 @@ class ProcessHost:
     def notice(self) -> str | None:
         return None
 
+    def refusal(self, parallelism: int) -> str | None:
+        return None
+
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessStage:
         self._stage = ProcessStage([self._start(spec) for spec in specs])
         return self._stage

@@ -1,18 +1,19 @@
-"""What the coordinator's events say of a run and of its attempt. Pure."""
+"""The progress of a run and of its attempt, by the coordinator's events. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from twopc import errors, events
-from twopc.driver.stopping import Liveness
+from twopc.driver.liveness import Liveness
 from twopc.errors import Fenced, TwoPhaseCommitError
 from twopc.protocol.ids import NO_ATTEMPT, NO_CHECKPOINT, AttemptId, CheckpointId
+from twopc.protocol.record_errors import RecordErrorCount, summed
 
 
 @dataclass(slots=True)
 class AttemptProgress:
-    """What was seen of one attempt, which began when `known` was the latest completed checkpoint."""
+    """The progress of one attempt, which began when `known` was the latest completed checkpoint."""
 
     attempt: AttemptId = NO_ATTEMPT
     known: CheckpointId = NO_CHECKPOINT
@@ -20,7 +21,9 @@ class AttemptProgress:
     failure: events.AttemptFailed | events.AttemptFenced | None = None
     finished: bool = False
     records: dict[int, tuple[int, int]] = field(default_factory=dict)
+    record_errors: dict[int, tuple[RecordErrorCount, ...]] = field(default_factory=dict)
     liveness: Liveness = field(default_factory=Liveness)
+    rescale: events.RescaleRequested | None = None
 
     def note(self, event: events.CoordinatorEvent, now: float) -> None:
         """Take in one event of this attempt."""
@@ -32,15 +35,18 @@ class AttemptProgress:
                 self.completed += 1
             case events.AttemptFailed() | events.AttemptFenced() if self.failure is None:
                 self.failure = event
+            case events.RescaleRequested():
+                self.rescale = event
             case events.JobFinished():
                 self.finished = True
             case events.SubtaskProgress():
                 self.records[event.subtask] = (event.progress.records_in, event.progress.records_out)
+                self.record_errors[event.subtask] = event.progress.record_errors
 
 
 @dataclass(slots=True)
 class RunProgress:
-    """What was seen of one run: its attempts, one after the other."""
+    """The progress of one run: its attempts, one after the other."""
 
     attempts: int = 0
     current: AttemptProgress = field(default_factory=AttemptProgress)
@@ -73,6 +79,10 @@ class RunProgress:
     @property
     def records_out(self) -> int:
         return sum(records for _, records in self.current.records.values())
+
+    @property
+    def record_errors(self) -> tuple[RecordErrorCount, ...]:
+        return summed(count for counts in self.current.record_errors.values() for count in counts)
 
 
 def _fenced_by(event: events.CoordinatorEvent, attempt: AttemptId) -> events.AttemptFenced:

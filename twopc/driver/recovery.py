@@ -1,4 +1,4 @@
-"""What a driver does before the first record of an attempt, in an order that must not change.
+"""The recovery of a job, before the first record of an attempt, in an order that must not change.
 
 0. The attempt is claimed where the output goes: another run, with a ledger of its own, may start at this moment.
 1. Every committable of the latest completed checkpoint is settled by asking the broker: a completed checkpoint is a
@@ -22,13 +22,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twopc.context import JobContext
-from twopc.driver.actions import AbortLingering, Claim, CommitGlobally, Confirm, PlanSplits, Reach, Settle, StoreStarts
-from twopc.driver.control import EndOf
+from twopc.driver.actions import (
+    AbortLingering,
+    Claim,
+    Confirm,
+    FindEnds,
+    PlanSplits,
+    Reach,
+    Settle,
+    StoreStarts,
+)
 from twopc.driver.effects import Log, Script, do
+from twopc.driver.lost_global_commits import committed_globally
 from twopc.driver.lost_transactions import accept, accepted, heal, rewritten
+from twopc.driver.restore_checks import refuse_uneven_inputs
 from twopc.faults.crash_table import CrashPoint
 from twopc.graph import JobDefinition
-from twopc.partition_groups import refuse_uneven
 from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition
 from twopc.protocol.ids import NO_CHECKPOINT
@@ -38,15 +47,15 @@ from twopc.source import Split
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
-    """What recovery found and did; `lingering` names the transactions that were aborted, `restored` what to restore."""
+class RecoveryResult:
+    """The result of a recovery; `lingering` names the transactions that were aborted, `restored` what to restore."""
 
     settled: tuple[Settled, ...]
     lingering: tuple[str, ...]
     restored: CheckpointMetadata | None
 
 
-def recovery(context: JobContext, started: StartedAttempt) -> Script[Recovered]:
+def recovery(context: JobContext, started: StartedAttempt) -> Script[RecoveryResult]:
     """Claim, settle, confirm, decide about losses, abort what lingers; raise TransactionLost if output is gone."""
     yield Claim()
     settled: list[Settled] = []
@@ -66,13 +75,11 @@ def recovery(context: JobContext, started: StartedAttempt) -> Script[Recovered]:
             # A newer attempt settles for itself, and destroys this evidence then: whoever is fenced has lost nothing.
             yield Confirm(context, settled_id)
             restored = yield from _past_losses(context, replace(started, restored=restored), settled)
-        # That of an attempt before may still be under way in this process.
-        yield EndOf(CommitGlobally)
-        yield CommitGlobally(context)
+        yield from committed_globally(context)
     # Last of all: it initialises the ids, which aborts whatever under them is not settled yet.
     lingering = yield from do(AbortLingering())
     yield Reach(CrashPoint.DRIVER_AFTER_ABORT_LINGERING, settled_id)
-    return Recovered(tuple(settled), tuple(lingering), restored)
+    return RecoveryResult(tuple(settled), tuple(lingering), restored)
 
 
 def _newly_confirmed(settled: Sequence[Settled], confirmed: frozenset[str]) -> tuple[str, ...]:
@@ -118,8 +125,12 @@ class Planner:
         started: StartedAttempt,
         restored: CheckpointMetadata | None,
         witnessed: Witnessed = NOTHING_WITNESSED,
+        given_up: tuple[SplitPosition, ...] = (),
     ) -> Script[list[Split]]:
-        """Return every split of the job for this attempt; `witnessed` is what the consumer group has."""
+        """Return every split of the job for this attempt; `witnessed` is what the consumer group has.
+
+        What stands behind the positions that are `given_up` is not read.
+        """
         known: Iterable[SplitPosition] = self._starts.values()
         if restored is not None:
             known = restored.positions
@@ -128,8 +139,11 @@ class Planner:
             yield Log(logging.INFO, f"no checkpoint has completed yet: reading begins where attempt {since} began")
             known = started.planned.starts
         positions = {held.split: held for held in known}
+        if given_up:
+            passed = yield from do(FindEnds(context, given_up))
+            positions |= {held.split: held for held in passed}
         splits = yield from do(PlanSplits(context, positions, self._bounded))
-        refuse_uneven(context.job, splits, self._definition.keyed_inputs, self._input_of)
+        refuse_uneven_inputs(context.job, self._definition, splits)
         for split in splits:
             self._starts.setdefault(split.id, split.begin)
             self._stops.setdefault(split.id, split.stop)
@@ -139,9 +153,3 @@ class Planner:
             if started.planned is None or planned != replace(started.planned, attempt=context.attempt):
                 yield StoreStarts(context.job, planned)
         return [replace(split, stop=self._stops[split.id]) for split in splits]
-
-    def _input_of(self, split: Split) -> str:
-        """Return the name of a split's input; of a source that names none, the source's operator id."""
-        source = self._definition.sources[split.source]
-        name = source.input_of(split.id)
-        return name if source.reads(name) else split.source

@@ -1,4 +1,4 @@
-"""When to try again after a failure: Flink's strategies by their names; pure.
+"""The strategies for restarts after a failure: Flink's, by their names; pure.
 
     exponential-delay   delays double from restart_delay_ms to restart_delay_max_ms (the default)
     fixed-delay         restart_delay_ms each time
@@ -12,9 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from twopc.config import RunSettings
+from twopc.errors import TwoPhaseCommitError
 
 STABLE_SECONDS = 60.0
 """An attempt that completed a checkpoint and ran this long puts the delay and the count back to their start."""
+
+
+class PlannedRestart(TwoPhaseCommitError):
+    """The attempt ends after a checkpoint, and another one goes on otherwise: no failure, and no delay."""
 
 
 @dataclass(slots=True)

@@ -1,11 +1,13 @@
-"""What a start is refused or warned for, by what it restores. Pure.
+"""The checks of a start, by what it restores: what is refused, and what is warned of. Pure.
 
 Refused, unless a person asks for it by name:
 
 - the brokers know more of the job than its ledger: readers would see output again, or states would begin empty;
 - a restored checkpoint has positions of input that the job no longer reads. No later checkpoint would hold them: if the
   job read that input again later, it would begin anew, and nothing would say so. What it has left in the state of
-  operators stays there.
+  operators stays there;
+- a job that reads what it writes itself goes back to a checkpoint before the latest, with which it had not read all of
+  that: states would count records twice.
 
 Warned of: output that is out already and will be written again, where another checkpoint than the latest is restored.
 """
@@ -16,7 +18,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from twopc.checkpoints.damage import read_again
 from twopc.errors import ConfigurationError
+from twopc.graph import JobDefinition
 from twopc.listing import listed
+from twopc.partition_groups import moved_keys, refuse_uneven
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, in_order
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.source import FollowerStanding, Split
@@ -130,6 +134,37 @@ def refuse_unread_inputs(
         )
 
 
+def given_up(
+    latest: CheckpointMetadata | None,
+    restored: CheckpointMetadata | None,
+    read_back: Collection[str],
+    witnessed: Witnessed = NOTHING_WITNESSED,
+) -> tuple[SplitPosition, ...]:
+    """Return the positions in what the job writes itself from which it must not read on; none but where it goes back.
+
+    What it wrote there after an older checkpoint is there to be read, and is made again of the input: so that is passed
+    over. `read_back` are the ids of the sources that read it; `witnessed` is what the group knows, where a person named
+    the checkpoint: it may be a copy, of a job that has gone on since. Raises ConfigurationError where something that
+    belongs to the checkpoint would be passed over too: with it the job had not read all that it had written.
+    """
+    if latest is None or restored is None:
+        return ()
+    newest = max(latest.checkpoint_id, witnessed.checkpoint)
+    if restored.checkpoint_id >= newest:
+        return ()
+    held = tuple(position for position in in_order(restored.positions) if position.source in read_back)
+    if held and not all(snapshot.finished for snapshot in restored.snapshots):
+        raise ConfigurationError(
+            f"checkpoint {restored.checkpoint_id}, to be restored, is older than the latest, {newest}, and the job "
+            f"reads what it writes itself ({held[0].split}, by key_by): that holds what was made after checkpoint "
+            f"{restored.checkpoint_id}, which would be made again, and states behind it would count it twice. Go on "
+            "from the latest (--from latest), or go back to a checkpoint with which all was read, as the last one of "
+            "a run with --until-end, or that was stopped with --drain, is; or begin anew with empty states "
+            "(--from none)"
+        )
+    return held
+
+
 def repeated_output(
     latest: CheckpointMetadata | None,
     restored: CheckpointMetadata | None,
@@ -156,3 +191,20 @@ def repeated_output_of_copy(restored: CheckpointMetadata) -> str:
     """Say which output may be out already, where how far the job went after a copied checkpoint is not known here."""
     starts = listed(f"from {held} on" for held in in_order(restored.positions))
     return f"if the job has gone on since, readers will see the output of this input twice: {starts}"
+
+
+def refuse_uneven_inputs(job: str, definition: JobDefinition, splits: Sequence[Split]) -> None:
+    """Raise ConfigurationError where inputs that meet at a keyed operator have different numbers of partitions."""
+
+    def named(split: Split) -> str:
+        """Return the name of a split's input; of a source that names none, the source's operator id."""
+        source = definition.sources[split.source]
+        name = source.input_of(split.id)
+        return name if source.reads(name) else split.source
+
+    refuse_uneven(job, splits, definition.keyed_inputs, named)
+
+
+def moved_keys_of(definition: JobDefinition, before: Collection[str], splits: Sequence[Split]) -> dict[str, str]:
+    """Say of which keyed operators of a job the keys are elsewhere than when splits of these ids were read."""
+    return moved_keys(before, splits, definition.keyed_inputs, definition.source.input_of)

@@ -15,19 +15,22 @@ from pathlib import Path
 from twopc import events
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.driver.attempt import RunningJob
 from twopc.driver.embedded import coordinator_for
 from twopc.driver.events import EventWatch
 from twopc.driver.feedback import feedback_of
 from twopc.driver.host import Host, StoppedEarly
 from twopc.driver.machine import Driver, Event
+from twopc.driver.metrics import combined_listener, metrics_served
+from twopc.driver.running_job import RunningJob
 from twopc.driver.shell import DriverShell, JobEdge
 from twopc.driver.signals import StopSignals
 from twopc.driver.start import checkpoint_to_restore
+from twopc.driver.trace_export import traces_of
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.kafka.config_file import read_kafka_config
 from twopc.protocol.ids import NO_ATTEMPT
+from twopc.protocol.record_errors import RecordErrorCount
 from twopc.rpc.job_client import JobClient
 from twopc.storage.open import open_store
 
@@ -36,7 +39,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """How a run ended. Counts are of the last attempt; `stopped` tells a stop from the end of a bounded input."""
+    """The report of a run. Counts are of the last attempt; `stopped` tells a stop from the end of a bounded input.
+
+    `record_errors` are of the records that went wrong while the job went on, by source; empty if there were none.
+    """
 
     job: str
     attempts: int
@@ -46,6 +52,7 @@ class RunReport:
     records_out: int
     stopped: bool
     seconds: float
+    record_errors: tuple[RecordErrorCount, ...] = ()
 
 
 def run(
@@ -80,9 +87,12 @@ def run(
         client = JobClient(coordinator.address, token=coordinator.token, tls=coordinator.tls)
         closing.callback(client.close)
         signals = closing.enter_context(StopSignals(stop))
-        events: queue.Queue[Event] = queue.Queue()
-        watch = EventWatch(coordinator.events or client, definition.name, events.put, on_event)
-        host = host or _host(settings, job_file, signals)
+        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        counting = closing.enter_context(metrics_served(settings, coordinator, definition.name))
+        tracing = closing.enter_context(traces_of(settings))
+        told = combined_listener(combined_listener(on_event, counting), tracing)
+        watch = EventWatch(coordinator.events or client, definition.name, events.put, told)
+        host = host or _host(definition.name, settings, job_file, signals)
         closing.callback(host.close)
         with suppress(StoppedEarly):
             signals.unless_requested(partial(client.wait_ready, 30))
@@ -106,11 +116,12 @@ def run(
             records_out=progress.records_out,
             stopped=signals.requested,
             seconds=time.monotonic() - started,
+            record_errors=progress.record_errors,
         )
 
 
 def _bind_host(settings: RunSettings) -> str:
-    """Where a coordinator inside the driver listens: loopback, if every worker is on this machine."""
+    """The address of a coordinator inside the driver: loopback, if every worker is on this machine."""
     if settings.coordinator is None and settings.host == "spark":
         from twopc.spark.master import is_local, master_of
 
@@ -123,7 +134,7 @@ def _bind_host(settings: RunSettings) -> str:
     return "127.0.0.1"
 
 
-def _host(settings: RunSettings, job_file: str | None, signals: StopSignals) -> Host:
+def _host(job: str, settings: RunSettings, job_file: str | None, signals: StopSignals) -> Host:
     if settings.host == "inline":
         from twopc.driver.inline import InlineHost
 
@@ -136,6 +147,7 @@ def _host(settings: RunSettings, job_file: str | None, signals: StopSignals) -> 
                 "host 'process' needs the job in a file: run it with `twopc run FILE --host process`"
             )
         return ProcessHost(job_file)
+    from twopc.spark.configuration import SparkConfiguration
     from twopc.spark.launch import SparkHost
 
-    return SparkHost(settings.master, stop=lambda: signals.requested)
+    return SparkHost(settings.master, SparkConfiguration.of(job, settings), stop=lambda: signals.requested)

@@ -11,17 +11,20 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from twopc.checkpoints.catalog import positions_of_kept
 from twopc.checkpoints.damage import refusal
 from twopc.driver.edge import Coordinator
 from twopc.driver.effects import Action, Begun, Log, Tell
 from twopc.driver.events import EventWatch
 from twopc.driver.host import Host, Stage
 from twopc.driver.machine import (
-    Aborted,
+    AbortRequested,
     ActionFailed,
+    ActionRequest,
     Answer,
     Driver,
     Event,
@@ -31,14 +34,14 @@ from twopc.driver.machine import (
     StopRequested,
     SubtaskEnded,
     Tick,
-    Wanted,
 )
-from twopc.ends import JobSink
 from twopc.errors import CheckpointCorrupted, TwoPhaseCommitError
 from twopc.faults import points
 from twopc.faults.crash_table import CrashPoint
 from twopc.graph import JobDefinition
+from twopc.job_connectors import JobSink
 from twopc.logs import NEVER_HIDDEN
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.sink import Committer
 from twopc.source import Source
@@ -53,7 +56,7 @@ STAGE_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.05
 
 @dataclass(slots=True)
 class JobEdge:
-    """What a driver acts on in production."""
+    """The edge of a driver in production."""
 
     definition: JobDefinition
     source: Source
@@ -69,6 +72,9 @@ class JobEdge:
 
     def all_damage(self, error: CheckpointCorrupted, checkpoint_id: CheckpointId | None) -> TwoPhaseCommitError:
         return refusal(error, self.store, self.definition.name, checkpoint_id)
+
+    def kept_positions(self) -> Sequence[SplitPosition]:
+        return positions_of_kept(self.store, self.definition.name)
 
     def remove_work(self, attempt: AttemptId) -> None:
         remove_of_attempt(self.store, self.definition.name, attempt)
@@ -96,7 +102,7 @@ class DriverShell:
                 self._carry_out(self._driver.step(event, time.monotonic()))
                 event = self._next()
             except KeyboardInterrupt as interrupt:
-                event = Aborted(interrupt)
+                event = AbortRequested(interrupt)
         if self._over.error is not None:
             raise self._over.error
 
@@ -118,9 +124,9 @@ class DriverShell:
     def _carry_out(self, outputs: list[Output]) -> None:
         for output in outputs:
             match output:
-                case Wanted(number, action) if action.on_calling_thread:
+                case ActionRequest(number, action) if action.on_calling_thread:
                     self._events.put(self._answered(number, action))
-                case Wanted(number, action):
+                case ActionRequest(number, action):
                     self._begin(number, action)
                 case Tell():
                     self._watch.tell(output)

@@ -1,4 +1,4 @@
-"""Which checkpoint a run starts from, as a user names it; one from elsewhere is brought here first."""
+"""The checkpoint that a run starts from, as a user names it; one from elsewhere is brought here first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from twopc.checkpoints.archive import opened
 from twopc.checkpoints.catalog import JobCheckpoints, read_job
 from twopc.checkpoints.copy import copy_to_job
-from twopc.checkpoints.reference import Located
+from twopc.checkpoints.reference import LocatedCheckpoint
 from twopc.config import RunSettings
 from twopc.driver.restore_checks import repeated_output_of_copy
 from twopc.errors import ConfigurationError
@@ -35,7 +35,7 @@ def checkpoint_to_restore(settings: RunSettings, job: str) -> str:
         return str(located.checkpoint_id)
 
 
-def _bring(located: Located, root: CheckpointStore) -> None:
+def _bring(located: LocatedCheckpoint, root: CheckpointStore) -> None:
     """Make the checkpoint that is elsewhere one of this folder, unless it was made so before."""
     if located.job in jobs_in(root):
         _refuse_another_past(located, read_job(root, located.job), root)
@@ -52,7 +52,7 @@ def _bring(located: Located, root: CheckpointStore) -> None:
     )
 
 
-def _refuse_another_past(located: Located, here: JobCheckpoints, root: CheckpointStore) -> None:
+def _refuse_another_past(located: LocatedCheckpoint, here: JobCheckpoints, root: CheckpointStore) -> None:
     for entry in here.completed:
         if entry.completed.record == located.entry.completed.record:
             return

@@ -16,8 +16,11 @@ from twopc.context import JobContext
 from twopc.driver.actions import AbortLingering, CommitGlobally, FindShortage, RequestStop
 from twopc.driver.effects import UNTIMED, Action, Log, Notice, Tell
 from twopc.driver.host import StoppedEarly
+from twopc.driver.liveness import StoppedWithoutCheckpoint, hopeless
+from twopc.driver.new_input import FindNewSplits, NewInput
 from twopc.driver.progress import AttemptProgress, error_of
-from twopc.driver.stopping import NOTHING_LOST, hopeless
+from twopc.driver.rescaling import FindRoom, RefuseRescale, Rescaling
+from twopc.driver.trimming import Trim, TrimSchedule
 from twopc.errors import Fenced, GlobalCommitFailed, TwoPhaseCommitError, Unavailable
 
 SAID_SECONDS, UNSAID_SECONDS = 10.0, 0.5
@@ -35,7 +38,7 @@ GLOBAL_COMMIT_RETRY_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Shortage:
-    """What subtasks that have not started wait for: said when that takes long or changes, and every half minute."""
+    """The shortage that subtasks wait for: said when that takes long or changes, and every half minute."""
 
     look_at: float = 0.0
     _since: float | None = None
@@ -119,7 +122,7 @@ class GlobalCommits:
 
 @dataclass(slots=True)
 class _End:
-    """What the host saw of the first subtask that ended."""
+    """The end of the first subtask that ended, as the host saw it."""
 
     error: TwoPhaseCommitError | None
     until: float
@@ -135,17 +138,24 @@ class _Stop:
 class Supervision:
     """One attempt whose subtasks run. Each `look` raises what ends it otherwise than well.
 
-    `commits_globally`: it has a sink with a global committer.
+    `commits_globally`: it has a sink with a global committer. `new_input`: new splits are looked for. `trims`: it reads
+    what it writes itself, and deletes that behind it.
     """
 
     context: JobContext
     progress: AttemptProgress
     commits_globally: bool = False
+    new_input: NewInput | None = None
+    trims: TrimSchedule | None = None
+    rescaling: Rescaling = field(init=False)
     sweeps: Sweeps = field(default_factory=Sweeps)
     global_commits: GlobalCommits = field(default_factory=GlobalCommits)
     _shortage: Shortage = field(default_factory=Shortage)
     _end: _End | None = None
     _stop: _Stop | None = None
+
+    def __post_init__(self) -> None:
+        self.rescaling = Rescaling(self.context)
 
     def subtask_ended(self, error: TwoPhaseCommitError | None, now: float, *, has_said_why: bool) -> None:
         """Take in that one is gone: how the job ended may be on its way."""
@@ -171,17 +181,21 @@ class Supervision:
                 )
         elif stop_wanted:
             self._check_stop(now)
+        else:
+            self.rescaling.look(progress.rescale, progress.known)
+            if self.new_input is not None:
+                self.new_input.look(progress.completed)
         return False
 
     def _check_stop(self, now: float) -> None:
-        """Raise StoppedEarly where nothing was read, Unavailable where no last checkpoint is to be hoped for."""
+        """Raise StoppedEarly where nothing was read, StoppedWithoutCheckpoint where none is to be hoped for."""
         if not self.progress.liveness.attached:
             raise StoppedEarly
         if self._stop is not None:
             asked_at, accepted = self._stop.asked_at, self._stop.accepted
             why = hopeless(self.progress.liveness, self.context.parallelism, asked_at, now, accepted=accepted)
             if why is not None:
-                raise Unavailable(f"{why}. {NOTHING_LOST}")
+                raise StoppedWithoutCheckpoint(why)
 
     def due(self, now: float, *, stop_wanted: bool) -> Iterator[Action[Any]]:
         """Yield what is to be done beside the subtasks now."""
@@ -197,6 +211,12 @@ class Supervision:
         if self._commits_due and now >= self.global_commits.due_at:
             self.global_commits.begin(self.progress.completed)
             yield CommitGlobally(self.context)
+        if self._end is None and not stop_wanted:
+            yield from self.rescaling.due(self.progress.rescale)
+            if self.new_input is not None:
+                yield from self.new_input.due(now)
+        if self.trims is not None:
+            yield from self.trims.due(self.context, self.progress.completed, now)
 
     @property
     def _commits_due(self) -> bool:
@@ -204,12 +224,15 @@ class Supervision:
 
     @property
     def deadline(self) -> float | None:
-        """When to look again though nothing has happened."""
+        """The time at which to look again though nothing has happened."""
         if self._end is not None:
             return self._end.until
         sweep_at = [self.sweeps.due_at] if self.progress.completed and not self.sweeps.under_way else []
         commit_at = [self.global_commits.due_at] if self._commits_due else []
-        return min([*sweep_at, *commit_at], default=None)
+        look_at = None if self.new_input is None else self.new_input.deadline
+        trim_at = None if self.trims is None else self.trims.deadline(self.progress.completed)
+        others = [each for each in (look_at, trim_at) if each is not None]
+        return min([*sweep_at, *commit_at, *others], default=None)
 
     def answered(self, effect: Action[Any], answer: Any, now: float) -> Iterator[Notice]:
         """Take in the answer to one of these, or its error."""
@@ -218,6 +241,14 @@ class Supervision:
                 yield from self.sweeps.answered(answer, now)
             case CommitGlobally():
                 yield from self.global_commits.answered(answer, now)
+            case FindNewSplits() if self.new_input is not None:
+                yield from self.new_input.answered(answer, self.progress.completed, now)
+            case Trim() if self.trims is not None:
+                yield from self.trims.answered(answer, now)
+            case FindRoom():
+                yield from self.rescaling.answered(effect, answer)
+            case RefuseRescale() if isinstance(answer, Exception):
+                yield Log(logging.WARNING, f"who asked for another parallelism could not be told: {answer}")
             case RequestStop() if isinstance(answer, Exception):
                 yield Log(logging.WARNING, f"the coordinator could not be asked for a last checkpoint: {answer}")
             case RequestStop() if self._stop is not None:

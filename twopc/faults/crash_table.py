@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Where(Enum):
-    """Whose line of code the place is."""
+class CrashSite(Enum):
+    """The owner of the line of code where the place is."""
 
     COORDINATOR = "coordinator"
     SUBTASK = "subtask"
@@ -25,13 +25,13 @@ class Place:
     """One row of the crash table: what has happened, what is durable then, and what is done about a crash there."""
 
     code: str
-    where: Where
+    where: CrashSite
     happened: str
     durable: str
     recovery: str
 
 
-_C, _T, _D, _B = Where.COORDINATOR, Where.SUBTASK, Where.DRIVER, Where.BETWEEN
+_C, _T, _D, _B = CrashSite.COORDINATOR, CrashSite.SUBTASK, CrashSite.DRIVER, CrashSite.BETWEEN
 
 _PREVIOUS = "the checkpoint before"
 _RESERVED = "the id is reserved"
@@ -162,5 +162,5 @@ class CrashPoint(Enum):
         return self.code.startswith("G")
 
     @property
-    def where(self) -> Where:
+    def where(self) -> CrashSite:
         return self.value.where

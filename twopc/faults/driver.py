@@ -1,8 +1,7 @@
-"""`python -m twopc.faults.driver JOB_FILE EVENTS_FILE [ZOMBIES]`: runs a job in plain processes, to be struck.
+"""`python -m twopc.faults.driver JOB_FILE EVENTS_FILE`: runs a job in plain processes, to be struck.
 
 As `twopc run --host process --until-end`, with its settings from the environment; but each event is a line of JSON in a
-file, so that whoever strikes can follow what several drivers are told. With ZOMBIES a worker that is stopped is left
-alone at the end of its attempt: somebody wakes it later.
+file, so that whoever strikes can follow what several drivers are told.
 """
 
 from __future__ import annotations
@@ -11,23 +10,19 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 
 from twopc import events
 from twopc.config import RunSettings
-from twopc.driver.processes import ProcessHost, ProcessStage
+from twopc.driver.host import Host
 from twopc.driver.run import run
 from twopc.errors import ProtocolViolation, TwoPhaseCommitError, UserCodeError
-from twopc.faults.process import is_stopped
-from twopc.graph import JobDefinition
 from twopc.loader.job_loader import load_job
 from twopc.protocol.codec import from_json, to_json
-from twopc.runtime.spec import SubtaskSpec
 from twopc.worker.parent_watchdog import end_with_parent
 
 NO_FAULT_DOES_THIS = 70
-"""What it exits with where the job itself can't go on: other codes may be the doing of a fault."""
+"""The exit code where the job itself can't go on: other codes may be the doing of a fault."""
 
 
 def encode(event: events.Event) -> str:
@@ -39,28 +34,15 @@ def decode(line: str) -> events.Event:
     return event
 
 
-class _LeavesZombies(ProcessStage):
-    def kill(self) -> None:
-        every = self._processes
-        self._processes = [process for process in every if not is_stopped(process.pid)]
-        super().kill()
-        self._processes = every
+def main(host: Host | None = None) -> int:
+    """Run the job and print its report; return the exit code of `twopc run`, or that no fault explains how it ended.
 
-
-class ZombieHost(ProcessHost):
-    """As ProcessHost; but a worker that is stopped outlives its attempt."""
-
-    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessStage:
-        self._stage = _LeavesZombies([self._start(spec) for spec in specs])
-        return self._stage
-
-
-def main() -> int:
-    """Run the job and print its report; return the exit code of `twopc run`, or that no fault explains how it ended."""
+    `host` is where its subtasks run, plain processes unless given.
+    """
     end_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("kafka").setLevel(logging.WARNING)
-    job_file, events_file, *zombies = sys.argv[1:]
+    job_file, events_file = sys.argv[1:]
 
     def note(event: events.Event) -> None:
         descriptor = os.open(events_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -73,7 +55,7 @@ def main() -> int:
             RunSettings.resolve(host="process", until_end=True),
             on_event=note,
             job_file=job_file,
-            host=ZombieHost(job_file) if zombies else None,
+            host=host,
         )
     except TwoPhaseCommitError as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")

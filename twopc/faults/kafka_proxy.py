@@ -32,7 +32,7 @@ class Api(IntEnum):
 
 
 class Fate(Enum):
-    """What becomes of a message that a rule is about."""
+    """The fate of a message that a rule is about."""
 
     DROP = "lost, with its connection"
     DELAY = "late"
@@ -57,7 +57,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What to do with a kind of message, so many times; `error` picks replies to EndTxn by their error code.
+    """The treatment of a kind of message, so many times; `error` picks replies to EndTxn by their error code.
 
     `then` is called with the message, before its fate is carried out.
     """

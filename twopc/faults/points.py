@@ -1,4 +1,4 @@
-"""Where a test or a drill may end, pause or hold a process: `reached`, a no-op unless something is armed.
+"""The crash points, at which a test or a drill may end, pause or hold a process: no-ops unless something is armed.
 
 Armed by the environment variable TWOPC_CRASH_POINT, which child processes inherit, with one or more of these, `;`
 between them:

@@ -25,7 +25,7 @@ _CONNECT_SECONDS = 5.0
 
 
 class Direction(Enum):
-    """Which way bytes go through the proxy."""
+    """The direction of bytes through the proxy."""
 
     TO_TARGET = "to target"
     TO_CLIENT = "to client"
@@ -137,5 +137,5 @@ class Proxy:
             yield piece
 
     def _passed(self, connection: Connection, direction: Direction, piece: bytes) -> bytes | None:
-        """What goes on of the piece; if None, the connection ends."""
+        """Return the part of the piece that goes on; if None, the connection ends."""
         return piece

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from twopc.checkpoints.archive import opened
-from twopc.checkpoints.reference import Located
+from twopc.checkpoints.reference import LocatedCheckpoint
 from twopc.checkpoints.times import CheckpointTimes, times_of
 from twopc.errors import ConfigurationError
 from twopc.inspect.entry import StateEntry
@@ -45,7 +45,7 @@ class Checkpoint:
     """
 
     def __init__(
-        self, located: Located, metadata: CheckpointMetadata, serdes: Mapping[str, Serde], closing: ExitStack
+        self, located: LocatedCheckpoint, metadata: CheckpointMetadata, serdes: Mapping[str, Serde], closing: ExitStack
     ) -> None:
         self.metadata = metadata
         self._located = located
@@ -79,32 +79,32 @@ class Checkpoint:
 
     @property
     def store(self) -> CheckpointStore:
-        """What is stored for its job, this checkpoint among it."""
+        """The store of its job, this checkpoint among it."""
         return self._located.store
 
     @property
     def place(self) -> str:
-        """Where it is stored, for people."""
+        """The place where it is stored, for people."""
         return self._located.entry.place
 
     @property
     def subtasks(self) -> tuple[SubtaskSnapshot, ...]:
-        """What each subtask acknowledged."""
+        """The snapshot that each subtask acknowledged."""
         return self.metadata.snapshots
 
     @property
     def positions(self) -> tuple[SplitPosition, ...]:
-        """How far each split of the input was read."""
+        """The position of each split of the input."""
         return tuple(in_order(self.metadata.positions))
 
     @property
     def times(self) -> CheckpointTimes:
-        """When it went through which phase, and how long each subtask's part took."""
+        """The time of each of its phases, and how long each subtask's part took."""
         return times_of(self.metadata, self._located.entry.completed)
 
     @property
     def transactions(self) -> tuple[Transaction, ...]:
-        """What was pre-committed and not yet committed when it was taken, and what has become of it since."""
+        """The transactions that were pre-committed and not yet committed when it was taken, and their fate since."""
         return tuple(
             Transaction(each.name, each.subtask, each.checkpoint_id, self._outcome(each.name), each.payload)
             for each in self.metadata.committables

@@ -1,4 +1,4 @@
-"""What changed between two checkpoints, key by key: two ordered scans, side by side, in bounded memory."""
+"""The difference of two checkpoints, key by key: two ordered scans, side by side, in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Addressed = tuple[Address, StateEntry]
 
 
 class ChangeKind(StrEnum):
-    """What happened to a key between the first checkpoint and the second."""
+    """The kinds of changes to a key between the first checkpoint and the second."""
 
     ADDED = "added"
     REMOVED = "removed"

@@ -55,7 +55,7 @@ class StateEntry:
 
     @property
     def address(self) -> str:
-        """Where it is, for messages."""
+        """The address, for messages."""
         if self.partition is None:
             return f"operator state {str(self.state)!r} of subtask {self.subtask}"
         return f"state {str(self.state)!r} of key {self.key!r} in partition {self.partition}"

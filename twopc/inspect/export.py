@@ -25,7 +25,7 @@ BYTES_PER_BATCH = 16 * 1024 * 1024
 
 
 class ExportFormat(StrEnum):
-    """What a file can be: a JSON object a line, or a Parquet table."""
+    """The formats of a file: a JSON object a line, or a Parquet table."""
 
     JSONL = "jsonl"
     PARQUET = "parquet"

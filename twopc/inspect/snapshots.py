@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twopc.checkpoints.catalog import is_kept
-from twopc.checkpoints.reference import Located
+from twopc.checkpoints.reference import LocatedCheckpoint
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import SubtaskIndex
@@ -43,7 +43,7 @@ class OpenSnapshot:
         return self.given.get(state) or self.declared.get(state)
 
 
-def _refuse_deleted(located: Located, error: Exception) -> None:
+def _refuse_deleted(located: LocatedCheckpoint, error: Exception) -> None:
     """Raise ConfigurationError if files were missing because the checkpoint was deleted meanwhile."""
     if not is_kept(located.root, located.job, located.checkpoint_id):
         raise ConfigurationError(
@@ -55,7 +55,7 @@ def _refuse_deleted(located: Located, error: Exception) -> None:
 class OpenSnapshots:
     """The snapshots of one checkpoint. Used by one thread; `close` removes what it made."""
 
-    def __init__(self, located: Located, metadata: CheckpointMetadata, serdes: Mapping[str, Serde]) -> None:
+    def __init__(self, located: LocatedCheckpoint, metadata: CheckpointMetadata, serdes: Mapping[str, Serde]) -> None:
         refuse_two_owners(metadata.snapshots)
         self._snapshots = {snapshot.subtask: snapshot for snapshot in metadata.snapshots}
         self._places = {subtask: subtask_folder(metadata.checkpoint_id, subtask) for subtask in self._snapshots}

@@ -18,21 +18,21 @@ from twopc.state.layout import StateName, state_prefix
 from twopc.state.serdes import KEY as SERDES_KEY
 
 Address = tuple[int, bytes, int]
-"""Where an entry is, whichever subtask stored it; in the order of entries. Only operator state belongs to a subtask."""
+"""An entry's place, whichever subtask stored it, in the order of entries. Only operator state belongs to a subtask."""
 
 _KEYED, _OPERATOR = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
 class StateSize:
-    """How many keys a state has, and the bytes of its keys and values."""
+    """The size of a state: its keys, and the bytes of its keys and values."""
 
     keys: int
     size_bytes: int
 
 
 class State:
-    """All that a checkpoint holds under one name, in the order in which it is stored: by partition, then by key."""
+    """The state under one name in a checkpoint, in the order in which it is stored: by partition, then by key."""
 
     def __init__(self, name: StateName, snapshots: OpenSnapshots, owners: dict[int, SubtaskIndex]) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""How both Kafka clients get at brokers: librdkafka's settings, checked, of which this module knows what they mean.
+"""The access to brokers, for both Kafka clients: librdkafka's settings, checked; this module knows what they mean.
 
 Invariant: a message quotes names, users and files, and never a password, a key or a token.
 """
@@ -35,7 +35,7 @@ _TLS = (
 _OAUTH = (_METHOD, _GRANT, ENDPOINT, *CLIENT_ID, *CLIENT_SECRET, SCOPE, EXTENSIONS, HTTPS_CA, HTTPS_CA_PEM)
 
 CONNECTION_SETTINGS = frozenset((*_LOGIN, *_TLS, *_OAUTH))
-"""What says how to get at brokers, as far as both clients know it."""
+"""The settings that say how to get at brokers, as far as both clients know them."""
 
 _PREFIXES = ("security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.", "client.")
 _BOTH_MUST_KNOW = ("sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.")

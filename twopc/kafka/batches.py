@@ -15,11 +15,11 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _MAGIC = 2
 _TRANSACTIONAL, _CONTROL = 0x10, 0x20
 _LENGTH_FROM = 12
-"""What a batch says of its length counts from here on."""
+"""The offset from which on the length in a batch's header counts bytes."""
 
 
 class Marker(Enum):
-    """What a control record says."""
+    """The meaning of a control record."""
 
     ABORT = 0
     COMMIT = 1

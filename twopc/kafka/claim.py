@@ -1,4 +1,4 @@
-"""Which of several runs of one job may write, where each has a ledger of its own and knows nothing of the others.
+"""Claims an attempt at the brokers, where several runs of a job have a ledger each and know nothing of one another.
 
 The brokers are all that such runs share. An attempt is claimed there before anything is taken over: of all who
 initialise its claim, one is the first, and is told so (epoch 0). And whoever has opened a transactional id looks for
@@ -13,10 +13,10 @@ later claims before it writes with it. So, of two attempts,
 from __future__ import annotations
 
 from twopc.errors import Fenced, Unavailable
-from twopc.kafka.lingering import traces
+from twopc.kafka.control_client import ControlClient
+from twopc.kafka.lingering_transactions import traces
 from twopc.kafka.naming import claim_id
 from twopc.kafka.retry import call_with_retry
-from twopc.kafka.wire import ControlClient
 from twopc.protocol.ids import AttemptId
 
 BUDGET_SECONDS = 60.0

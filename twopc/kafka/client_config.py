@@ -33,6 +33,10 @@ _REFUSED_BY_CONSUMER = _REFUSED_EVERYWHERE | {
     "group.instance.id": _OURS,
     "group.protocol": _OURS,
 }
+_REFUSED_BY_QUERY = _REFUSED_BY_CONSUMER | {
+    "group.id": "a query of Spark's has no consumer group: Spark keeps where it stands",
+    "auto.offset.reset": "say startingOffsets instead",
+}
 _REFUSED_BY_PRODUCER = _REFUSED_EVERYWHERE | {
     "transactional.id": "say transactional_id_prefix=... instead",
     "transaction.timeout.ms": "say transaction_timeout_ms=... in the settings of the run instead",
@@ -75,6 +79,11 @@ own for requests it then refuses, by a sum that overflows too. Seen with 2.16.0.
 def checked_consumer_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties of a source; raise ConfigurationError for one that would break a promise."""
     return _checked("KafkaSource", properties, _REFUSED_BY_CONSUMER)
+
+
+def checked_query_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of a source of Spark's; raise ConfigurationError for one that would break a promise."""
+    return _checked("the source twopc-kafka", properties, _REFUSED_BY_QUERY)
 
 
 def checked_producer_properties(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the Kafka clients have to say, both of them, goes to one logger of ours, at DEBUG.
+"""One logger of ours, at DEBUG, for the messages of both Kafka clients.
 
 They report every broken connection of every client, hundreds of lines for a broker that restarts. What a person should
 know of that is said once, elsewhere (`twopc.kafka.outage`, and the errors that this package raises).
@@ -13,7 +13,7 @@ log = logging.getLogger("twopc.kafka.clients")
 
 
 class _Librdkafka:
-    """What confluent-kafka takes for a logger."""
+    """The logger that confluent-kafka is given."""
 
     def log(self, _level: int, text: str, *arguments: Any) -> None:
         log.debug("librdkafka: " + text, *arguments)

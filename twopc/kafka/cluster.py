@@ -1,4 +1,4 @@
-"""The brokers of one cluster, and how to get at them: what everybody who is no job needs to say."""
+"""The brokers of one cluster and the access to them, for tools, which have no job's settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twopc.kafka.topics import TopicClient
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where the topics are; `properties` are librdkafka's, for a consumer or a producer."""
+    """The address of the brokers; `properties` are librdkafka's, for a consumer or a producer."""
 
     servers: str
     properties: Mapping[str, Any] = field(default_factory=dict, repr=False)

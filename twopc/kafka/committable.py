@@ -85,7 +85,7 @@ class PreparedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class WitnessMetadata:
-    """What a group holds beside an offset. Without topic id or attempt, as earlier versions left it, it says less."""
+    """The metadata beside a group's offset. Without topic id or attempt, as earlier versions left it, it says less."""
 
     checkpoint_id: CheckpointId
     topic_id: str

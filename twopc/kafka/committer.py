@@ -8,11 +8,11 @@ from typing import Protocol, runtime_checkable
 from twopc.kafka.claim import claim, refuse_successor
 from twopc.kafka.grants import WRITE, require_topic_grants
 from twopc.kafka.leaders import LeaderClient
-from twopc.kafka.lingering import abort_open, fence_earlier, traces
-from twopc.kafka.markers import MARKERS_BUDGET_SECONDS, close_committed
-from twopc.kafka.new_topic import NewTopics, create_missing, together
+from twopc.kafka.lingering_transactions import abort_open, fence_earlier, traces
+from twopc.kafka.missing_markers import MARKERS_BUDGET_SECONDS, close_committed
+from twopc.kafka.new_topic import NewTopics, create_missing, merged
 from twopc.kafka.preflight import require_topics, transaction_timeout_ms
-from twopc.kafka.resume import Act, act_on_all, settle_all
+from twopc.kafka.resume import SettleAction, act_on_all, settle_all
 from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.attempts import Traces
@@ -25,7 +25,7 @@ SWEEP_TIMEOUT_MS = 60_000
 
 @runtime_checkable
 class JoiningSink(Protocol):
-    """What a sink has that may join; `twopc.kafka.sink.KafkaSink` is one."""
+    """A sink that may join; `twopc.kafka.sink.KafkaSink` is one."""
 
     @property
     def outputs(self) -> tuple[str, ...]: ...
@@ -59,11 +59,11 @@ class PlainCommitter(Committer):
 
     def give_up(self, committables: Sequence[Committable]) -> list[Settled]:
         with self._connect() as client:
-            return act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.ABORT)
+            return act_on_all(client, committables, SETTLE_BUDGET_SECONDS, SettleAction.ABORT)
 
     def commit_held(self, committables: Sequence[Committable]) -> list[Settled]:
         with self._connect() as client:
-            settled = act_on_all(client, committables, SETTLE_BUDGET_SECONDS, Act.COMMIT)
+            settled = act_on_all(client, committables, SETTLE_BUDGET_SECONDS, SettleAction.COMMIT)
             close_committed(client, _committed(settled), MARKERS_BUDGET_SECONDS)
             return settled
 
@@ -76,7 +76,8 @@ class PlainCommitter(Committer):
                 refuse_successor(client, prefix, attempt)
                 return abort_open(client, prefix, timeout_ms, attempt)
             self._check_producer(timeout_ms)
-            create_missing(self._new_topics, self._config.bootstrap_servers, self._config.properties)
+            config = self._config
+            create_missing(self._new_topics, config.bootstrap_servers, config.properties, config.settings)
             if self._topics:
                 require_topics(client, self._topics, "output")
                 require_topic_grants(client, self._topics, WRITE)
@@ -100,7 +101,7 @@ class TransactionalCommitter(PlainCommitter):
 
     def join(self, sink: Sink) -> None:
         assert isinstance(sink, JoiningSink), "only Kafka sinks have a Kafka transaction in common"
-        self._new_topics = together(self._new_topics, sink.new_topics)
+        self._new_topics = merged(self._new_topics, sink.new_topics)
         self._topics = tuple(dict.fromkeys((*self._topics, *sink.outputs)))
 
     def claim(self) -> None:

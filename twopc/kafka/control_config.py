@@ -1,4 +1,4 @@
-"""The same access for the client that settles transactions: librdkafka's settings in kafka-python's terms."""
+"""The access of the control client: librdkafka's settings in kafka-python's terms."""
 
 from __future__ import annotations
 

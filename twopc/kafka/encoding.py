@@ -1,4 +1,4 @@
-"""What the serdes of a sink make of a batch."""
+"""The encoding of a batch by the serdes of a sink."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from twopc.column import Failures, code_column, coded, map_column
 from twopc.kafka.topic_serdes import SerdePair
+from twopc.packed_column import Column, as_list
 from twopc.record import Batch, Headers, RecordError, Row, Stage
 from twopc.serde import HeaderSerde, Serde
 
-Encode = Callable[[Serde, list[Any], Batch, str], list[Any]]
+Encode = Callable[[Serde, Column, Batch, str], Column]
 """Encodes a column of a batch by a serde that is not in the headers; the text says what for."""
 
 
@@ -20,16 +21,16 @@ Code = Callable[[Callable[[list[Any]], list[Any]], list[Any], Sequence[Row], str
 
 
 class EncodedColumns(NamedTuple):
-    """A batch as it is written."""
+    """A batch as it is written; a column is packed if it was, and nobody has to encode it."""
 
-    keys: list[Any]
-    values: list[Any]
+    keys: Column
+    values: Column
     headers: list[Headers | None]
 
 
-def serialized(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[Any]:
-    """Return what goes to librdkafka for a column of the batch; raise UserCodeError for what can't be encoded."""
-    return column if serde.is_identity else coded(serde.serialize_all, column, batch.rows, doing)
+def serialized(serde: Serde, column: Column, batch: Batch, doing: str, code: Code = coded) -> Column:
+    """Return what goes to librdkafka for a column of the batch; `code` says what becomes of what can't be encoded."""
+    return column if serde.is_identity else code(serde.serialize_all, as_list(column), batch.rows, doing)
 
 
 class Refusals:
@@ -37,10 +38,6 @@ class Refusals:
 
     def __init__(self) -> None:
         self.errors: dict[int, RecordError] = {}
-
-    def encode(self, serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[Any]:
-        """Encode a column, as `serialized` does."""
-        return column if serde.is_identity else self.code(serde.serialize_all, column, batch.rows, doing)
 
     def code(
         self, method: Callable[[list[Any]], list[Any]], column: list[Any], rows: Sequence[Row], doing: str
@@ -61,20 +58,22 @@ def encoded(
 ) -> EncodedColumns:
     """Return the columns of a batch, keys before values; raise UserCodeError, which says `where` they would go."""
     key, value = f"encoding a key{where}", f"encoding a value{where}"
-    keys, headers = _column(pair.key, batch.keys, batch.headers, batch, key, encode, code)
-    values, headers = _column(pair.value, batch.values, headers, batch, value, encode, code)
+    key_column = batch.key_column if pair.key.is_identity else batch.keys
+    value_column = batch.value_column if pair.value.is_identity else batch.values
+    keys, headers = _column(pair.key, key_column, batch.headers, batch, key, encode, code)
+    values, headers = _column(pair.value, value_column, headers, batch, value, encode, code)
     return EncodedColumns(keys, values, headers)
 
 
 def _column(
     serde: Serde,
-    column: list[Any],
+    column: Column,
     headers: list[Headers | None],
     batch: Batch,
     doing: str,
     encode: Encode,
     code: Code,
-) -> tuple[list[Any], list[Headers | None]]:
+) -> tuple[Column, list[Headers | None]]:
     if not isinstance(serde, HeaderSerde):
         return encode(serde, column, batch, doing), headers
     pairs = list(zip(column, headers, strict=True))

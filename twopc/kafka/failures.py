@@ -5,7 +5,7 @@ from __future__ import annotations
 from confluent_kafka import KafkaError, KafkaException
 
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable, UserCodeError
-from twopc.kafka.denial import NOT_ALLOWED, denied
+from twopc.kafka.authorization_errors import NOT_ALLOWED, denied
 
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 _REFUSED = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}

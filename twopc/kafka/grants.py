@@ -1,11 +1,11 @@
-"""What ACLs allow, asked before a job starts: one question for its topics and one for its group."""
+"""The grants of ACLs, asked for before a job starts: one question for its topics and one for its group."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twopc.kafka.denial import needs
-from twopc.kafka.wire import ControlClient
+from twopc.kafka.authorization_errors import needs
+from twopc.kafka.control_client import ControlClient
 
 READ, WRITE = "Read", "Write"
 

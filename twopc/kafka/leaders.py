@@ -1,4 +1,4 @@
-"""What the leaders of partitions know of transactions: whether one is open there, whatever its coordinator says."""
+"""The client of partition leaders: they tell whether a transaction is open there, whatever its coordinator says."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from kafka import KafkaAdminClient, errors
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
+from twopc.kafka.control_client import ControlClient
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.wire import ControlClient
 
 
 class LeaderClient(ControlClient):

@@ -1,4 +1,4 @@
-"""What a port of a broker speaks, asked of the port itself: librdkafka and kafka-python see no more than a hang-up."""
+"""The protocol of a broker's listener, asked of its port: librdkafka and kafka-python see no more than a hang-up."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def listener_at(server: str) -> Listener | None:
     """Return what host:port speaks; None where nobody answers, or not as a Kafka broker does."""
     host, _, port = server.strip().rpartition(":")
     with suppress(OSError, ValueError), socket.create_connection((host.strip("[]"), int(port)), SECONDS) as plain:
-        if found := _asked(plain, "SASL_PLAINTEXT", "PLAINTEXT"):
+        if found := _probe_login(plain, "SASL_PLAINTEXT", "PLAINTEXT"):
             return found
     with (
         suppress(OSError, ValueError),
         socket.create_connection((host.strip("[]"), int(port)), SECONDS) as plain,
         _trusting().wrap_socket(plain, server_hostname=host) as sealed,
     ):
-        return _asked(sealed, "SASL_SSL", "SSL") or Listener("SSL")
+        return _probe_login(sealed, "SASL_SSL", "SSL") or Listener("SSL")
     return None
 
 
-def _asked(connection: socket.socket, with_login: str, without: str) -> Listener | None:
+def _probe_login(connection: socket.socket, with_login: str, without: str) -> Listener | None:
     """Ask for a login: a listener that knows none says so, and every other says which mechanisms it has."""
     client = b"twopc"
     body = struct.pack(

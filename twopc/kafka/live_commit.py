@@ -9,11 +9,11 @@ from confluent_kafka import KafkaException
 from twopc.errors import TransactionLost
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.control_client import ControlClient
 from twopc.kafka.failures import error_of
 from twopc.kafka.resume import settle
 from twopc.kafka.retry import backoff, call_with_retry
 from twopc.kafka.slots import Slot, SlotPool, SlotState
-from twopc.kafka.wire import ControlClient
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome
 

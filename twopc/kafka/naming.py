@@ -23,7 +23,7 @@ _NUMBER = "(0|[1-9][0-9]{0,8})"
 
 @dataclass(frozen=True, slots=True)
 class SlotName:
-    """What a transactional id says. `slot` counts from 0 in every subtask of every attempt."""
+    """The name of a slot, as a transactional id has it. `slot` counts from 0 in every subtask of every attempt."""
 
     attempt: AttemptId
     subtask: SubtaskIndex

@@ -1,18 +1,27 @@
-"""How an output topic is made that isn't there: what a sink says, and a driver does before a record is read."""
+"""Output topics that aren't there: a sink describes them, and the driver creates them before a record is read."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka.topics import TopicClient
 
 BY_BROKERS = -1
 
 log = logging.getLogger(__name__)
+
+
+class WantedTopic(Protocol):
+    """A topic that has to be there when a job starts; equal where what is wanted is the same."""
+
+    def ensure(self, name: str, client: TopicClient, settings: RunSettings) -> None:
+        """Create the topic, if it isn't there; raise ConfigurationError, naming it, if it can't be, or won't do."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +51,13 @@ class NewTopic:
             name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self.config.items()
         }
 
+    def ensure(self, name: str, client: TopicClient, settings: RunSettings) -> None:
+        """Create the topic, if it isn't there."""
+        if client.ensure_topic(name, self.partitions, replication=self.replication, settings=self.settings):
+            log.info("output topic %r was not there: created, with %d partitions", name, self.partitions)
 
-NewTopics = Mapping[str, NewTopic]
+
+NewTopics = Mapping[str, WantedTopic]
 
 
 def checked_new_topic(given: NewTopic | None, topic: object) -> NewTopic | None:
@@ -62,7 +76,7 @@ def checked_new_topic(given: NewTopic | None, topic: object) -> NewTopic | None:
     return given
 
 
-def together(one: NewTopics, other: NewTopics) -> dict[str, NewTopic]:
+def merged(one: NewTopics, other: NewTopics) -> dict[str, WantedTopic]:
     """Return what two sinks want to be made; raise ConfigurationError where they want one topic differently."""
     for topic in one.keys() & other.keys():
         if one[topic] != other[topic]:
@@ -73,11 +87,10 @@ def together(one: NewTopics, other: NewTopics) -> dict[str, NewTopic]:
     return {**one, **other}
 
 
-def create_missing(topics: NewTopics, servers: str, properties: Mapping[str, Any]) -> None:
+def create_missing(topics: NewTopics, servers: str, properties: Mapping[str, Any], settings: RunSettings) -> None:
     """Create those of the topics that aren't there; raise ConfigurationError, naming it, for one that is refused."""
     if not topics:
         return
     with TopicClient(servers, properties) as client:
-        for name, new in topics.items():
-            if client.ensure_topic(name, new.partitions, replication=new.replication, settings=new.settings):
-                log.info("output topic %r was not there: created, with %d partitions", name, new.partitions)
+        for name, wanted in topics.items():
+            wanted.ensure(name, client, settings)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.protocol.facts import SplitPosition
 
 
 class Readability(StrEnum):
-    """Whether a position can be read from; the value is for people and scripts."""
+    """The readability of a position; the value is for people and scripts."""
 
     READABLE = "readable"
     DELETED = "deleted by retention"

@@ -1,4 +1,4 @@
-"""One voice for brokers that are away: said once when they are, and once when they are back, for all clients of a job.
+"""The outage of brokers: logged once when they are away, and once when they are back, for all clients of a job.
 
 Every client sees an outage in its own way and time, a dozen of them in each worker. So nobody says it but the driver,
 which asks for itself: one small question every two seconds, by a client that does nothing else.
@@ -19,8 +19,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from twopc.kafka.access import access_of
+from twopc.kafka.broker_probe import is_answered
 from twopc.kafka.client_log import CLIENT_LOG, WARNINGS_ONLY
-from twopc.kafka.trouble import essence
+from twopc.kafka.connection_diagnosis import essence
 
 log = logging.getLogger(__name__)
 
@@ -87,13 +88,9 @@ class BrokerWatch:
             self._reason = essence(error.str())
 
     def _answers(self, client: AdminClient, seconds: float) -> bool:
-        try:
-            client.describe_cluster(request_timeout=seconds).result(seconds)
-        except (KafkaException, TimeoutError):
-            return False
-        finally:
-            client.poll(0)
-        return True
+        answered = is_answered(client, request_seconds=seconds, patience_seconds=seconds)
+        client.poll(0)
+        return answered
 
 
 @contextmanager

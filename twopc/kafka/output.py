@@ -6,60 +6,58 @@ partition into the transaction, and a topic that isn't there would hang instead 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 
-from twopc.column import Failures, last_taken, locate
+from twopc.column import Failures, named
+from twopc.column_rows import NO_TIMESTAMP
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
-from twopc.kafka.encoding import Refusals, encoded
+from twopc.kafka.control_client import ControlClient
+from twopc.kafka.delivery_errors import WrittenBatch
+from twopc.kafka.encoding import Refusals, encoded, serialized
 from twopc.kafka.failures import error_of, failure
-from twopc.kafka.identity import Identity
+from twopc.kafka.handover import ClientColumns, Handover, QueueingProducer, handover
 from twopc.kafka.partitioner import Partitioner, partitions_of
-from twopc.kafka.refusal import Written
+from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.topic_serdes import TopicSerdes
-from twopc.kafka.wire import ControlClient
+from twopc.packed_column import Column, PackedColumn, as_list
 from twopc.record import Batch, Record, RecordError, RecordFault, RecordsRefused, Stage
 from twopc.serde import Serde
 from twopc.termination import TERMINATION
 
-FULL_QUEUE_POLL_SECONDS = 0.05
 REPORT_SECONDS = 5.0
 
-_NO_TIMESTAMP = -1
-"""What Kafka stores for none; librdkafka takes 0, and no argument, as now."""
+_UNWRITABLE = {0, NO_TIMESTAMP}
+"""As times: librdkafka takes 0, and no argument, as now."""
 
 TopicOf = str | Callable[[Record], str]
 
 
 class DeliveryLog(Protocol):
-    """Who keeps in mind what was written."""
+    """The log of what was written."""
 
-    def written(self, written: Written) -> None: ...
+    def written(self, written: WrittenBatch) -> None: ...
 
 
-class RecordProducer(Protocol):
-    """What takes the records of an output; `twopc.kafka.tracked_producer.TrackedProducer` is one."""
+class RecordProducer(QueueingProducer, Protocol):
+    """The producer of an output's records; `twopc.kafka.tracked_producer.TrackedProducer` is one."""
 
     @property
     def topics(self) -> set[str]: ...
     @property
-    def client(self) -> Any: ...
-    @property
     def deliveries(self) -> DeliveryLog: ...
 
     def know(self, topic: str) -> None: ...
-    def poll(self, seconds: float) -> None: ...
     def raise_reported(self, seconds: float) -> None: ...
-    def check_alive(self) -> None: ...
 
 
 class OutputTopics:
     """The topics that one producer after the other writes to, and their ids as they were when first written to."""
 
-    def __init__(self, client: ControlClient, identity: Identity) -> None:
+    def __init__(self, client: ControlClient, identity: TopicIdentity) -> None:
         self._client = client
         self._identity = identity
         self.ids: dict[str, str] = {}
@@ -85,15 +83,19 @@ class _Columns(NamedTuple):
     """Records as they go to librdkafka."""
 
     batch: Batch
-    keys: list[Any]
-    values: list[Any]
+    keys: Column
+    values: Column
     partitions: Iterable[int]
-    timestamps: list[int]
+    timestamps: Column
     headers: list[Any]
 
+    def to_client(self) -> ClientColumns:
+        return ClientColumns(self.keys, self.values, self.partitions, self.timestamps, self.headers)
+
     def take(self, indices: list[int]) -> _Columns:
-        def pick(column: list[Any]) -> list[Any]:
-            return [column[index] for index in indices]
+        def pick(column: Column) -> list[Any]:
+            objects = as_list(column)
+            return [objects[index] for index in indices]
 
         partitions = pick(self.partitions) if isinstance(self.partitions, list) else self.partitions
         return _Columns(
@@ -107,7 +109,7 @@ class _Columns(NamedTuple):
 
 
 class TopicOutput:
-    """What one sink writes where: its topic, partitioner and serdes. Close it."""
+    """The output of one sink: its topic, partitioner and serdes. Close it."""
 
     def __init__(
         self, topic: TopicOf, partitioner: Partitioner, key: Serde, value: Serde, topics: OutputTopics
@@ -118,6 +120,8 @@ class TopicOutput:
         self._value = value
         self._serdes = TopicSerdes(key, value, [topic] if isinstance(topic, str) else (), writing=True)
         self.topics = topics
+        self.bytes_written = 0
+        """How many bytes the values had that were handed to a producer so far."""
 
     def learn_static(self) -> None:
         """Learn the topic, where it is known before a record is."""
@@ -153,16 +157,12 @@ class TopicOutput:
         batch, values, keys = columns.batch, columns.values, columns.keys
         if not len(batch):
             return
-        producer.deliveries.written(Written(topic, batch.rows, keys, values, columns.timestamps))
-        rest, written = iter(values), len(batch)
-        plain = rest, keys, columns.partitions, columns.timestamps
-        if any(columns.headers):
-            records = zip(*plain, columns.headers, strict=False)
-            produce = partial(_produce_with_headers, producer, topic, records)
-        else:
-            produce = partial(_produce, producer, topic, zip(*plain, strict=False))
-        while (cause := self._produced(producer, topic, batch, rest, produce)) is not None:
-            row = batch.rows[last_taken(rest)]
+        producer.deliveries.written(WrittenBatch(topic, batch.rows, keys, values, columns.timestamps))
+        self.bytes_written += _size(values)
+        written = len(batch)
+        way = handover(producer, topic, columns.to_client())
+        while (cause := self._produced(producer, topic, batch, way)) is not None:
+            row = batch.rows[way.index]
             sink = f"KafkaSink(key={self._key}, value={self._value})"
             refused.append(RecordError(row, Stage.KAFKA_PRODUCE, f"producing to topic {topic} with {sink}", cause))
             written -= 1
@@ -173,7 +173,7 @@ class TopicOutput:
         refusals = Refusals()
         count = self.topics.partitions[topic]
         partitions = partitions_of(self._partitioner, batch, topic, count, refusals.errors)
-        encode = partial(encoded, encode=refusals.encode, code=refusals.code)
+        encode = partial(encoded, encode=partial(serialized, code=refusals.code), code=refusals.code)
         keys, values, headers = encode(self._serdes.of(topic), batch, f" for topic {topic}")
         stamps, bad_stamps = _timestamps(batch, topic)
         refusals.add(bad_stamps, batch.rows, f"writing a timestamp to topic {topic}")
@@ -183,15 +183,13 @@ class TopicOutput:
             return columns.take([index for index in range(len(batch)) if index not in refusals.errors])
         return columns
 
-    def _produced(
-        self, producer: RecordProducer, topic: str, batch: Batch, rest: Iterator[Any], produce: Callable[[], None]
-    ) -> BaseException | None:
+    def _produced(self, producer: RecordProducer, topic: str, batch: Batch, way: Handover) -> BaseException | None:
         """Go on producing; return why the client alone refuses the record in hand; None when all are produced."""
         try:
-            produce()
+            way.proceed()
         except KafkaException as error:
             code = error_of(error).code()
-            named = _named(batch, last_taken(rest), failure(f"producing to {topic}", error_of(error)))
+            named = _named(batch, way.index, failure(f"producing to {topic}", error_of(error)))
             if code == KafkaError.MSG_SIZE_TOO_LARGE:
                 return RecordFault(named)
             # A transaction that failed says so itself; the report of the record that spoilt it is on its way.
@@ -202,60 +200,31 @@ class TopicOutput:
         return None
 
 
-def _produce(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, ...]]) -> None:
-    produce = producer.client.produce
-    for value, key, partition, stamp in records:
-        try:
-            produce(topic, value, key, partition, None, None, stamp)
-        except BufferError:
-            _produce_when_there_is_room(producer, topic, value, key, partition, None, None, stamp)
+def _size(values: Column) -> int:
+    """Return how many bytes the values have. What is no bytes is the client's to refuse, or text without a serde."""
+    if isinstance(values, PackedColumn):
+        return values.size()
+    try:
+        return sum(map(len, values))
+    except TypeError:
+        return sum(len(value) for value in values if isinstance(value, bytes | str))
 
 
-def _produce_with_headers(producer: RecordProducer, topic: str, records: Iterator[tuple[Any, ...]]) -> None:
-    produce = producer.client.produce
-    for value, key, partition, stamp, headers in records:
-        checked = _checked(headers) if headers else None
-        try:
-            produce(topic, value, key, partition, None, None, stamp, checked)
-        except BufferError:
-            _produce_when_there_is_room(producer, topic, value, key, partition, None, None, stamp, checked)
-
-
-def _checked(headers: Any) -> list[Any]:
-    """Refuse a name that would crash confluent-kafka, or be cut short by it."""
-    checked = list(headers)
-    for header in checked:
-        name = header[0] if isinstance(header, tuple) else header
-        if isinstance(name, str) and b"\0" in name.encode():
-            raise ValueError(f"the name of a header, {name!r}, has a NUL in it")
-    return checked
-
-
-def _produce_when_there_is_room(producer: RecordProducer, *record: Any) -> None:
-    """Back-pressure. It ends: room comes, the oldest record runs into message.timeout.ms, or the producer is lost."""
-    while True:
-        producer.poll(FULL_QUEUE_POLL_SECONDS)
-        try:
-            producer.client.produce(*record)
-        except BufferError:
-            producer.check_alive()
-            continue
-        return
-
-
-def _timestamps(batch: Batch, topic: str) -> tuple[list[int], Failures]:
+def _timestamps(batch: Batch, topic: str) -> tuple[Column, Failures]:
     """Return a column of milliseconds. What librdkafka can't write it would replace by the time it is now."""
-    stamps = batch.timestamps
+    stamps = batch.timestamp_column
     bad: Failures = {}
-    if 0 in stamps:
-        for index in (index for index, stamp in enumerate(stamps) if stamp == 0):
+    if isinstance(stamps, PackedColumn):
+        return stamps, bad
+    if not _UNWRITABLE.isdisjoint(stamps):
+        for index in (index for index, stamp in enumerate(stamps) if stamp in _UNWRITABLE):
             error = UserCodeError(
-                f"record {locate(batch.rows[index])} has the timestamp 0 (1970-01-01), which the Kafka client can't "
-                f"write to topic {topic}: give it another with map_records, as record.replace(timestamp=1), or "
-                "timestamp=None for none"
+                f"{named(batch.rows[index])} has the timestamp {stamps[index]}, which the Kafka client can't "
+                f"write to topic {topic} (0 is now to it, and -1 none): give it another with map_records, as "
+                "record.replace(timestamp=1), or timestamp=None for none"
             )
             bad[index] = RecordFault(error)
-    return [_NO_TIMESTAMP if stamp is None else stamp for stamp in stamps] if None in stamps else stamps, bad  # type: ignore[return-value]
+    return [NO_TIMESTAMP if stamp is None else stamp for stamp in stamps] if None in stamps else stamps, bad
 
 
 def _by_topic(topic_of: Callable[[Record], str], batch: Batch, refused: list[RecordError]) -> list[tuple[str, Batch]]:

@@ -1,4 +1,4 @@
-"""Which partition of its topic a record is written to.
+"""Chooses the partition of its topic that a record is written to.
 
 The producer's own choice is that of Java's clients, `murmur2_random` in librdkafka's settings: the murmur2 of the key,
 and any partition for a record without one. Two others are made here, before the producer gets the record: the number of
@@ -8,27 +8,39 @@ the partition that a record was read from, and what a function says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
 from kafka.partitioner.default import murmur2
 
-from twopc.column import locate
+from twopc.column import named
+from twopc.column_rows import partitions_of as partitions_of_rows
 from twopc.errors import ConfigurationError
 from twopc.record import Batch, Record, RecordError, Stage
 from twopc.termination import TERMINATION
 
 MURMUR2, SOURCE = "murmur2", "source"
 
+AS_WRITTEN_ELSEWHERE = "as written elsewhere"
+"""Of the topics of a job's own: a key of bytes, which stands in another form there, goes where it would anywhere."""
+
+KEYS_KEPT = 1 << 16
+
 BY_PRODUCER = -1
-"""What the producer takes for a partition that it chooses."""
+"""The partition's number that leaves the choice to the producer."""
 
 Partitioner = str | Callable[[Record, int], int] | None
 
 
 def partition_for(key: bytes, partitions: int) -> int:
     """Return the number of the partition, of so many, that records of this key are written to by murmur2."""
-    return int(murmur2(key) & 0x7FFFFFFF) % partitions
+    return _hash(key) % partitions
+
+
+@lru_cache(KEYS_KEPT)
+def _hash(key: bytes) -> int:
+    return int(murmur2(key) & 0x7FFFFFFF)
 
 
 def checked_partitioner(given: Partitioner, properties: Mapping[str, Any]) -> Partitioner:
@@ -60,14 +72,20 @@ def partitions_of(
     """
     if callable(partitioner):
         return _by_function(partitioner, batch, count, errors)
-    return _by_source(batch, topic, count) if partitioner == SOURCE else repeat(BY_PRODUCER)
+    match partitioner:
+        case "source":
+            return _by_source(batch, topic, count)
+        case "as written elsewhere" if any(isinstance(key, bytes) for key in batch.keys):
+            return [_hash(key) % count if isinstance(key, bytes) else BY_PRODUCER for key in batch.keys]
+        case _:
+            return repeat(BY_PRODUCER)
 
 
 def _by_source(batch: Batch, topic: str, count: int) -> list[int]:
-    numbers = [row.partition() or 0 for row in batch.rows]
+    numbers = partitions_of_rows(batch.rows)
     if max(numbers) >= count:
         row = batch.rows[next(index for index, number in enumerate(numbers) if number >= count)]
-        raise ConfigurationError(f"record {locate(row)}: {too_few(topic, count, max(numbers) + 1)}")
+        raise ConfigurationError(f"{named(row)}: {too_few(topic, count, max(numbers) + 1)}")
     return numbers
 
 

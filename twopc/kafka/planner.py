@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_config import consumer_config
+from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
 from twopc.kafka.group import ConsumerGroup
-from twopc.kafka.identity import recreated_input
 from twopc.kafka.offset_status import unreadable
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of, partition_positions
 from twopc.kafka.preflight import require_topics
 from twopc.kafka.reader import check_config
 from twopc.kafka.retry import call_with_retry
-from twopc.kafka.start import Earliest, StartupMode, resolve
+from twopc.kafka.startup_modes import Earliest, StartupMode, resolve
+from twopc.kafka.topic_identity import recreated_input
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_pattern import TopicPattern
-from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
+from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.protocol.facts import SplitPosition
+from twopc.serde import Serde
 from twopc.source import Follower, SourcePlanner, Split
 
 PLAN_BUDGET_SECONDS = 30.0
@@ -36,6 +38,8 @@ class KafkaPlanner(SourcePlanner):
     servers: str
     properties: Mapping[str, Any]
     pattern: TopicPattern | None
+    key: Serde
+    value: Serde
 
     def resolved(self) -> Self:
         """Return this planner with the topics that match the pattern now."""
@@ -50,7 +54,23 @@ class KafkaPlanner(SourcePlanner):
         with self.connect() as client:
             # A broker that has just come back knows the coordinator of a group, or a leader, a little later.
             splits = call_with_retry(lambda: self._splits(client, held, bounded), PLAN_BUDGET_SECONDS)
+        # A serde that can't work for a topic says so when it is opened: here, before a record is read.
+        TopicSerdes(self.key, self.value, self.topics).close()
         return [split.to_split() for split in sorted(splits, key=lambda split: split.partition)]
+
+    def added(self, read: Sequence[Split]) -> list[Split]:
+        known = {split.id for split in read}
+        with self.connect() as client:
+            splits = call_with_retry(lambda: self._added(client, known), PLAN_BUDGET_SECONDS)
+        return [split.to_split() for split in splits]
+
+    def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
+        held = self._own(positions)
+        with self.connect() as client:
+            ends = call_with_retry(
+                lambda: client.high_watermarks([each.partition for each in held]), PLAN_BUDGET_SECONDS
+            )
+        return [replace(each, position=ends[each.partition]).to_split_position() for each in held]
 
     def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         read = self._own(positions)
@@ -82,6 +102,16 @@ class KafkaPlanner(SourcePlanner):
         _check_range(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)), ends)
         stops = ends if bounded else {}
         return [PartitionSplit(each, topics[each.topic].topic_id, starts[each], stops.get(each)) for each in partitions]
+
+    def _added(self, client: ControlClient, known: Collection[str]) -> list[PartitionSplit]:
+        topics = client.topics(self.topics)
+        every = (TopicPartition(name, number) for name, info in topics.items() for number in range(info.partitions))
+        added = sorted(each for each in every if str(each) not in known)
+        if not added:
+            return []
+        require_topic_grants(client, sorted({each.topic for each in added}), READ)
+        firsts = client.offsets(dict.fromkeys(added, EARLIEST))
+        return [PartitionSplit(each, topics[each.topic].topic_id, firsts[each], None) for each in added]
 
     def _starts(
         self,

@@ -20,7 +20,7 @@ _PARTITION = re.compile(r"(.+)\[(\d+)\]", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class PartitionPosition:
-    """Where a subtask stands in one partition."""
+    """The position of a subtask in one partition."""
 
     partition: TopicPartition
     topic_id: str

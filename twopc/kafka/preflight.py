@@ -1,4 +1,4 @@
-"""What is checked before a job starts, so that it fails at once and says why, instead of later or never."""
+"""Checks before a job starts: it fails at once and says why, instead of later or never."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from twopc.config import NO_TIMEOUT_MS, RunSettings
 from twopc.errors import ConfigurationError
-from twopc.kafka.wire import ControlClient
+from twopc.kafka.control_client import ControlClient
 
 SUBMIT_MS = 30_000
-"""What starting an attempt may take, beside the waits between attempts."""
+"""The time that starting an attempt may take, beside the waits between attempts."""
 
 INTERNAL_PREFIX = "__"
 

@@ -16,14 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
+from twopc.column_rows import places_of, take
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_health import BrokerHealthCheck
 from twopc.kafka.committable import witness_metadata
-from twopc.kafka.decoding import decoded
 from twopc.kafka.failures import error_of, failure
+from twopc.kafka.fetching import ReadError, fetching
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions
 from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -35,9 +36,6 @@ from twopc.serde import Serde
 from twopc.source import SourceReader
 
 log = logging.getLogger(__name__)
-
-FILL_SECONDS = 0.005
-"""How long a batch may wait to become full once there is a record."""
 
 END_SECONDS = 10.0
 """How long a broker may take to say where a partition ends."""
@@ -57,7 +55,8 @@ def check_config(config: dict[str, Any]) -> None:
 class KafkaReader(SourceReader):
     """One consumer for all splits of a subtask; none for no splits.
 
-    Through the client it makes sure that the topics stay the same; a reader without one says nothing of that.
+    Through the client it makes sure that the topics stay the same. A reader without one is no job's: it says nothing of
+    that, and needs no right to a consumer group.
     """
 
     def __init__(
@@ -80,10 +79,14 @@ class KafkaReader(SourceReader):
         self._bounded = any(split.stop is not None for split in splits)
         self._seen_beyond: dict[TopicPartition, int] = {}
         self._reported_ends: dict[TopicPartition, int] = {}
+        self._bytes_read = 0
         self._health = BrokerHealthCheck(config)
         self._consumer: Consumer | None = None
+        self._fetching = fetching()
         if splits:
-            self._consumer = _consumer({**config, "on_commit": _log_commit, "error_cb": self._health.on_error})
+            calls = {"on_commit": _log_commit, "error_cb": self._health.on_error}
+            self._consumer = _consumer({**config, **calls, **self._fetching.settings})
+            self._fetching.start(self._consumer, list(self._splits))
             self._consumer.assign(
                 [ClientPartition(split.partition.topic, split.partition.partition, split.start) for split in splits]
             )
@@ -93,21 +96,19 @@ class KafkaReader(SourceReader):
         if self._consumer is None or self.finished():
             return None
         try:
-            messages = self._consumer.consume(most, min(timeout, FILL_SECONDS))
-            if not messages and timeout > FILL_SECONDS:
-                messages = self._consumer.consume(1, timeout - FILL_SECONDS)
-                messages += self._consumer.consume(most - 1, 0) if messages and most > 1 else []
-            if messages:
+            rows, errors = self._fetching.take(most, timeout)
+            if rows or errors:
                 self._read_at = time.monotonic()
             else:
                 self._wait(self._consumer)
         except KafkaException as error:
             raise failure("reading", error_of(error)) from error
-        if any(map(Message.error, messages)):
-            messages = self._without_errors(messages)
+        for said in errors:
+            self._take_error(said)
         if self._bounded:
-            messages = self._cut(messages)
-        return decoded(messages, self._serdes, Message.key, Message.value) if messages else None
+            rows = self._cut(rows)
+        self._bytes_read += self._fetching.size(rows)
+        return self._fetching.decoded(rows, self._serdes) if rows else None
 
     def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
         at = self._current()
@@ -128,32 +129,53 @@ class KafkaReader(SourceReader):
         if self._consumer is None or not open_ended:
             return True
         at = self._current()
-        try:
-            for split in open_ended:
-                # At isolation level read_committed this is the end that a reader can come to, not the high watermark.
-                _, end = self._consumer.get_watermark_offsets(ClientPartition(*split.partition), timeout=END_SECONDS)
-                stop = Position(max(end, at[split.partition]))
-                self._splits[split.partition] = replace(split, stop=stop)
-        except KafkaException as error:
-            raise failure("asking for the end of the input", error_of(error)) from error
+        for partition, end in self._ends(self._consumer, [split.partition for split in open_ended]).items():
+            self._splits[partition] = replace(self._splits[partition], stop=max(end, at[partition]))
         self._bounded = True
         return True
+
+    def _ends(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Position]:
+        """Return where each partition ends now; at isolation level read_committed, where a reader can come to."""
+        try:
+            return {
+                each: Position(consumer.get_watermark_offsets(ClientPartition(*each), timeout=END_SECONDS)[1])
+                for each in partitions
+            }
+        except KafkaException as error:
+            raise failure("asking for the end of the input", error_of(error)) from error
 
     def finished(self) -> bool:
         return len(self._ended) == len(self._splits)
 
+    def caught_up(self) -> frozenset[str]:
+        left: set[TopicPartition] = set()
+        if self._consumer is not None:
+            for item in self._consumer.position(self._partitions):
+                partition = TopicPartition(item.topic, item.partition)
+                # What was reported when nothing was read yet is the start, or behind what is no record.
+                at = max(item.offset, self._splits[partition].start)
+                if partition not in self._ended and self._reported_ends.get(partition, -1) < at:
+                    left.add(partition)
+        return frozenset(map(str, self._splits.keys() - left))
+
     def lag(self) -> int | None:
         if self._consumer is None:
             return 0
-        at, total = self._current(), 0
-        for partition, split in self._splits.items():
-            end = self._end_of(partition)
-            if split.stop is not None:
-                end = split.stop
-            if end is None:
-                return None
-            total += max(0, end - at[partition])
-        return total
+        lags = self.split_lags()
+        return sum(lags.values()) if len(lags) == len(self._splits) else None
+
+    def split_lags(self) -> Mapping[str, int]:
+        if self._consumer is None:
+            return {}
+        at = self._current()
+        ends = {
+            partition: self._end_of(partition) if split.stop is None else split.stop
+            for partition, split in self._splits.items()
+        }
+        return {str(partition): max(0, end - at[partition]) for partition, end in ends.items() if end is not None}
+
+    def bytes_read(self) -> int:
+        return self._bytes_read
 
     def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[SplitPosition]) -> None:
         if self._consumer is None or not positions:
@@ -171,6 +193,7 @@ class KafkaReader(SourceReader):
 
     def close(self) -> None:
         if self._consumer is not None:
+            self._fetching.close()
             self._consumer.close()
             self._consumer = None
         self._serdes.close()
@@ -216,7 +239,7 @@ class KafkaReader(SourceReader):
         _, high = self._consumer.get_watermark_offsets(ClientPartition(*partition), cached=True)
         return high if high >= 0 else None
 
-    def _cut(self, messages: list[Message]) -> list[Message]:
+    def _cut(self, rows: Sequence[Any]) -> Sequence[Any]:
         """End the splits that have reached their stop; drop what was read beyond it."""
         assert self._consumer is not None
         beyond: dict[tuple[str, int], int] = {}
@@ -234,38 +257,35 @@ class KafkaReader(SourceReader):
             self._ended |= ending
             self._pause(ending)
         if not beyond:
-            return messages
-        return [message for message in messages if not _is_beyond(message, beyond)]
+            return rows
+        places = enumerate(places_of(rows))
+        return take(rows, [index for index, place in places if not _is_beyond(*place, beyond)])
 
     def _pause(self, partitions: set[TopicPartition]) -> None:
         if self._consumer is not None and partitions:
             self._consumer.pause([ClientPartition(*partition) for partition in partitions])
 
-    def _without_errors(self, messages: list[Message]) -> list[Message]:
-        """Drop what is no record; raise what can't be read over."""
-        records = []
-        for message in messages:
-            error = message.error()
-            if error is None:
-                records.append(message)
-            elif error.code() in _GONE:
-                raise self._out_of_range(message, error)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._reported_ends[_partition_of(message)] = int(message.offset() or 0)
-            else:
-                if error.code() in _UNKNOWN and self._client is not None:
-                    self._client.identity.check_if_answered()
-                if not error.retriable():
-                    raise failure(f"reading {message.topic()}[{message.partition()}]", error)
-                log.warning("reading %s[%s]: %s", message.topic(), message.partition(), error)
-        return records
+    def _take_error(self, said: ReadError) -> None:
+        """Note what is no record; raise what can't be read over."""
+        partition, offset, error = said
+        if error.code() in _GONE:
+            raise self._out_of_range(partition, error)
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._reported_ends[partition] = offset
+            return
+        if error.code() in _UNKNOWN and self._client is not None:
+            self._client.identity.check_if_answered()
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and self._client is None:
+            return  # librdkafka looks for the group's coordinator, whoever reads.
+        if not error.retriable():
+            raise failure(f"reading {partition}", error)
+        log.warning("reading %s: %s", partition, error)
 
-    def _out_of_range(self, message: Message, error: KafkaError) -> ConfigurationError:
+    def _out_of_range(self, partition: TopicPartition, error: KafkaError) -> ConfigurationError:
         """Return what it means that a position is not there: another topic has the name, or its records are gone."""
         if self._client is not None:
             self._client.identity.check_if_answered()
         assert self._consumer is not None
-        partition = _partition_of(message)
         position = self._current()[partition]
         said = f"position {position} of {partition} is not there any more ({error.str()})"
         try:
@@ -279,13 +299,13 @@ class KafkaReader(SourceReader):
         )
 
 
-def _partition_of(message: Message | Row) -> TopicPartition:
-    return TopicPartition(str(message.topic()), int(message.partition() or 0))
+def _partition_of(row: Row) -> TopicPartition:
+    return TopicPartition(str(row.topic()), int(row.partition() or 0))
 
 
-def _is_beyond(message: Any, stops: Mapping[tuple[str, int], int]) -> bool:
-    stop = stops.get((message.topic(), message.partition()))
-    return stop is not None and message.offset() >= stop
+def _is_beyond(topic: str, partition: int, offset: int, stops: Mapping[tuple[str, int], int]) -> bool:
+    stop = stops.get((topic, partition))
+    return stop is not None and offset >= stop
 
 
 def _consumer(config: dict[str, Any]) -> Consumer:

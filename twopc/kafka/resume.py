@@ -19,10 +19,10 @@ from typing import assert_never
 from twopc.errors import Unavailable
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.committable import PreparedTransaction, WitnessMetadata
+from twopc.kafka.control_client import ControlClient, GroupOffset
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.retry import backoff
 from twopc.kafka.transaction_verdict import AlreadyCommitted, Commit, Evidence, Lost, Verdict, Wait, Witness, judge
-from twopc.kafka.wire import ControlClient, GroupOffset
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.sink import Outcome, Settled
@@ -30,8 +30,8 @@ from twopc.sink import Outcome, Settled
 log = logging.getLogger(__name__)
 
 
-class Act(Enum):
-    """What to do about a transaction that is open and whole."""
+class SettleAction(Enum):
+    """The act on a transaction that is open and whole."""
 
     COMMIT = "commit"
     HOLD = "leave as it is"
@@ -47,7 +47,7 @@ def settle_all(
     for item in committables:
         if found:
             reached(CrashPoint.DRIVER_IN_SETTLE, checkpoint=item.checkpoint_id)
-        act = Act.HOLD if item.subtask in losers else Act.COMMIT
+        act = SettleAction.HOLD if item.subtask in losers else SettleAction.COMMIT
         settled = settle(client, item, confirmed=item.name in confirmed, budget_seconds=budget_seconds, act=act)
         if settled.outcome is Outcome.LOST:
             losers.add(item.subtask)
@@ -56,7 +56,7 @@ def settle_all(
 
 
 def act_on_all(
-    client: ControlClient, committables: Sequence[Committable], budget_seconds: float, act: Act
+    client: ControlClient, committables: Sequence[Committable], budget_seconds: float, act: SettleAction
 ) -> list[Settled]:
     """Settle what was held back, one way or the other."""
     return [settle(client, item, confirmed=False, budget_seconds=budget_seconds, act=act) for item in committables]
@@ -68,7 +68,7 @@ def settle(
     *,
     confirmed: bool,
     budget_seconds: float,
-    act: Act = Act.COMMIT,
+    act: SettleAction = SettleAction.COMMIT,
 ) -> Settled:
     """Return what became of the transaction; raise Unavailable if it can't be told within the budget. Idempotent."""
     prepared = PreparedTransaction.from_committable(committable)
@@ -87,7 +87,7 @@ def settle(
 
 
 def _turn(
-    client: ControlClient, committable: Committable, prepared: PreparedTransaction, confirmed: bool, act: Act
+    client: ControlClient, committable: Committable, prepared: PreparedTransaction, confirmed: bool, act: SettleAction
 ) -> Settled | None:
     """Ask, judge and act once; None if it must be done again."""
     verdict: Verdict = judge(prepared.recorded, gather(client, prepared, confirmed))
@@ -105,11 +105,13 @@ def _turn(
             assert_never(verdict)
 
 
-def _end(client: ControlClient, committable: Committable, prepared: PreparedTransaction, act: Act) -> Settled | None:
+def _end(
+    client: ControlClient, committable: Committable, prepared: PreparedTransaction, act: SettleAction
+) -> Settled | None:
     """Act on a transaction that is open and whole; None if it must be asked about again."""
-    if act is Act.HOLD:
+    if act is SettleAction.HOLD:
         return Settled(committable, Outcome.HELD, "it is open, behind one of its subtask that is lost")
-    commit = act is Act.COMMIT
+    commit = act is SettleAction.COMMIT
     said = client.end_transaction(
         prepared.transactional_id, prepared.producer_id, prepared.producer_epoch, commit=commit
     )

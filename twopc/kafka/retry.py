@@ -16,7 +16,7 @@ T = TypeVar("T")
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 2.0
 SILENT_SECONDS = 3.0
-"""Whoever waits longer is told what for, unless the driver of the job says it (`twopc.kafka.outage`)."""
+"""A wait that lasts longer is logged with its reason, unless the driver of the job logs it (`twopc.kafka.outage`)."""
 
 log = logging.getLogger(__name__)
 

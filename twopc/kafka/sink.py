@@ -14,14 +14,15 @@ from twopc.kafka.client_config import checked_producer_properties
 from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.new_topic import NewTopic, NewTopics, checked_new_topic
+from twopc.kafka.non_transactional_writers import AtLeastOnceWriter, NonTransactionalWriter
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.output import OutputTopics, TopicOf, TopicOutput
 from twopc.kafka.partitioner import SOURCE, Partitioner, checked_partitioner, too_few
-from twopc.kafka.plain import DeliveredWriter, PlainWriter
 from twopc.kafka.preflight import bootstrap_servers_of, transaction_timeout_ms, warn_of_internal_topics
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.source import BYTES
 from twopc.kafka.subtask_client import SubtaskClient
+from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import DRIVER, WriterConfig
 from twopc.protocol.ids import SubtaskIndex, checked_name
@@ -35,7 +36,7 @@ WriterOf = Callable[[WriterConfig, TopicOutput, SubtaskClient], SinkWriter]
 
 
 class DeliveryGuarantee(Enum):
-    """What a reader may rely on. Only the first hides what a crash leaves behind, from read_committed readers."""
+    """The guarantee to readers. Only the first hides what a crash leaves behind, from read_committed readers."""
 
     EXACTLY_ONCE = "exactly_once"
     AT_LEAST_ONCE = "at_least_once"
@@ -47,12 +48,14 @@ def _transactional_writer(config: WriterConfig, output: TopicOutput, client: Sub
     return TransactionalWriter(config, output, client, client.identity, timeout_ms)
 
 
-def _plain_writer(config: WriterConfig, output: TopicOutput, client: SubtaskClient) -> PlainWriter:
-    return PlainWriter(config, output, client, client.identity)
+def _non_transactional_writer(
+    config: WriterConfig, output: TopicOutput, client: SubtaskClient
+) -> NonTransactionalWriter:
+    return NonTransactionalWriter(config, output, client, client.identity)
 
 
-def _delivered_writer(config: WriterConfig, output: TopicOutput, client: SubtaskClient) -> DeliveredWriter:
-    return DeliveredWriter(config, output, client, client.identity)
+def _at_least_once_writer(config: WriterConfig, output: TopicOutput, client: SubtaskClient) -> AtLeastOnceWriter:
+    return AtLeastOnceWriter(config, output, client, client.identity)
 
 
 def _one_per_cluster(config: WriterConfig) -> SharedTransaction:
@@ -85,8 +88,8 @@ class KafkaSink(Sink):
 
     writers: ClassVar[Mapping[DeliveryGuarantee, WriterOf]] = {
         DeliveryGuarantee.EXACTLY_ONCE: _transactional_writer,
-        DeliveryGuarantee.AT_LEAST_ONCE: _delivered_writer,
-        DeliveryGuarantee.NONE: _plain_writer,
+        DeliveryGuarantee.AT_LEAST_ONCE: _at_least_once_writer,
+        DeliveryGuarantee.NONE: _non_transactional_writer,
     }
     committers: ClassVar[Mapping[DeliveryGuarantee, type[PlainCommitter]]] = {
         DeliveryGuarantee.EXACTLY_ONCE: TransactionalCommitter,
@@ -134,7 +137,7 @@ class KafkaSink(Sink):
 
     @property
     def new_topics(self) -> NewTopics:
-        """What is created at the start, if it isn't there."""
+        """The topics that are created at the start, if they aren't there."""
         return {} if self.create is None else dict.fromkeys(self.outputs, self.create)
 
     def describe(self) -> Mapping[str, Any]:
@@ -161,6 +164,7 @@ class KafkaSink(Sink):
 
     def check_splits(self, context: JobContext, splits: Sequence[Split]) -> None:
         """A topic that a function chooses is only known with the record: the writer refuses that."""
+        self.check_serdes()
         if self.partitioner != SOURCE or not splits:
             return
         needed = max(split.partition for split in splits) + 1
@@ -171,8 +175,12 @@ class KafkaSink(Sink):
             if info.partitions < needed:
                 raise ConfigurationError(too_few(topic, info.partitions, needed))
 
+    def check_serdes(self) -> None:
+        """Open them for the topics that are known, as the writers will: one that can't work there says so."""
+        TopicSerdes(self.key, self.value, self.outputs, writing=True).close()
+
     def output(self, topics: OutputTopics) -> TopicOutput:
-        """What this sink writes where, on a subtask: several sinks that share a producer share what it knows."""
+        """The output of this sink on a subtask: several sinks that share a producer share what it knows."""
         return TopicOutput(self.topic, self.partitioner, self.key, self.value, topics)
 
     def shared_transaction(self, context: JobContext) -> SharedTransaction | None:

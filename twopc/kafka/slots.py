@@ -31,7 +31,7 @@ RETRY_SECONDS = 1.0
 
 
 class SlotState(Enum):
-    """Where a slot stands; the value is for people."""
+    """The state of a slot; the value is for people."""
 
     FREE = "its producer waits for the next transaction"
     OPEN = "its transaction is written to"
@@ -41,7 +41,7 @@ class SlotState(Enum):
 
 
 class SlotEvent(Enum):
-    """What happens to a slot; the value is for people."""
+    """The events of a slot; the value is for people."""
 
     TAKEN = "a transaction begins"
     PRE_COMMITTED = "its transaction is pre-committed"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from copy import copy
+from datetime import timedelta
+from typing import Any, ClassVar
 
 from twopc.context import JobContext, SubtaskContext
+from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.kafka.access import copy_with_access
 from twopc.kafka.client_config import checked_consumer_properties, consumer_config
@@ -15,10 +18,11 @@ from twopc.kafka.planner import KafkaPlanner
 from twopc.kafka.positions import PartitionSplit, input_of, partition_positions
 from twopc.kafka.preflight import bootstrap_servers_of, warn_of_internal_topics
 from twopc.kafka.reader import KafkaReader
-from twopc.kafka.start import GroupOffsets, StartupMode, checked_mode
+from twopc.kafka.startup_modes import Earliest, GroupOffsets, StartupMode, checked_mode
 from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.topic_pattern import checked_pattern
 from twopc.protocol.facts import SplitPosition
+from twopc.repartition import Repartition, RepartitionConnectors
 from twopc.serde import Bytes, Serde, checked_serde
 from twopc.source import Source, SourcePlanner, SourceReader, Split
 
@@ -31,9 +35,14 @@ class KafkaSource(Source):
     Which topics `pattern` names is found out at each start: those that are there, but for what `exclude` matches and
     Kafka's own. One that is new since the restored checkpoint is read from its first record; of one that is gone the
     positions have to be given up (`drop_inputs`).
+    With `discover`, an interval such as "5m", the driver looks for new ones while the job runs, and for new partitions;
+    a new attempt reads these too, each from its first record, once the next checkpoint has completed. More partitions
+    of a topic that comes to state by key are refused, as keys move to them.
     `group_id` is the job's name unless given: the consumer group that follows the job's positions, for monitoring and
     as a startup mode. `properties` are librdkafka's, for the consumers.
     """
+
+    reader: ClassVar[type[KafkaReader]] = KafkaReader
 
     def __init__(
         self,
@@ -45,6 +54,7 @@ class KafkaSource(Source):
         value: Serde = BYTES,
         group_id: str | None = None,
         start: StartupMode = GroupOffsets(),  # noqa: B008 - a frozen value
+        discover: str | timedelta | None = None,
         bootstrap_servers: str | None = None,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
@@ -56,6 +66,7 @@ class KafkaSource(Source):
         self.value = checked_serde("value of KafkaSource", value)
         self.group_id = group_id
         self.start = checked_mode(start)
+        self.discover_ms = None if discover is None else _checked_interval(discover)
         self.bootstrap_servers = bootstrap_servers
         self.properties = checked_consumer_properties(properties or {})
 
@@ -71,10 +82,27 @@ class KafkaSource(Source):
             "key": self.key,
             "value": self.value,
             "start": self.start,
+            **({} if self.discover_ms is None else {"discover": f"{self.discover_ms / 1000:g}s"}),
         }
 
     def with_access(self, properties: Mapping[str, Any]) -> KafkaSource:
         return copy_with_access(self, properties)
+
+    def from_beginning(self) -> KafkaSource:
+        if self.discover_ms is not None:
+            raise ConfigurationError(
+                "what a broadcast table is made of is found out at each start, and new partitions are read from the "
+                "next one on: leave out discover="
+            )
+        whole = copy(self)
+        whole.start = Earliest()
+        return whole
+
+    def repartitioned(self, through: Repartition) -> RepartitionConnectors:
+        # A sink, and the module of sinks imports this one.
+        from twopc.kafka.repartition import repartitioned
+
+        return repartitioned(self, through)
 
     def watched(self, context: JobContext) -> AbstractContextManager[object]:
         warn_of_internal_topics(self.topics, "read")
@@ -96,7 +124,7 @@ class KafkaSource(Source):
     def open_planner(self, context: JobContext) -> SourcePlanner:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         return KafkaPlanner(
-            self.topics, self._group(context), self.start, servers, self.properties, self.pattern
+            self.topics, self._group(context), self.start, servers, self.properties, self.pattern, self.key, self.value
         ).resolved()
 
     def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
@@ -105,10 +133,22 @@ class KafkaSource(Source):
         client = SubtaskClient.of(context, servers, self.properties)
         config = consumer_config(servers, self._group(context), self.properties)
         partitions = [PartitionSplit.from_split(split) for split in splits]
-        return KafkaReader(config, self.key, self.value, partitions, client, context.attempt)
+        return self.reader(config, self.key, self.value, partitions, client, context.attempt)
 
     def _group(self, context: JobContext) -> str:
         return self.group_id or context.job
+
+
+def _checked_interval(discover: str | timedelta) -> int:
+    try:
+        interval_ms = duration_ms(discover)
+    except ValueError as error:
+        raise ConfigurationError(f"KafkaSource can't take discover={discover!r}: {error}") from error
+    if interval_ms <= 0:
+        raise ConfigurationError(
+            f"KafkaSource can't look for new partitions every {discover!r}: give a time such as 5m"
+        )
+    return interval_ms
 
 
 def _checked_topics(topics: str | Sequence[str]) -> tuple[str, ...]:

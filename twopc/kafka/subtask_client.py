@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from twopc.context import SubtaskContext
 from twopc.kafka.access import access_of
-from twopc.kafka.identity import Identity
 from twopc.kafka.leaders import LeaderClient
+from twopc.kafka.topic_identity import TopicIdentity
 
 
 class SubtaskClient(LeaderClient):
@@ -16,7 +16,7 @@ class SubtaskClient(LeaderClient):
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any]) -> None:
         super().__init__(bootstrap_servers, properties)
-        self.identity = Identity(self)
+        self.identity = TopicIdentity(self)
         self._users = 1
 
     @classmethod

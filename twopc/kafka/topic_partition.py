@@ -1,4 +1,4 @@
-"""How Kafka addresses what is read and written: a partition of a topic, and an offset in it. Pure."""
+"""The addresses of Kafka: a partition of a topic, and an offset in it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The input topics that a pattern names: which of those that are there. Pure."""
+"""The pattern of a source's input topics, matched against the topics that exist. Pure."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from confluent_kafka import TopicPartition as ClientPartition
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.client_config import consumer_config
 from twopc.kafka.cluster import Cluster
-from twopc.kafka.ending import await_markers
+from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
+from twopc.kafka.marker_wait import await_markers
 from twopc.kafka.positions import PartitionSplit
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.record import Batch
 from twopc.serde import Bytes, Serde
 

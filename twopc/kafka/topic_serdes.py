@@ -7,14 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from twopc.serde import Serde, SerdeContext
 
 
+@dataclass(frozen=True, repr=False)
+class OfTopic(Serde):
+    """A serde that works for a topic as if it was another one: what stands in for a topic holds the same records."""
+
+    serde: Serde
+    topic: str
+
+    must_be_opened = True
+
+    def open(self, context: SerdeContext) -> Serde:
+        return self.serde.open(replace(context, topic=self.topic))
+
+    def deserialize(self, data: bytes | None) -> Any:
+        return self.serde.deserialize(data)
+
+    def serialize(self, value: Any) -> bytes | None:
+        return self.serde.serialize(value)
+
+    def __repr__(self) -> str:
+        return repr(self.serde)
+
+
 class SerdePair(NamedTuple):
-    """What turns the keys of a topic into values and back, and what does that for its values."""
+    """The serdes of a topic's keys and of its values."""
 
     key: Serde
     value: Serde

@@ -35,7 +35,7 @@ class TopicWriter:
 
     @property
     def under_way(self) -> int:
-        """How many records nobody has heard of yet."""
+        """The number of records without a delivery report yet."""
         return len(self._producer)
 
     def write(self, topic: str, value: bytes | None, key: bytes | None = None, **fields: Any) -> None:

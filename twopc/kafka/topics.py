@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaAdminClient, errors
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import ConfigResource
 from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest
 
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka.denial import needs
+from twopc.kafka.authorization_errors import needs
+from twopc.kafka.control_client import ControlClient
 from twopc.kafka.retry import backoff, call_with_retry
-from twopc.kafka.wire import ControlClient
+from twopc.kafka.topic_partition import TopicPartition
 
 PATIENCE_SECONDS = 120.0
 """How long brokers may take to do what they have accepted."""
@@ -92,6 +95,13 @@ class TopicClient(ControlClient):
         self._await_everywhere(name)
         return created
 
+    def setting_of(self, name: str, setting: str) -> str | None:
+        """Return what a topic's setting is; None where the brokers don't let this user see it."""
+        resource = ConfigResource("topic", name, {setting: None})
+        answer = self._brokers.run(lambda client: client._async_describe_configs([resource], False, "all"))
+        found = answer["topic"][name].get(setting)
+        return None if found is None else str(found["value"])
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic, and return when it is no longer there; raise ConfigurationError if that is refused."""
         request = DeleteTopicsRequest(
@@ -99,6 +109,11 @@ class TopicClient(ControlClient):
         )
         self._change("deleted", name, request, lambda answer: answer.responses, errors.UnknownTopicOrPartitionError)
         self._await(name, lambda topic: topic is None, "is still there")
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Delete the records before these offsets; of those that are gone already, nothing more."""
+        asked = {KafkaTopicPartition(*partition): offset for partition, offset in before.items()}
+        self._brokers.run(lambda client: client._async_delete_records(asked, _BROKER_TIMEOUT_MS))
 
     def _change(
         self, done: str, name: str, request: Any, results: Callable[[Any], Any], already: type[Exception]

@@ -1,22 +1,29 @@
-"""One producer of librdkafka, and what a transaction must know of what became of its records."""
+"""One producer of librdkafka, and the delivery reports that a transaction needs of its records."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from twopc.errors import TwoPhaseCommitError, Unavailable
+from twopc.kafka import native
+from twopc.kafka.bounded_call import Overdue, call_within
 from twopc.kafka.client_health import BrokerHealthCheck
+from twopc.kafka.delivery_errors import UNDELIVERED_MAX, Deliveries, UndeliveredRecord
 from twopc.kafka.failures import error_of, failure
-from twopc.kafka.refusal import Deliveries, Undelivered
+
+if TYPE_CHECKING:
+    from twopc.kafka.native._batches import Writer
 
 METADATA_TIMEOUT_SECONDS = 30.0
 ABORT_TIMEOUT_SECONDS = 5.0
 ALIVE_CHECK_SECONDS = 5.0
 POSITIONS_SECONDS = 20.0
+POSITIONS_GRACE_SECONDS = 2.0
+"""How much longer than it was told librdkafka may take, before nothing is expected of it any more."""
 REPORT_POLL_SECONDS = 0.1
 BROKER_QUESTIONS = 100
 BROKER_PAUSE_SECONDS = 0.01
@@ -32,8 +39,12 @@ class TrackedProducer:
         self.deliveries = Deliveries()
         self._known: set[str] = set()
         self._health = BrokerHealthCheck(config)
+        module = native.batches()
+        self.writer: Writer | None = None if module is None else module.Writer(UNDELIVERED_MAX)
+        joined = {} if self.writer is None else native.settings_for(self.writer.number)
+        calls = {"on_delivery": self._on_delivery, "error_cb": self._health.on_error}
         try:
-            self.client = Producer({**config, "on_delivery": self._on_delivery, "error_cb": self._health.on_error})
+            self.client = Producer({**config, **calls, **joined})
         except KafkaException as error:
             raise failure("making a producer", error_of(error)) from error
 
@@ -41,14 +52,20 @@ class TrackedProducer:
         """Called for failed records only."""
         partition = message.partition()
         self.deliveries.failed(
-            Undelivered(
+            UndeliveredRecord(
                 error, str(message.topic()), -1 if partition is None else partition, message.key(), message.value()
             )
         )
 
+    def _note_failures(self) -> None:
+        """Note the failed records that the compiled part wrote: confluent-kafka has no report of those."""
+        for code, topic, partition, key, value in () if self.writer is None else self.writer.take_failures():
+            self.deliveries.failed(UndeliveredRecord(KafkaError(code), topic, partition, key, value))
+
     def reset(self) -> None:
         """Forget what the transaction before wrote to, and what became of it."""
         self.topics.clear()
+        self._note_failures()
         self.deliveries.clear()
 
     def flush(self, seconds: float) -> int:
@@ -74,11 +91,24 @@ class TrackedProducer:
                 return
 
     def send_positions(self, offsets: list[TopicPartition], group: object, seconds: float) -> None:
-        """Put the positions of a group into the open transaction; raise librdkafka's error if that fails in time."""
+        """Put the positions of a group into the open transaction; raise librdkafka's error if that fails in time.
+
+        librdkafka may wait for the group's coordinator without end, whatever time it is given, once that broker has
+        left the cluster (librdkafka issues 5456 and 5511): Unavailable then, and this producer is good for nothing.
+        """
         deadline = time.monotonic() + seconds
         while True:
             try:
-                return self.client.send_offsets_to_transaction(offsets, group, POSITIONS_SECONDS)
+                return call_within(
+                    POSITIONS_SECONDS + POSITIONS_GRACE_SECONDS,
+                    lambda: self.client.send_offsets_to_transaction(offsets, group, POSITIONS_SECONDS),
+                )
+            except Overdue:
+                raise Unavailable(
+                    f"the Kafka client has not put the positions into the transaction within {POSITIONS_SECONDS:.0f} s "
+                    "and may never: has a broker left that was the coordinator of the consumer group? Starting again "
+                    "with new clients"
+                ) from None
             except KafkaException as error:
                 cause = error_of(error)
                 if not cause.retriable() or cause.txn_requires_abort() or time.monotonic() > deadline:
@@ -114,6 +144,7 @@ class TrackedProducer:
 
     def _raise_failure(self) -> None:
         """Raise what kept the first record from being delivered, if any was."""
+        self._note_failures()
         error = self.deliveries.failure()
         if error is not None:
             raise (self._spoilt_by() if self.deliveries.only_purged else None) or error

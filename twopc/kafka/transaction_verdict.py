@@ -30,7 +30,7 @@ class BrokerState(Enum):
 
 
 class Witness(Enum):
-    """What the positions that were committed inside the transaction say about its outcome."""
+    """The testimony of the positions that were committed inside the transaction about its outcome."""
 
     COMMITTED = "the group holds the positions of this very checkpoint"
     NOT_COMMITTED = "the group holds other positions"
@@ -39,7 +39,7 @@ class Witness(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was noted of the transaction when it was pre-committed. `start_ms` is by the broker's clock."""
+    """The record of the transaction from when it was pre-committed. `start_ms` is by the broker's clock."""
 
     producer_id: int
     producer_epoch: int
@@ -49,7 +49,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the transaction coordinator says of the transactional id now. `start_ms` is -1 where it knows none."""
+    """The transaction coordinator's description of the transactional id now. `start_ms` is -1 where it knows none."""
 
     state: BrokerState
     producer_id: int
@@ -59,7 +59,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that is known. `described` is None if the broker doesn't know the id; a topic that is gone has no id."""
+    """All evidence. `described` is None if the broker doesn't know the id; a topic that is gone has no id."""
 
     described: Described | None
     topic_ids: Mapping[str, str]

@@ -14,23 +14,23 @@ from typing import Protocol, runtime_checkable
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from twopc.errors import CheckpointDeclined, ProtocolViolation, Unavailable
+from twopc.errors import CheckpointDeclined, Unavailable
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.claim import refuse_successor
 from twopc.kafka.committable import PreparedTransaction, witness_metadata
+from twopc.kafka.control_client import OpenTransaction
 from twopc.kafka.failures import error_of, failure
-from twopc.kafka.identity import Identity
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.live_commit import LiveCommit
-from twopc.kafka.markers import MARKERS_BUDGET_SECONDS, close_committed
+from twopc.kafka.missing_markers import MARKERS_BUDGET_SECONDS, SLOW_COMMIT_SECONDS, close_committed
 from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
 from twopc.kafka.output import OutputTopics, TopicOutput
 from twopc.kafka.positions import partition_positions
+from twopc.kafka.pre_commit import prepared_transaction, require_open
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.slots import Slot, SlotPool
+from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.tracked_producer import ABORT_TIMEOUT_SECONDS, TrackedProducer
-from twopc.kafka.transaction_verdict import BrokerState
-from twopc.kafka.wire import OpenTransaction
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import CheckpointId
@@ -40,13 +40,11 @@ from twopc.sink import PreCommit, Sink, SinkWriter
 
 INIT_TIMEOUT_SECONDS = 30.0
 DESCRIBE_BUDGET_SECONDS = 10.0
-SLOW_COMMIT_SECONDS = 0.5
-"""A commit that takes longer may have met brokers that were away, and may have forgotten partitions meanwhile."""
 
 
 @runtime_checkable
 class JoiningSink(Protocol):
-    """What a sink has that may join; `twopc.kafka.sink.KafkaSink` is one."""
+    """A sink that may join; `twopc.kafka.sink.KafkaSink` is one."""
 
     def output(self, topics: OutputTopics) -> TopicOutput: ...
 
@@ -66,7 +64,7 @@ class TransactionalWriter(SinkWriter):
     """The exactly-once writer. `timeout_ms` is its transactions', already checked against the broker's longest."""
 
     def __init__(
-        self, config: WriterConfig, output: TopicOutput, client: LeaderClient, identity: Identity, timeout_ms: int
+        self, config: WriterConfig, output: TopicOutput, client: LeaderClient, identity: TopicIdentity, timeout_ms: int
     ) -> None:
         self._config = config
         self._timeout_ms = timeout_ms
@@ -115,6 +113,9 @@ class TransactionalWriter(SinkWriter):
             raise
         txn.records += written
         return written
+
+    def bytes_written(self) -> tuple[int, ...]:
+        return tuple(output.bytes_written for output in self._outputs)
 
     def pre_commit(self, request: PreCommit) -> Committable | None:
         txn = self._opened
@@ -226,31 +227,16 @@ class TransactionalWriter(SinkWriter):
             found = call_with_retry(lambda: self._client.describe_transaction(name), DESCRIBE_BUDGET_SECONDS)
         except Unavailable as error:
             raise CheckpointDeclined(f"the transaction coordinator did not describe {name}: {error}") from error
-        if found is None or found.described.state is not BrokerState.ONGOING:
-            state = "nothing" if found is None else found.described.state.value
-            raise Unavailable(
-                f"transaction {name} is no longer open (the broker says {state}): it took longer than its time-out of "
-                f"{self._timeout_ms} ms, or another producer took its transactional id over"
-            )
-        return found
+        return require_open(found, name, self._timeout_ms)
 
     def _prepared(self, txn: Transaction, request: PreCommit, found: OpenTransaction) -> PreparedTransaction:
-        topics = sorted(txn.slot.producer.topics)
-        missing = set(topics) - {partition.topic for partition in found.partitions}
-        if missing:
-            raise ProtocolViolation(
-                f"transaction {txn} was flushed, but the broker lists no partition of {', '.join(sorted(missing))}"
-            )
-        return PreparedTransaction(
-            transactional_id=txn.slot.transactional_id,
-            checkpoint_id=request.checkpoint_id,
-            subtask=self._config.subtask,
-            producer_id=found.described.producer_id,
-            producer_epoch=found.described.producer_epoch,
-            start_ms=found.described.start_ms,
-            timeout_ms=found.timeout_ms,
-            partitions=tuple(sorted(found.partitions)),
-            topic_ids={topic: self._output.topics.ids[topic] for topic in topics},
-            group=request.follower,
-            positions=() if request.follower is None else partition_positions(request.positions),
+        return prepared_transaction(
+            txn.slot.transactional_id,
+            found,
+            txn.slot.producer.topics,
+            self._output.topics.ids,
+            request.checkpoint_id,
+            self._config.subtask,
+            request.follower,
+            () if request.follower is None else partition_positions(request.positions),
         )

@@ -1,4 +1,4 @@
-"""What a writer, or a committer, needs to know of its subtask and its sink, as one value."""
+"""The configuration of a writer, or of a committer: its subtask and its sink, as one value."""
 
 from __future__ import annotations
 

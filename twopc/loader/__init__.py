@@ -1,1 +1,1 @@
-"""How a job file becomes a job, here and in the workers."""
+"""Makes a job of a job file, here and in the workers."""

@@ -1,4 +1,4 @@
-"""Where a job that a program built can be found by a process that starts afresh: a file, and a name in it."""
+"""The file of a job that a program built: a process that starts afresh finds the job there, by a name."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module, invalidate_caches
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from socket import gethostname
 from sysconfig import get_path
 from traceback import extract_tb
 from types import ModuleType
@@ -91,7 +92,7 @@ class JobText:
         self.shipment.unpack()
         _look_first_in(self.path.parent)
         sys.modules.pop(self.module, None)
-        with _loading(self.path):
+        with _elsewhere(), _loading(self.path):
             module = import_module(self.module)
         job = next((job for job in _jobs_in(module).values() if job.name == self.job), None)
         if job is None:
@@ -199,6 +200,18 @@ def _loading(path: Path) -> Iterator[None]:
         _being_loaded.reset(token)
 
 
+@contextmanager
+def _elsewhere() -> Iterator[None]:
+    """Name this machine in what is wrong with a file that could be loaded where the job was started."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{error} (on {gethostname()}; where the job was started it could be loaded: what is not beside the job "
+            "file has to be installed there too, or to come with --py-files)"
+        ) from error
+
+
 def _line(path: Path, error: BaseException) -> str:
     frames = [frame for frame in extract_tb(error.__traceback__) if Path(frame.filename).parent == path.parent]
     return f"{path.name}" if not frames else f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
@@ -211,4 +224,5 @@ def _is_users(module: ModuleType, folders: set[Path]) -> bool:
     path = Path(file).resolve()
     # Of any environment, not only this one: a project's folder often holds its virtual environment.
     installed = {"site-packages", "dist-packages"} & set(path.parts) or any(base in path.parents for base in _INSTALLED)
-    return not installed and any(folder in path.parents for folder in folders)
+    # What is in an archive has no file of its own: Spark takes the archive.
+    return not installed and any(folder in path.parents for folder in folders) and path.is_file()

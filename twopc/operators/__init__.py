@@ -1,12 +1,17 @@
-"""What happens to records between sources and sinks: steps as descriptions, and the dataflow that runs them."""
+"""The operators between sources and sinks: steps as descriptions, and the dataflow that runs them."""
 
 from twopc.operators.dataflow import Dataflow, SinkOutput
 from twopc.operators.steps import (
     AssignTimestamps,
+    ByKey,
     Filter,
     FilterRecords,
     FlatMap,
     FlatMapRecords,
+    JoinBroadcast,
+    JoinTable,
+    KeepBroadcast,
+    KeepTable,
     KeyedStep,
     Map,
     MapAsync,
@@ -20,15 +25,21 @@ from twopc.operators.steps import (
     StatefulMap,
     Step,
 )
+from twopc.operators.window_step import WindowAggregate
 from twopc.operators.write_back_cache import KeyedStateStore
 
 __all__ = [
     "AssignTimestamps",
+    "ByKey",
     "Dataflow",
     "Filter",
     "FilterRecords",
     "FlatMap",
     "FlatMapRecords",
+    "JoinBroadcast",
+    "JoinTable",
+    "KeepBroadcast",
+    "KeepTable",
     "KeyedStateStore",
     "KeyedStep",
     "Map",
@@ -43,4 +54,5 @@ __all__ = [
     "SinkOutput",
     "StatefulMap",
     "Step",
+    "WindowAggregate",
 ]

@@ -2,8 +2,8 @@
 
 - Nothing is in flight between two batches, so a checkpoint waits for what is in flight, and restores none of it.
 - Of a batch that is cut no further call is begun; what is in flight ends, and the rest of the batch waits.
-- A call that fails is made again as often as `retries` says. The record that is named is the first that fails: those
-  before it end, those behind it are cancelled; where the job goes on behind it, they are called again.
+- A call that fails is made again as often as `retries` says. Behind a record that has failed no call is begun; those in
+  flight end, and what they return counts where the job goes on behind it: no call that has ended is made again.
 - The coroutines run in an event loop of the operator's own, on a thread, so that a client's connections stay alive
   between batches, a signal ends the process although a function blocks, and a notebook may have a loop of its own.
 """
@@ -17,7 +17,7 @@ import math
 import random
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import wait
 from threading import Thread
 from typing import Any
@@ -58,18 +58,20 @@ class AsyncMap:
         self._thread: _LoopThread | None = None
         self._opened = False
         self._calls: _Calls | None = None
+        self._ahead: list[Any] = []
 
     def process(self, batch: Batch, over: Over) -> Result:
         """Replace each value, or record, by what the function returns, up to where `over` stops."""
         thread = self._thread or self._open(batch)
         column = batch.records() if self._by_record else batch.values
-        self._calls = calls = _Calls(self._call, over(column))
+        assert len(self._ahead) <= len(column), "who goes on behind a record that has failed does so with the next"
+        self._calls = calls = _Calls(self._call, self._ahead, over(column[len(self._ahead) :]))
         thread.run(calls.make(min(self.concurrency, len(batch))))
-        self._calls = None
+        self._calls, self._ahead = None, []
         results, cause = calls.results, None
-        if calls.failure is not None:
-            taken, cause = calls.failure
-            results = results[:taken]
+        if (failed := next(filter(_has_failed, results), None)) is not None:
+            taken, cause = results.index(failed), failed.cause
+            results, self._ahead = results[:taken], results[taken + 1 :]
         if self._by_record:
             return Result(len(results), as_batch(list(batch.rows[: len(results)]), results), cause)
         return Result(len(results), batch.first(len(results)).with_values(results), cause)
@@ -140,15 +142,26 @@ class AsyncMap:
             raise
 
 
-class _Calls:
-    """The calls for one batch: `results` of the records that were taken, in their order."""
+class _Failed:
+    """Stands for the result of a call that has failed."""
 
-    def __init__(self, call: Callable[[Any], Awaitable[Any]], rest: Iterator[Any]) -> None:
+    def __init__(self, cause: BaseException) -> None:
+        self.cause = cause
+
+
+def _has_failed(result: Any) -> bool:
+    return type(result) is _Failed
+
+
+class _Calls:
+    """The calls for one batch: `results` of the records that were taken, in their order, the first known before."""
+
+    def __init__(self, call: Callable[[Any], Awaitable[Any]], known: Sequence[Any], rest: Iterator[Any]) -> None:
         self._call = call
         self._rest = rest
-        self.results: list[Any] = []
+        self._failed = any(map(_has_failed, known))
+        self.results: list[Any] = [*known]
         self.in_flight: dict[int, asyncio.Task[Any]] = {}
-        self.failure: tuple[int, BaseException] | None = None
 
     async def make(self, concurrency: int) -> None:
         """Make a call for each element, so many at a time; return when all that were begun have ended."""
@@ -166,23 +179,17 @@ class _Calls:
     async def _work(self) -> None:
         task = asyncio.current_task()
         assert task is not None
-        while self.failure is None and (element := next(self._rest, _END)) is not _END:
+        while not self._failed and (element := next(self._rest, _END)) is not _END:
             index = len(self.results)
             self.results.append(None)
             self.in_flight[index] = task
             try:
                 self.results[index] = await self._call(element)
             except BaseException as error:  # noqa: BLE001 - whatever it is, it is an error of this record
-                self._fail(index, error)
+                self.results[index] = _Failed(error)
+                self._failed = True
             finally:
                 del self.in_flight[index]
-
-    def _fail(self, index: int, error: BaseException) -> None:
-        if self.failure is None or index < self.failure[0]:
-            self.failure = index, error
-        for later, task in self.in_flight.items():
-            if later > self.failure[0] and later != index:
-                task.cancel()
 
 
 class _LoopThread:

@@ -4,54 +4,130 @@
   (0, 1, 2, ...), and returns one with at least `value`. Columns that it leaves out stay as they were.
 - `row` says which input record an output record comes from: it has that record's headers, is named by it in errors,
   and keeps its place in the order of its partition. Without `row` there must be as many records as there were.
-- Which record a failure is of nobody knows, so it ends the job, whatever the policy for records that go wrong.
+- Which record a failure is of the function is asked by smaller parts, half as long each, down to one record; parts
+  grow again behind it, twice as long each. So what it raises is an error of one record, and it may be called again.
+- A result of another shape than was asked for is the function's error, and values that have no Arrow type in common,
+  where none was given, are the job's: they end it, whatever the policy for records that go wrong.
 - How many records a batch has is nothing to rely on: it follows the load, and a replay cuts it elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import lru_cache
+from itertools import chain, pairwise
 from typing import Any
 
 import pyarrow as pa
 
+from twopc.arrow import int32_array, to_array, to_column
 from twopc.column import Over, failure_at, span
 from twopc.operators.steps import MapBatches
 from twopc.operators.values import Result
+from twopc.packed_column import PackedColumn
 from twopc.record import Batch
 from twopc.termination import TERMINATION
 
 COLUMNS = ("key", "value", "timestamp", "row")
 
 
-def map_batches(step: MapBatches, batch: Batch, _over: Over) -> Result:
-    """Give the whole batch to the function as Arrow; raise UserCodeError where it fails, or returns another shape."""
-    try:
-        produced = step.function(_as_arrow(step, batch))
-        return Result(len(batch), _as_batch(batch, _checked(produced, len(batch))))
-    except TERMINATION:
-        raise
-    except BaseException as error:
-        raise failure_at(span(batch.rows), str(step), error) from error
+_ALL = 2**30
+"""More than a batch has."""
+
+
+class BatchMap:
+    """One map_batches on one subtask."""
+
+    def __init__(self, step: MapBatches) -> None:
+        self._step = step
+        self._most = _ALL
+
+    def process(self, batch: Batch, _over: Over) -> Result:
+        """Give the batch to the function as Arrow; raise UserCodeError where it returns another shape."""
+        made: list[Batch] = []
+        taken = 0
+        while taken < len(batch):
+            part = batch.part(taken, min(taken + self._most, len(batch)))
+            try:
+                given = _as_arrow(self._step, part)
+                produced = self._step.function(given)
+            except TERMINATION:
+                raise
+            except _NoCommonType as error:
+                raise failure_at(span(part.rows), str(self._step), error) from error
+            except BaseException as error:  # noqa: BLE001 - it is an error of one of these records
+                if len(part) == 1:
+                    return Result(taken, _joined(batch, made), error)
+                self._most = len(part) // 2
+                continue
+            made.append(self._taken_over(part, given, produced))
+            taken += len(part)
+            self._most = min(2 * self._most, _ALL)
+        return Result(taken, _joined(batch, made))
+
+    def _taken_over(self, part: Batch, given: pa.RecordBatch, produced: Any) -> Batch:
+        try:
+            return _as_batch(part, given, _checked(produced, len(part)))
+        except Exception as error:
+            raise failure_at(span(part.rows), str(self._step), error) from error
+
+
+def _joined(batch: Batch, parts: Sequence[Batch]) -> Batch:
+    """Return what was made of the first parts of a batch."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return batch.first(0)
+    rows, values, keys, timestamps, headers = (
+        list(chain.from_iterable(columns))
+        for columns in zip(
+            *((part.rows, part.values, part.keys, part.timestamps, part.headers) for part in parts), strict=True
+        )
+    )
+    return Batch(rows, values, keys, timestamps, headers)
 
 
 def _as_arrow(step: MapBatches, batch: Batch) -> pa.RecordBatch:
+    keys, values, stamps = batch.key_column, batch.value_column, batch.timestamp_column
     arrays = [
-        pa.array(batch.keys, step.key_type),
-        _values(batch.values, step.value_type),
-        pa.array(batch.timestamps, pa.int64()),
-        pa.array(range(len(batch)), pa.int32()),
+        _of_bytes(keys, step.key_type) if isinstance(keys, PackedColumn) else pa.array(keys, step.key_type),
+        _of_bytes(values, step.value_type) if isinstance(values, PackedColumn) else _of_values(values, step.value_type),
+        to_array(stamps.buffers, pa.int64()) if isinstance(stamps, PackedColumn) else pa.array(stamps, pa.int64()),
+        _numbers(len(batch).bit_length()).slice(0, len(batch)),
     ]
     return pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS))
 
 
-def _values(values: list[Any], value_type: pa.DataType | None) -> pa.Array:
+_TYPES_OF_BYTES = frozenset({pa.binary(), pa.large_binary(), pa.string(), pa.large_string()})
+"""The types that bytes are cast to all at once, with the result that they have one by one."""
+
+
+@lru_cache(maxsize=2)
+def _numbers(bits: int) -> pa.Array:
+    """Return all numbers of so many bits."""
+    return int32_array(range(1 << bits))
+
+
+def _of_bytes(column: PackedColumn, wanted: pa.DataType | None) -> pa.Array:
+    if wanted is not None and wanted not in _TYPES_OF_BYTES:
+        # A cast would parse a number where one object after the other is refused.
+        return pa.array(column.unpack(), wanted)
+    array = to_array(column.buffers, pa.binary())
+    return array if wanted is None else array.cast(wanted)
+
+
+def _of_values(values: list[Any], wanted: pa.DataType | None) -> pa.Array:
+    if wanted is not None:
+        return pa.array(values, wanted)
     try:
-        return pa.array(values, value_type)
+        return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         hint = "give map_batches the Arrow type that all values have, value_type=pa.struct(...)"
-        raise TypeError(f"the values don't fit into one column ({error}): {hint}") from error
+        raise _NoCommonType(f"the values don't fit into one column ({error}): {hint}") from error
+
+
+class _NoCommonType(TypeError):
+    """No type was given, and the values have none in common."""
 
 
 def _checked(produced: Any, size: int) -> pa.RecordBatch:
@@ -70,13 +146,17 @@ def _checked(produced: Any, size: int) -> pa.RecordBatch:
     return produced
 
 
-def _as_batch(batch: Batch, produced: pa.RecordBatch) -> Batch:
+def _as_batch(batch: Batch, given: pa.RecordBatch, produced: pa.RecordBatch) -> Batch:
     names = produced.schema.names
-    if "row" in names:
-        batch = batch.take(_rows(produced.column("row").to_pylist(), len(batch)))
-    keys = produced.column("key").to_pylist() if "key" in names else batch.keys
-    stamps = produced.column("timestamp").to_pylist() if "timestamp" in names else batch.timestamps
-    return Batch(batch.rows, produced.column("value").to_pylist(), keys, stamps, batch.headers)
+    if "row" in names and not produced.column("row").equals(given.column("row")):
+        rows = _rows(produced.column("row").to_pylist(), len(batch))
+        batch, given = batch.take(rows), given.take(int32_array(rows))
+    made = batch.with_values(to_column(produced.column("value")))
+    if "key" in names:
+        made = made.with_keys(to_column(produced.column("key")))
+    if "timestamp" in names and not produced.column("timestamp").equals(given.column("timestamp")):
+        made = made.with_timestamps(produced.column("timestamp").to_pylist())
+    return made
 
 
 def _rows(rows: Sequence[int | None], size: int) -> list[int]:

@@ -2,7 +2,9 @@
 
 Invariants:
 
-- What a call changes counts when the call has returned: before, it is seen by that call only.
+- What a call changes counts when the call has returned: before, it is seen by that call only, and one that fails has
+  changed nothing.
+- A store that fails is no error of a record, although a user function may be in hand: the call is `broken`.
 - A call sees a state as its serde gives it back.
 - Every value with a time to live has one entry among the expiries, at the same time or a little after it is absent,
   and no value is in the store for long without one. A value that is written often moves its entry seldom.
@@ -25,7 +27,7 @@ ENTRIES_A_TTL = 32
 
 
 class Call:
-    """Which key a function of the processor is called for; and the states that it has looked at so far."""
+    """The key of the call in hand, and the states that the call has looked at so far."""
 
     def __init__(self) -> None:
         self.partition = 0
@@ -33,11 +35,20 @@ class Call:
         self.now: int | None = None
         self.expiries: TimeQueue | None = None
         self.states: list[BoundState] = []
+        self.broken: BaseException | None = None
 
-    def end(self) -> None:
+    def keep(self) -> None:
         """The function has returned: keep what it wrote."""
         for state in self.states:
             state.keep()
+            state.drop()
+        self.states.clear()
+        self.key = None
+
+    def drop(self) -> None:
+        """The function has failed: forget what it wrote."""
+        for state in self.states:
+            state.drop()
         self.states.clear()
         self.key = None
 
@@ -54,7 +65,7 @@ class BoundState(State):
         self._content: bytes | None = None
 
     def keep(self) -> None:
-        """Keep what the call has written; the next call looks anew."""
+        """Keep what the call has written."""
         if self._is_changed:
             call = self._call
             assert call.key is not None
@@ -65,6 +76,9 @@ class BoundState(State):
                 self._write(call.partition, call.key, self._stored, new)
                 if self.ttl_ms is not None and call.expiries is not None:
                     self._move_expiry(call.expiries, call.key, self._stored, new)
+
+    def drop(self) -> None:
+        """Forget what the call has seen and written; the next looks anew."""
         self._is_loaded = self._is_changed = False
 
     def expire(self, partition: int, key: bytes, expiries: TimeQueue, now: int) -> None:
@@ -99,8 +113,12 @@ class BoundState(State):
     def _fetched(self, partition: int, key: bytes) -> bytes | None:
         states, _ = self.cache.of(partition)
         if key not in states:
-            self.cache.fetch(partition, (key,))
-        stored: bytes | None = states[key]
+            try:
+                self.cache.fetch(partition, (key,))
+            except BaseException as error:
+                self._call.broken = error
+                raise
+        stored: bytes | None = states.get(key)
         return stored
 
     def _write(self, partition: int, key: bytes, old: bytes | None, new: bytes | None) -> None:
@@ -212,6 +230,9 @@ class BoundMapState(BoundState, MapState):
         if self._is_changed and self._entries is not None:
             self._content = joined(each for entry in self._entries.items() for each in entry) or None
         super().keep()
+
+    def drop(self) -> None:
+        super().drop()
         self._entries = None
 
     def _map(self) -> dict[bytes, bytes]:

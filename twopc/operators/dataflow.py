@@ -15,92 +15,52 @@ stores those of the first rows that wait. Behind a branch nothing may wait: one 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from twopc.column import ColumnLoop, Over, locate, span
-from twopc.operators.keyed import KeyedOperator
+from twopc.column import ColumnLoop, Over, named, span
+from twopc.operators.broadcast import BroadcastTable, broadcast_operation
+from twopc.operators.keyed_operators import keyed_operator
+from twopc.operators.node import Node, sources_before
 from twopc.operators.process import ProcessOperator
-from twopc.operators.records import filter_records, flat_map_records, map_records, peek_records
+from twopc.operators.simple_steps import ONE_TO_ONE, OPERATIONS
 from twopc.operators.steps import (
-    AssignTimestamps,
-    Filter,
-    FilterRecords,
-    FlatMap,
-    FlatMapRecords,
+    JoinBroadcast,
+    JoinTable,
+    KeepBroadcast,
+    KeepTable,
     KeyedStep,
-    Map,
     MapAsync,
-    MapAsyncRecords,
     MapBatches,
-    MapRecords,
-    Peek,
-    PeekRecords,
-    Print,
     Process,
     StatefulMap,
     Step,
 )
-from twopc.operators.values import Result, assign_timestamps, filter_values, flat_map_values, map_values, peek_values
-from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
+from twopc.operators.stream_join import JoinStreams, arrivals
+from twopc.operators.table import TableJoin, TableOperator
+from twopc.operators.timed_operators import Passed, TimedOperators
+from twopc.operators.values import Result
+from twopc.operators.window_step import WindowAggregate
+from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.port import Port
 from twopc.record import Batch, RecordError, Row, Stage
-from twopc.state.layout import StateName
 
 if TYPE_CHECKING:
     from twopc.operators.async_map import AsyncMap
 
-_OPERATIONS: dict[type[Step], Callable[..., Result]] = {
-    Map: map_values,
-    Filter: filter_values,
-    FlatMap: flat_map_values,
-    MapRecords: map_records,
-    FilterRecords: filter_records,
-    FlatMapRecords: flat_map_records,
-    Peek: peek_values,
-    PeekRecords: peek_records,
-    Print: peek_records,
-    AssignTimestamps: assign_timestamps,
-}
-"""What each step that is one function does with a batch."""
-
-_ONE_TO_ONE = (
-    Map,
-    Filter,
-    MapRecords,
-    FilterRecords,
-    Peek,
-    PeekRecords,
-    AssignTimestamps,
-    MapAsync,
-    MapAsyncRecords,
-)
-"""After these a row still stands for a whole input record of which nothing else is known yet."""
-
-
-class Node(Protocol):
-    """An operator of a graph, as far as it matters here; `twopc.graph.Operator` is one."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def inputs(self) -> tuple[str, ...]: ...
-    @property
-    def what(self) -> Any: ...
-
 
 @dataclass(frozen=True, slots=True)
 class SinkOutput:
-    """What comes out of the graph at one sink."""
+    """The records that come out of the graph at one sink."""
 
     sink: str
     batch: Batch
 
 
 OnError = Callable[[str, RecordError], Iterable[SinkOutput]]
-"""What becomes of a record of a source that went wrong: what is written instead. Raises what ends the attempt."""
+"""Returns what is written instead of a record of a source that went wrong. Raises what ends the attempt."""
 
 
 def fail(source: str, error: RecordError) -> Iterable[SinkOutput]:
@@ -117,7 +77,7 @@ class _Stop:
     operate: Callable[[Batch, Over], Result] | None
     following: tuple[_Stop, ...] = ()
     sides: Mapping[str, tuple[_Stop, ...]] = field(default_factory=dict)
-    """What follows each side output."""
+    """The operators that follow each side output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +93,26 @@ class _Wait:
 class Dataflow:
     """The graph of one subtask, with the store that holds its keyed state. `nodes` stand in topological order."""
 
-    def __init__(self, nodes: Sequence[Node], store: KeyedStateStore, on_error: OnError = fail) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        store: KeyedStateStore,
+        on_error: OnError = fail,
+        numbers: Collection[int] = (),
+        tables: Mapping[str, BroadcastTable] | None = None,
+    ) -> None:
+        """`numbers` are the partition numbers whose state is kept here, `tables` the broadcast tables of the job."""
+        self._tables = tables or {}
         self._on_error = on_error
         self._failed = False
         steps: dict[str, KeyedStep] = {node.id: node.what for node in nodes if isinstance(node.what, KeyedStep)}
         sharers = sum(len(step.states) for step in steps.values())
-        self._keyed = {key: _keyed_operator(key, step, store, sharers) for key, step in steps.items()}
+        used = {Port.parse(before) for node in nodes for before in node.inputs}
+        self._keyed = {key: keyed_operator(key, step, store, sharers, used) for key, step in steps.items()}
+        origins = {key: sources_before(nodes, key) for key in self._keyed}
+        self.timed = TimedOperators(self._keyed, origins, numbers)
         self._async_maps: list[AsyncMap] = []
+        self._places: dict[str, _Stop] = {}
         self._starts = self._connected(nodes)
         self._cuttable = {source: _trunk(starts) for source, starts in self._starts.items()}
         self._loop = ColumnLoop()
@@ -193,6 +166,17 @@ class Dataflow:
         self._follow(self._starts[source], batch, frozenset())
         return self._outputs
 
+    def drain(self, sources: Collection[str]) -> list[SinkOutput]:
+        """All of these sources is through: return what comes of what still waits for its time, behind no others.
+
+        Once for each operator; nothing may wait in the graph.
+        """
+        return self._let_pass(self.timed.drain(sources))
+
+    def pass_time(self, sources: Collection[str], to: int) -> list[SinkOutput]:
+        """Let stream time reach this at the operators behind no other sources; return what comes of it."""
+        return self._let_pass(self.timed.pass_time(sources, to))
+
     def refuse(self, error: RecordError) -> Iterable[SinkOutput]:
         """Return what is written in the place of a record that came out last and that a sink can't write."""
         return self._on_error(self._source, error)
@@ -210,7 +194,7 @@ class Dataflow:
             return None
         step, batch = at
         known = 0 <= index < len(batch)
-        return f"{step} at {f'record {locate(batch.rows[index])}' if known else span(batch.rows)}"
+        return f"{step} at {named(batch.rows[index]) if known else span(batch.rows)}"
 
     def write_back(self) -> None:
         """Bring the store up to every batch so far; a snapshot of it holds nothing else."""
@@ -228,6 +212,23 @@ class Dataflow:
         for async_map in self._async_maps:
             async_map.close()
 
+    def _let_pass(self, passed: Passed) -> list[SinkOutput]:
+        assert not self._waiting, "what waits would come behind its time"
+        self._outputs = []
+        for key, result in passed:
+            stop, self._source = self._places[key], min(self.timed.sources[key])
+            for error in result.lost:
+                self._refuse(error)
+            self._follow_sides(stop)
+            for behind in stop.following:
+                self._follow((behind,), result.batch, frozenset())
+        return self._outputs
+
+    def _follow_sides(self, stop: _Stop) -> None:
+        for name, side in stop.sides.items():
+            for behind in side:
+                self._follow((behind,), self._keyed[stop.id].side_output(name), frozenset())
+
     def _follow(self, stops: tuple[_Stop, ...], batch: Batch, cuttable: frozenset[_Stop]) -> None:
         """Bring a batch through all that follows: along a row of steps in a loop, at a branch one way after another."""
         while len(stops) == 1 and len(batch):
@@ -237,10 +238,8 @@ class Dataflow:
                 return
             can_wait = stop in cuttable
             over = self._loop.until_cut if can_wait else self._loop.whole
-            taken, output, cause = self._apply(stop.step, stop.operate, batch, over)
-            for name, side in stop.sides.items():
-                for behind in side:
-                    self._follow((behind,), self._keyed[stop.id].side_output(name), frozenset())
+            taken, output, cause, _ = self._apply(stop.step, stop.operate, batch, over)
+            self._follow_sides(stop)
             if cause is not None:
                 error = RecordError(batch.rows[taken], Stage.TRANSFORMATION, str(stop.step), cause)
                 batch = batch.behind(taken + 1)
@@ -276,10 +275,13 @@ class Dataflow:
     def _apply(self, step: Step, operate: Callable[[Batch, Over], Result], batch: Batch, over: Over) -> Result:
         self._at = step, batch
         try:
-            return operate(batch, over)
+            result = operate(batch, over)
         finally:
             self._at = None
             self._loop.done()
+        for error in result.lost:
+            self._refuse(error)
+        return result
 
     def _connected(self, nodes: Sequence[Node]) -> dict[str, tuple[_Stop, ...]]:
         """Return where the records of each source come first. A merge is no place of its own: what follows it is."""
@@ -290,21 +292,41 @@ class Dataflow:
             if not node.inputs:
                 starts[node.id] = after
                 continue
+            sides = {
+                port.output: tuple(at) for port, at in following.items() if port.operator == node.id and port.output
+            }
+            places = self._stops(node, after, sides)
             if isinstance(node.what, Step):
-                sides = {
-                    port.output: tuple(at) for port, at in following.items() if port.operator == node.id and port.output
-                }
-                before = [_Stop(node.id, node.what, self._operation(node.id, node.what), after, sides)]
-            else:
-                before = list(after) or [_Stop(node.id, None, None)]
-            for origin in map(Port.parse, node.inputs):
-                following[origin][:0] = before
+                self._places[node.id] = places[0][0]
+            for origin, stops in zip(map(Port.parse, node.inputs), places, strict=True):
+                following[origin][:0] = stops
         return starts
+
+    def _stops(
+        self, node: Node, after: tuple[_Stop, ...], sides: Mapping[str, tuple[_Stop, ...]]
+    ) -> Sequence[Sequence[_Stop]]:
+        """Return where the records of each input of a node come first."""
+        what = node.what
+        if not isinstance(what, Step):
+            return [after or (_Stop(node.id, None, None),)] * len(node.inputs)
+        if isinstance(what, JoinStreams):
+            operator = self._keyed[node.id]
+            assert isinstance(operator, ProcessOperator)
+            return [(_Stop(node.id, what, operate, after, sides),) for operate in arrivals(operator)]
+        stop = _Stop(node.id, what, self._operation(node.id, what), after, sides)
+        # What a join with a table looks into sends it nothing.
+        return [(stop,), ()] if isinstance(what, JoinTable | JoinBroadcast) else [(stop,)] * len(node.inputs)
 
     def _operation(self, operator_id: str, step: Step) -> Callable[[Batch, Over], Result]:
         match step:
-            case StatefulMap() | Process():
+            case StatefulMap() | Process() | KeepTable() | WindowAggregate():
                 return self._keyed[operator_id].process
+            case JoinTable():
+                table = self._keyed[step.table]
+                assert isinstance(table, TableOperator)
+                return TableJoin(step, table).process
+            case KeepBroadcast() | JoinBroadcast():
+                return broadcast_operation(operator_id, step, self._tables)
             case MapAsync():
                 from twopc.operators.async_map import AsyncMap
 
@@ -312,19 +334,11 @@ class Dataflow:
                 return self._async_maps[-1].process
             case MapBatches():
                 # Arrow takes a while to import, and most jobs do without.
-                from twopc.operators.batches import map_batches
+                from twopc.operators.batches import BatchMap
 
-                return partial(map_batches, step)
+                return BatchMap(step).process
             case _:
-                return partial(_OPERATIONS[type(step)], step.function)
-
-
-def _keyed_operator(
-    operator: str, step: KeyedStep, store: KeyedStateStore, sharers: int
-) -> KeyedOperator | ProcessOperator:
-    if isinstance(step, Process):
-        return ProcessOperator(operator, step, store, sharers)
-    return KeyedOperator(step, WriteBackCache(StateName(operator, step.name), store, sharers))
+                return partial(OPERATIONS[type(step)], step.function)
 
 
 def _trunk(stops: tuple[_Stop, ...]) -> frozenset[_Stop]:
@@ -332,7 +346,7 @@ def _trunk(stops: tuple[_Stop, ...]) -> frozenset[_Stop]:
     trunk: set[_Stop] = set()
     while len(stops) == 1 and stops[0].step is not None:
         trunk.add(stops[0])
-        if not isinstance(stops[0].step, _ONE_TO_ONE):
+        if not isinstance(stops[0].step, ONE_TO_ONE):
             break
         stops = stops[0].following
     return frozenset(trunk)

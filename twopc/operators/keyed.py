@@ -14,23 +14,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import takewhile
 from typing import Any
 
-from twopc.column import Over, locate, map_part, span
+from twopc.column import Over, locate, map_part
+from twopc.column_rows import partitions_of
 from twopc.errors import UserCodeError
-from twopc.operators.steps import KeyedStep, StatefulMap
+from twopc.operators.loops import loops
+from twopc.operators.steps import ByKey, StatefulMap
 from twopc.operators.values import Result
 from twopc.operators.write_back_cache import WriteBackCache
 from twopc.record import Batch, RecordFault, Row
 from twopc.serde import Json, Serde
-from twopc.state.key_form import key_bytes, need_no_mark
+from twopc.state.key_form import key_bytes
 from twopc.termination import TERMINATION
 
-_INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
-"""What JSON's serde takes for an integer: it comes back as it was, so it needs no coding between two calls."""
-
-Run = tuple[int, Sequence[bytes]]
+Run = tuple[int, list[bytes]]
 
 
 class KeyedOperator:
@@ -39,11 +38,12 @@ class KeyedOperator:
     def __init__(self, step: StatefulMap, states: WriteBackCache) -> None:
         self._step = step
         self._states = states
-        self._holds_ints = type(step.state) is Json
+        self._key_forms = KeyForms(step)
+        self._coding = _Coding(step.state)
 
     def process(self, batch: Batch, over: Over) -> Result:
         """Return the batch with the function's outputs as its values."""
-        keys, bad_key = key_forms(self._step, batch)
+        keys, bad_key = self._key_forms.of(batch)
         batch = batch.first(len(keys))
         runs = list(partition_runs(batch.rows, keys))
         for partition, some in runs:
@@ -74,79 +74,114 @@ class KeyedOperator:
     def _apply(self, run: Run, values: Iterator[Any], outputs: list[Any]) -> None:
         """Call the function for each key of the run and the next value; keep the states that it leaves behind."""
         partition, keys = run
-        function, serde, holds_ints = self._step.function, self._step.state, self._holds_ints
+        coding, before = self._coding, len(outputs)
         states, dirty = self._states.of(partition)
-        size_bytes = 0
-        held: Any = None
+        coding.size_bytes = 0
         try:
-            # The keys come first: the other way round one value more would be taken.
-            for key, value in zip(keys, values, strict=False):
-                held = states[key]
-                if type(held) is bytes:
-                    size_bytes -= len(held)
-                    state = int(held) if holds_ints and held.isdigit() else _decoded(serde, held)
-                else:
-                    state = held
-                result = function(state, value)
-                if not isinstance(result, tuple) or len(result) != 2:
-                    raise TypeError(f"the function must return a pair (new state, value), not {type(result).__name__}")
-                new, output = result
-                if holds_ints and type(new) is int and _INT_MIN <= new <= _INT_MAX:
-                    same = new == state and type(state) is int
-                else:
-                    new = _encoded(serde, new)
-                    size_bytes += 0 if new is None else len(new)
-                    same = new == held
-                states[key] = new
-                if not same:
-                    dirty[key] = new
-                outputs.append(output)
+            loops().apply(
+                self._step.function,
+                coding.decode,
+                coding.encode,
+                _pair_of,
+                coding.holds_ints,
+                keys,
+                values,
+                states,
+                dirty,
+                outputs,
+            )
         except BaseException:
-            size_bytes += len(held) if type(held) is bytes else 0
+            # The state was taken out for its call, and is where it was.
+            for held in map(states.get, keys[len(outputs) - before :][:1]):
+                coding.size_bytes += len(held) if type(held) is bytes else 0
             raise
         finally:
-            self._states.grew(size_bytes)
+            self._states.grew(coding.size_bytes)
 
 
-def key_forms(step: KeyedStep, batch: Batch) -> tuple[list[bytes], BaseException | None]:
-    """Return the forms of the keys up to the first that can have no state, and what is wrong with that."""
-    keys = batch.keys
-    kinds = set(map(type, keys))
-    if kinds == {bytes} and need_no_mark(keys):
-        return keys, None
-    if {bytes, str} <= kinds:
-        raise UserCodeError(
-            f"records {span(batch.rows)} have keys of bytes and of text, and {step} would take b'a' and 'a' "
-            "for one key: use a serde whose keys are of one kind"
+class _Coding:
+    """States between calls of the function: at hand as the store has them, but for an integer of JSON.
+
+    `size_bytes` is how much more the encoded ones take than those that were decoded.
+    """
+
+    def __init__(self, serde: Serde) -> None:
+        self._serde = serde
+        self.holds_ints = type(serde) is Json
+        self.size_bytes = 0
+
+    def decode(self, held: bytes) -> Any:
+        self.size_bytes -= len(held)
+        if self.holds_ints and held.isdigit():
+            return int(held)
+        try:
+            return self._serde.deserialize(held)
+        except Exception as error:
+            raise ValueError(f"the stored state can't be decoded by {self._serde}: {error}") from error
+
+    def encode(self, state: Any) -> bytes | None:
+        if state is None:
+            return None
+        try:
+            data = self._serde.serialize(state)
+        except Exception as error:
+            raise ValueError(f"the new state can't be encoded by {self._serde}: {error}") from error
+        self.size_bytes += 0 if data is None else len(data)
+        return data
+
+
+def _pair_of(result: Any) -> tuple[Any, Any]:
+    """Return what the function returned, where it is a pair of another type than a plain tuple."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(f"the function must return a pair (new state, value), not {type(result).__name__}")
+    new, output = result
+    return new, output
+
+
+class KeyForms:
+    """The forms of the keys that come to one operator.
+
+    Bytes and text may have one form, and are two keys. Where a batch has both kinds, the one that comes first is the
+    operator's from then on, as long as this lives, and a key of the other kind can have no state.
+    """
+
+    def __init__(self, step: ByKey) -> None:
+        self._step = step
+        self._strange: type | None = None
+
+    def of(self, batch: Batch) -> tuple[list[bytes], BaseException | None]:
+        """Return the forms of the keys up to the first that can have no state, and what is wrong with that."""
+        keys = batch.keys
+        if self._strange is not bytes and loops().are_forms(keys):
+            return keys, None
+        kinds = set(map(type, keys))
+        if self._strange is None and {bytes, str} <= kinds:
+            first = next(type(key) for key in keys if type(key) in (bytes, str))
+            self._strange = str if first is bytes else bytes
+        stateless = {type(None), self._strange}
+        good = keys if kinds.isdisjoint(stateless) else list(takewhile(lambda key: type(key) not in stateless, keys))
+        forms, cause = map_part(key_bytes, good)
+        if cause is None and len(forms) < len(keys):
+            cause = RecordFault(UserCodeError(self._why_not(keys[len(forms)], batch.rows[len(forms)])))
+        return forms, cause
+
+    def _why_not(self, key: Any, row: Row) -> str:
+        if key is None:
+            return (
+                f"record {locate(row)} has no key, and {self._step} keeps its state by key: "
+                "drop those without, with filter_records, or let whoever writes the input give each record one"
+            )
+        kind, other = ("text", "bytes") if isinstance(key, str) else ("bytes", "text")
+        return (
+            f"the key of record {locate(row)} is {kind}, others before it were {other}, and {self._step} would take "
+            "b'a' and 'a' for one key: use a serde whose keys are of one kind"
         )
-    forms, cause = map_part(key_bytes, keys[: keys.index(None)] if None in keys else keys)
-    if cause is None and len(forms) < len(keys):
-        error = UserCodeError(
-            f"record {locate(batch.rows[len(forms)])} has no key, and {step} keeps its state by key: "
-            "drop those without, with filter_records, or let whoever writes the input give each record one"
-        )
-        cause = RecordFault(error)
-    return forms, cause
 
 
 def partition_runs(rows: Sequence[Row], keys: list[bytes]) -> Iterator[Run]:
     """Split the keys where the number changes; rows come from a source in long runs of one partition."""
+    numbers = partitions_of(rows)
     start = 0
-    for partition, group in groupby([row.partition() for row in rows]):
-        end = start + sum(1 for _ in group)
-        yield partition or 0, keys if end - start == len(keys) else keys[start:end]
+    for end in loops().run_ends(numbers):
+        yield numbers[start], keys if end - start == len(keys) else keys[start:end]
         start = end
-
-
-def _decoded(serde: Serde, data: bytes) -> Any:
-    try:
-        return serde.deserialize(data)
-    except Exception as error:
-        raise ValueError(f"the stored state can't be decoded by {serde}: {error}") from error
-
-
-def _encoded(serde: Serde, state: Any) -> bytes | None:
-    try:
-        return None if state is None else serde.serialize(state)
-    except Exception as error:
-        raise ValueError(f"the new state can't be encoded by {serde}: {error}") from error

@@ -7,42 +7,40 @@
 - Outputs and states depend on the records of a partition number alone, not on where batches end: also what has outlived
   its time is deleted record by record, few at a time, so that a jump in time holds up nothing.
 - A batch reads each of its keys at most once and writes each at most once, of each state; see `stateful_map`.
-- A record on which the processor raises may have changed states that are held, so it ends the attempt, whatever the
-  policy for records that go wrong; nothing is written any more.
+- A call that raises changes nothing: its states, timers, outputs and side outputs are taken back. The time that its
+  record has moved stays so, and what fired before it has fired. A timer on which `on_timer` raises is gone.
 """
 
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
-from twopc.column import Over, user_code_error
+from twopc.column import Over
 from twopc.errors import ConfigurationError
 from twopc.operators.bound_states import BoundState, Call, bound
-from twopc.operators.keyed import key_forms, partition_runs
+from twopc.operators.key_timers import KeyTimers, timer_key
+from twopc.operators.keyed import KeyForms, partition_runs
 from twopc.operators.records import as_batch, checked
+from twopc.operators.side_outputs import SideOutputs
 from twopc.operators.steps import Process
 from twopc.operators.stream_time import StreamTime
-from twopc.operators.time_queue import TIMES, TimeQueue
+from twopc.operators.time_queue import TimeQueue
 from twopc.operators.values import Result
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
 from twopc.processor import Context, Processor
-from twopc.record import Batch, Record, Row
-from twopc.state.key_form import key_of
+from twopc.record import Batch, Record, RecordError, Row, Stage
+from twopc.stand_ins import KeyOnly, PassedTime
 from twopc.state.layout import EXPIRIES, TIMERS, StateName
 from twopc.termination import TERMINATION
 
 EXPIRED_PER_RECORD = 16
 """How many values are deleted at most behind a record: more than a record writes, so none stays for ever."""
 
-_TEXT, _OTHER = b"t", b"o"
-"""Before the key of a timer: text comes back as text."""
-
 
 class _Partition:
-    """What the operator keeps of one partition number beside the declared states."""
+    """The operator's own part of one partition number, beside the declared states."""
 
     def __init__(self, operator: str, number: int, step: Process, store: KeyedStateStore) -> None:
         states = step.states
@@ -60,24 +58,26 @@ class ProcessOperator:
 
     def __init__(self, operator: str, step: Process, store: KeyedStateStore, sharers: int) -> None:
         self._operator, self._step, self._store = operator, step, store
+        self._key_forms = KeyForms(step)
         self._call = Call()
-        self._processor = _copied(step)
+        self.processor = _copied(step)
         self._states: dict[str, BoundState] = {}
         for name, declared in type(step.processor).declared_states().items():
             cache = WriteBackCache(StateName(operator, name), store, sharers)
             self._states[name] = bound(declared, cache, self._call)
-            vars(self._processor)[name] = self._states[name]
+            vars(self.processor)[name] = self._states[name]
         self._context = Context()
-        self._timers = _KeyTimers(self._step, self._context)
+        self._timers = KeyTimers(self._step, self._context)
         self._context._timers = self._timers
-        self._sides = _Sides()
-        self._context._sides = self._sides
+        self._side_outputs = SideOutputs()
+        self._context._side_outputs = self._side_outputs
         self._partitions: dict[int, _Partition] = {}
+        self._lost_timers: list[RecordError] = []
         self._failed = False
 
     def process(self, batch: Batch, over: Over) -> Result:
         """Return the records that the processor makes of the batch's, up to where `over` stops."""
-        keys, bad_key = key_forms(self._step, batch)
+        keys, bad_key = self._key_forms.of(batch)
         batch = batch.first(len(keys))
         for number, run in partition_runs(batch.rows, keys):
             for state in self._states.values():
@@ -86,27 +86,59 @@ class ProcessOperator:
         rows: list[Row] = []
         outputs: list[Record] = []
         taken = 0
-        self._sides.clear()
+        cause: BaseException | None = None
+        self._side_outputs.clear()
+        self._lost_timers = []
         rest = over(records)
         self._failed = True
-        try:
-            for key, row, record in zip(keys, batch.rows, rest, strict=False):
-                self._sides.row = row
-                self._one(key, row.partition() or 0, record, outputs)
-                rows += [row] * (len(outputs) - len(rows))
-                taken += 1
-        except TERMINATION:
-            raise
-        except BaseException as error:
-            # What it has set before it raised can't be undone, so nobody goes on behind it.
-            raise user_code_error(batch.rows[taken], str(self._step), error) from error
+        for key, row, record in zip(keys, batch.rows, rest, strict=False):
+            cause = self._one(key, row, record, rows, outputs)
+            if cause is not None:
+                break
+            taken += 1
         self._failed = False
         self._settle()
-        return Result(taken, as_batch(rows, outputs), bad_key if taken == len(keys) else None)
+        if taken == len(keys):
+            cause = bad_key
+        return Result(taken, as_batch(rows, outputs), cause, self._lost_timers)
+
+    def pass_time(self, number: int, to: int) -> Result:
+        """Let the stream time of a partition number reach this, and fire what is due by then."""
+        partition, row = self._opened(number), PassedTime(number)
+        time = partition.time
+        time.now = to if time.now is None else max(time.now, to)
+        self._enter(number, partition, time.now)
+        context = self._context
+        context.topic, context.partition, context.offset = row.topic(), number, row.offset()
+        rows: list[Row] = []
+        outputs: list[Record] = []
+        self._side_outputs.clear()
+        self._lost_timers = []
+        self._failed = True
+        if partition.timers is not None:
+            self._fire(partition.timers, time.now, row, rows, outputs)
+        if partition.expiries is not None:
+            self._expire(partition.expiries, number, time.now)
+        self._failed = False
+        self._settle()
+        return Result(0, as_batch(rows, outputs), None, self._lost_timers)
+
+    def drain(self, number: int) -> Result:
+        """Let time pass until every timer that a partition number has by now has fired."""
+        timers = self._opened(number).timers
+        latest = None if timers is None else timers.latest()
+        if latest is None:
+            self._side_outputs.clear()
+            return Result(0, as_batch([], []))
+        return self.pass_time(number, latest)
+
+    def stream_time(self, number: int) -> int | None:
+        """The stream time of a partition number, None before any record with a timestamp there."""
+        return self._opened(number).time.now
 
     def side_output(self, name: str) -> Batch:
         """Return what the last batch has put out there."""
-        return as_batch(*self._sides.outputs[name])
+        return as_batch(*self._side_outputs.of(name))
 
     def write_back(self) -> None:
         """Bring the store up to every batch so far."""
@@ -118,43 +150,81 @@ class ProcessOperator:
             for queue in partition.queues:
                 queue.write_back()
 
-    def _one(self, key: bytes, number: int, record: Record, outputs: list[Record]) -> None:
-        """Process one record, and what is due by its time."""
-        partition = self._partitions.get(number) or self._opened(number)
+    def _one(
+        self, key: bytes, row: Row, record: Record, rows: list[Row], outputs: list[Record]
+    ) -> BaseException | None:
+        """Process one record, and what is due by its time; return why the record itself has failed."""
+        number = row.partition() or 0
+        partition = self._opened(number)
         time, timers, expiries, call = partition.time, partition.timers, partition.expiries, self._call
         stamp = record.timestamp
         if stamp is not None and (time.now is None or stamp > time.now):
             time.now = stamp
         now = time.now
-        call.partition, call.now, call.expiries = number, now, expiries
+        self._enter(number, partition, now)
         context = self._context
         context.topic, context.partition, context.offset = record.topic, record.partition, record.offset
-        context.stream_time = now
         if timers is not None and now is not None and timers.earliest <= now:
-            self._fire(timers, now, outputs)
+            self._fire(timers, now, row, rows, outputs)
         context.key, context.timestamp, context.headers = record.key, stamp, record.headers
         call.key = key
         self._timers.enter(timers, key, None)
-        _collect(self._processor.process(record, context), outputs)
-        call.end()
-        if now is None:
-            return
+        self._side_outputs.row = row
+        cause = self._called(self.processor.process, record, outputs)
+        rows += [row] * (len(outputs) - len(rows))
+        # Nothing follows a record that has failed: one that is read again after that has left the same behind.
+        if cause is not None or now is None:
+            return cause
         if timers is not None and timers.earliest <= now:
-            self._fire(timers, now, outputs)
+            self._fire(timers, now, row, rows, outputs)
         if expiries is not None and expiries.earliest <= now:
             self._expire(expiries, number, now)
+        return None
 
-    def _fire(self, timers: TimeQueue, now: int, outputs: list[Record]) -> None:
+    def _enter(self, number: int, partition: _Partition, now: int | None) -> None:
+        """Functions are called under this partition number, at this time."""
+        call = self._call
+        call.partition, call.now, call.expiries = number, now, partition.expiries
+        self._context.stream_time = now
+
+    def _fire(self, timers: TimeQueue, now: int, row: Row, rows: list[Row], outputs: list[Record]) -> None:
+        """Fire what is due. What it makes has the place of the row and its own key: no error of it is the row's."""
         context, call = self._context, self._call
         while (due := timers.pop(now)) is not None:
             at, marked = due
-            key = marked[1:]
-            context.key = key.decode() if marked[:1] == _TEXT else key_of(key)
+            key, context.key = timer_key(marked)
             context.timestamp, context.headers = at, None
-            call.key = key
+            # A timer sees the states as of its own time, however late it fires.
+            call.key, call.now = key, at
             self._timers.enter(timers, key, at)
-            _collect(self._processor.on_timer(at, context), outputs)
-            call.end()
+            self._side_outputs.row = due_row = KeyOnly(row, key)
+            if (cause := self._called(self.processor.on_timer, at, outputs)) is not None:
+                doing = f"on_timer of {self._step}"
+                self._lost_timers.append(RecordError(due_row, Stage.TRANSFORMATION, doing, cause))
+            rows += [due_row] * (len(outputs) - len(rows))
+        call.now = now
+
+    def _called(
+        self, function: Callable[[Any, Context], Any], argument: Any, outputs: list[Record]
+    ) -> BaseException | None:
+        """Call a function of the processor; return what it raised, and then it has changed nothing."""
+        call, made = self._call, len(outputs)
+        try:
+            _collect(function(argument, self._context), outputs)
+        except TERMINATION:
+            raise
+        except BaseException as error:
+            if call.broken is not None:
+                raise call.broken from error
+            call.drop()
+            self._timers.drop()
+            self._side_outputs.drop()
+            del outputs[made:]
+            return error
+        call.keep()
+        self._timers.keep()
+        self._side_outputs.keep()
+        return None
 
     def _expire(self, expiries: TimeQueue, number: int, now: int) -> None:
         for _ in range(EXPIRED_PER_RECORD):
@@ -167,7 +237,9 @@ class ProcessOperator:
                 state.expire(number, key, expiries, now)
 
     def _opened(self, number: int) -> _Partition:
-        partition = self._partitions[number] = _Partition(self._operator, number, self._step, self._store)
+        partition = self._partitions.get(number)
+        if partition is None:
+            partition = self._partitions[number] = _Partition(self._operator, number, self._step, self._store)
         return partition
 
     def _settle(self) -> None:
@@ -176,60 +248,6 @@ class ProcessOperator:
         for partition in self._partitions.values():
             for queue in partition.queues:
                 queue.settle()
-
-
-class _Sides:
-    """What a batch puts out beside what its functions return, each with the row that it was made of."""
-
-    def __init__(self) -> None:
-        self.row: Row | None = None
-        self.outputs: defaultdict[str, tuple[list[Row], list[Record]]] = defaultdict(lambda: ([], []))
-
-    def put(self, name: str, record: Record) -> None:
-        rows, records = self.outputs[name]
-        assert self.row is not None
-        records.append(checked(record))
-        rows.append(self.row)
-
-    def clear(self) -> None:
-        self.outputs.clear()
-
-
-class _KeyTimers:
-    """The timers of the key in hand."""
-
-    def __init__(self, step: Process, context: Context) -> None:
-        self._step = step
-        self._context = context
-        self._queue: TimeQueue | None = None
-        self._key = b""
-        self._firing: int | None = None
-
-    def enter(self, queue: TimeQueue | None, key: bytes, firing: int | None) -> None:
-        """A function is called for this key; `firing` is the time of the timer that it is called for."""
-        self._queue, self._key, self._firing = queue, key, firing
-
-    def set(self, at: int) -> None:
-        if self._firing is not None and at <= self._firing:
-            raise ValueError(f"on_timer of time {self._firing} sets a timer for {at}, and would be called for ever")
-        self._known().add(_checked_time(at), self._marked())
-
-    def delete(self, at: int) -> None:
-        self._known().remove(_checked_time(at), self._marked())
-
-    def _known(self) -> TimeQueue:
-        if self._queue is None:
-            raise TypeError(f"{self._step} has timers, and its processor has no function on_timer(self, at, context)")
-        return self._queue
-
-    def _marked(self) -> bytes:
-        return (_TEXT if isinstance(self._context.key, str) else _OTHER) + self._key
-
-
-def _checked_time(at: Any) -> int:
-    if type(at) is not int or at not in TIMES:
-        raise TypeError(f"the time of a timer must be an integer, Unix milliseconds, not {at!r}")
-    return at
 
 
 def _copied(step: Process) -> Processor:
@@ -251,4 +269,9 @@ def _collect(produced: Any, outputs: list[Record]) -> None:
         return
     if isinstance(produced, str | bytes | dict) or not isinstance(produced, Iterable):
         raise TypeError(f"the function must return or yield Records, or None, not {type(produced).__name__}")
-    outputs.extend(map(checked, produced))
+    try:
+        outputs.extend(map(checked, produced))
+    finally:
+        # One that is left in its middle would end at some time or other, in the call of another key.
+        if isinstance(produced, Generator):
+            produced.close()

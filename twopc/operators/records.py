@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from twopc.column import Over, map_part
-from twopc.operators.values import Result, collected, keep
+from twopc.operators.values import Result, checked_key, collected, keep
 from twopc.record import Batch, Record, Row
 
 
@@ -20,6 +20,12 @@ def map_records(function: Callable[[Record], Record], batch: Batch, over: Over) 
 def filter_records(predicate: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
     """Keep the records for which the predicate is true, up to where `over` stops."""
     return keep(batch, predicate, batch.records(), over)
+
+
+def key_by_records(function: Callable[[Record], Any], batch: Batch, over: Over) -> Result:
+    """Give each record the key that the function returns for it, up to where `over` stops."""
+    keys, cause = map_part(lambda record: checked_key(function(record)), batch.records(), over)
+    return Result(len(keys), batch.first(len(keys)).with_keys(keys), cause)
 
 
 def peek_records(function: Callable[[Record], Any], batch: Batch, over: Over) -> Result:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from twopc.errors import ConfigurationError
+from twopc.operators.functions import Function, function_name, is_asynchronous, is_coroutine_function
+from twopc.operators.window_step import WindowAggregate
 from twopc.processor import Processor
 from twopc.protocol.ids import checked_name
-from twopc.serde import Bytes, Json, Serde, checked_serde
+from twopc.serde import Bytes, Json, Serde, checked_state_serde
 from twopc.state.forms import Timed
 from twopc.state.layout import EXPIRIES, STREAM_TIME, TIMERS
-
-Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +26,7 @@ class _Described:
         self._check_kind()
 
     def _check_kind(self) -> None:
-        if _is_asynchronous(self.function):
+        if is_asynchronous(self.function):
             raise ConfigurationError(
                 f"{self} can't run a coroutine function: give that to map_async or map_async_records, and this a plain "
                 "one"
@@ -104,11 +101,11 @@ class StatefulMap(_Described):
     def __post_init__(self) -> None:
         _Described.__post_init__(self)
         checked_name("the name of a stateful_map", self.name)
-        checked_serde(f"state of {self}", self.state)
+        checked_state_serde(f"state of {self}", self.state)
 
     @property
     def states(self) -> dict[str, Serde]:
-        """How each state is encoded, by name."""
+        """The serde of each state, by name."""
         return {self.name: self.state}
 
     def __str__(self) -> str:
@@ -117,7 +114,17 @@ class StatefulMap(_Described):
 
 @dataclass(frozen=True, slots=True)
 class AssignTimestamps(_Described):
-    """value -> timestamp in Unix milliseconds, or None for none"""
+    """value -> timestamp in Unix milliseconds, or None for the record's own"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBy(_Described):
+    """value -> key, anything but None"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyByRecords(_Described):
+    """record -> key, anything but None"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +147,7 @@ class Process:
 
     @property
     def states(self) -> dict[str, Serde]:
-        """How each state is encoded, by name: the declared ones, and those of the operator itself."""
+        """The serde of each state, by name: the declared ones, and those of the operator itself."""
         declared = type(self.processor).declared_states()
         own: dict[str, Serde] = {STREAM_TIME: Json()}
         if self.has_timers:
@@ -159,6 +166,83 @@ class Process:
 
     def __str__(self) -> str:
         return f"process({type(self.processor).__qualname__.replace('<locals>.', '')}, name={self.name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    name: str
+    state: Serde
+    operator = "table"
+
+    def __post_init__(self) -> None:
+        checked_name("the name of a table", self.name)
+        checked_state_serde(f"state of {self}", self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepTable(_Table):
+    """the latest value of each key, which joins look up; None deletes it"""
+
+    @property
+    def states(self) -> dict[str, Serde]:
+        """The serde of the values, by the table's name."""
+        return {self.name: self.state}
+
+    def __str__(self) -> str:
+        return f"table({self.name!r})"
+
+
+How = Literal["inner", "left"]
+"""The result of a join for a record without a match: no record, or what the function makes of None."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepBroadcast(_Table):
+    """the latest value of each key, which joins of every subtask look up; None deletes it"""
+
+    def __str__(self) -> str:
+        return f"table({self.name!r}, broadcast=True)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Join(_Described):
+    table: str
+    how: How
+
+    def __post_init__(self) -> None:
+        _Described.__post_init__(self)
+        if self.how not in (known := get_args(How)):
+            raise ConfigurationError(f"how of a join is one of {', '.join(map(repr, known))}, not {self.how!r}")
+
+    @property
+    def operator(self) -> str:
+        return "join"
+
+    def __str__(self) -> str:
+        return f"join({function_name(self.function)}, how={self.how!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTable(_Join):
+    """(value, what the table has for its key) -> value; `table` is its operator id"""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinBroadcast(_Join):
+    """(value, what the broadcast table has for its key, or for `key(value)`) -> value; `table` is its operator id"""
+
+    key: Function | None = None
+
+    def __post_init__(self) -> None:
+        _Join.__post_init__(self)
+        if self.key is not None and not callable(self.key):
+            raise ConfigurationError(f"key of a join is a function of the value, not {type(self.key).__name__}")
+        if self.key is not None and is_asynchronous(self.key):
+            raise ConfigurationError(f"key of {self} must be a plain function, no coroutine function")
+
+    def __str__(self) -> str:
+        key = "" if self.key is None else f", key={function_name(self.key)}"
+        return f"join({function_name(self.function)}, how={self.how!r}{key})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +269,12 @@ class MapAsync(_Described):
             raise ConfigurationError(f"timeout of {self.operator} must be longer than nothing")
 
     def _check_kind(self) -> None:
-        if not _is_coroutine_function(self.function):
+        if not is_coroutine_function(self.function):
             raise ConfigurationError(
                 f"{self} needs a coroutine function (async def), not a plain one: give that to map or map_records"
             )
         for name in ("open", "close"):
-            if not _is_coroutine_function(getattr(self.function, name, self.function)):
+            if not is_coroutine_function(getattr(self.function, name, self.function)):
                 raise ConfigurationError(f"{self} awaits {name}() of its function: make that a coroutine function")
 
 
@@ -202,8 +286,11 @@ class MapAsyncRecords(MapAsync):
 SETS_KEYS = (MapRecords, MapAsyncRecords, FlatMapRecords, MapBatches, Process)
 """Steps after which a record may have another key than that by which its partition was chosen."""
 
-KeyedStep = StatefulMap | Process
+KeyedStep = StatefulMap | Process | KeepTable | WindowAggregate
 """Steps that keep state by key: each has a name, and `states`, how each of its states is encoded."""
+
+ByKey = KeyedStep | JoinTable
+"""Steps to which all records of a key must come under one partition number."""
 
 Step = (
     Map
@@ -217,30 +304,15 @@ Step = (
     | MapBatches
     | MapAsync
     | AssignTimestamps
+    | JoinTable
+    | KeepBroadcast
+    | JoinBroadcast
+    | KeyBy
+    | KeyByRecords
     | KeyedStep
 )
-
-
-def _is_coroutine_function(function: Function) -> bool:
-    called = type(function).__call__ if callable(function) else None
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-
-
-def _is_asynchronous(function: Function) -> bool:
-    return _is_coroutine_function(function) or inspect.isasyncgenfunction(function)
 
 
 def _check_whole(what: str, number: Any, least: int) -> None:
     if type(number) is not int or number < least:
         raise ConfigurationError(f"{what} must be a whole number from {least} on, not {number!r}")
-
-
-def function_name(function: Function) -> str:
-    """Return how a person would point at this function: its name; for a lambda, its file and line too."""
-    if isinstance(function, partial):
-        return f"partial of {function_name(function.func)}"
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    code = getattr(function, "__code__", None)
-    if name.endswith("<lambda>") and code is not None:
-        return f"lambda at {Path(code.co_filename).name}:{code.co_firstlineno}"
-    return str(name).replace("<locals>.", "")

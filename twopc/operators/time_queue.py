@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import deque
 from heapq import heappop, heappush
 from itertools import islice
 
@@ -79,6 +80,12 @@ class TimeQueue:
                 self.earliest = math.inf
                 return None
             self._read_more(self._horizon)
+
+    def latest(self) -> int | None:
+        """Return the greatest time of an entry, None where there is none; reads all of them."""
+        self.write_back()
+        last = deque(self._store.scan(self._state, self._partition, b""), maxlen=1)
+        return _TIME.unpack_from(last[0][0])[0] - _ZERO if last else None
 
     def settle(self) -> None:
         """Between batches: write where much is dirty."""

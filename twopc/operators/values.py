@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, count
 from typing import Any, NamedTuple
 
 from twopc.column import Over, extend_from, map_part
-from twopc.record import Batch
+from twopc.record import Batch, RecordError
+
+LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999. Later times are none: of a clock that counts nanoseconds, or of a bad record,
+and one of them would close every window for ever.
+"""
 
 
 class Result(NamedTuple):
-    """How many rows of a batch an operator has worked on, from the first on, and what it made of them.
+    """The result of an operator on a batch: the number of rows it has worked on, from the first on, and what it made.
 
-    With a `cause`, that was raised on the row behind those, of which nothing was made and no state changed: whoever
-    goes on does so behind it, with another call.
+    With a `cause`, that was raised on the row behind those, which has made nothing and changed no state, but for what
+    was due by its time: whoever goes on does so behind it, with another call. `lost` went wrong beside the rows.
     """
 
     taken: int
     batch: Batch
     cause: BaseException | None = None
+    lost: Sequence[RecordError] = ()
 
 
 def map_values(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
@@ -39,9 +45,23 @@ def peek_values(function: Callable[[Any], Any], batch: Batch, over: Over) -> Res
 
 
 def assign_timestamps(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
-    """Give each record the timestamp that the function returns for its value, up to where `over` stops."""
-    timestamps, cause = map_part(lambda value: _timestamp(function(value)), batch.values, over)
-    return Result(len(timestamps), batch.first(len(timestamps)).with_timestamps(timestamps), cause)
+    """Give each record the timestamp that the function returns for its value, up to where `over` stops.
+
+    A record for which it returns None keeps its own, and so does one without a value, of which it is not asked.
+    """
+    timestamps, cause = map_part(
+        lambda value: None if value is None else _timestamp(function(value)), batch.values, over
+    )
+    done = batch.first(len(timestamps))
+    if None in timestamps:
+        timestamps = [own if each is None else each for each, own in zip(timestamps, done.timestamps, strict=True)]
+    return Result(len(timestamps), done.with_timestamps(timestamps), cause)
+
+
+def key_by_values(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
+    """Give each record the key that the function returns for its value, up to where `over` stops."""
+    keys, cause = map_part(lambda value: checked_key(function(value)), batch.values, over)
+    return Result(len(keys), batch.first(len(keys)).with_keys(keys), cause)
 
 
 def flat_map_values(function: Callable[[Any], Iterable[Any]], batch: Batch, over: Over) -> Result:
@@ -63,9 +83,18 @@ def keep(batch: Batch, predicate: Callable[[Any], Any], column: list[Any], over:
 
 
 def _timestamp(produced: Any) -> int | None:
-    if produced is None or (type(produced) is int and produced >= 0):
+    if produced is None or (type(produced) is int and 0 <= produced <= LATEST_MS):
         return produced
-    raise TypeError(f"the timestamp must be an integer, Unix milliseconds, or None, not {produced!r}")
+    raise TypeError(
+        f"the timestamp must be an integer, Unix milliseconds up to the year 9999, or None, not {produced!r}"
+    )
+
+
+def checked_key(produced: Any) -> Any:
+    """Return what a function produced as the key that it must be."""
+    if produced is None:
+        raise TypeError("the key of a record can't be None: leave records without one out, with filter before key_by")
+    return produced
 
 
 def collected(produced: Any) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.ids import AttemptId, CheckpointId
+from twopc.protocol.outcomes import AbortedCheckpoint, AttemptFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,8 @@ class AttemptStarted:
     """A new attempt owns the job. `restored` is the checkpoint that it starts from, 0 for none.
 
     `restart`: it goes on where an attempt of the same run failed; a stop that was asked for is still wanted. `host` and
-    `pid` are the driver's, for people.
+    `pid` are the driver's, for people; so are the `failure` of the attempt before, None where that did not fail, and
+    the checkpoints that were `aborted` since the last fact that says so.
     """
 
     KIND: ClassVar[str] = "attempt-started"
@@ -27,6 +29,8 @@ class AttemptStarted:
     restart: bool = False
     host: str = ""
     pid: int = 0
+    failure: AttemptFailure | None = None
+    aborted: tuple[AbortedCheckpoint, ...] = ()
 
     @property
     def driver(self) -> str:
@@ -51,10 +55,15 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
-    """Nothing more comes of this attempt. `finished`: its final checkpoint is committed everywhere."""
+    """Nothing more comes of this attempt. `finished`: its final checkpoint is committed everywhere.
+
+    For people: when, in Unix milliseconds, and which checkpoints were `aborted` since the last fact that says so.
+    """
 
     KIND: ClassVar[str] = "attempt-ended"
 
     attempt: AttemptId
     finished: bool
     reason: str
+    ended_ms: int = 0
+    aborted: tuple[AbortedCheckpoint, ...] = ()

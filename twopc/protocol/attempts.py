@@ -1,4 +1,4 @@
-"""What a driver and the coordinator say to each other about an attempt, as frozen values."""
+"""The messages of a driver and the coordinator about an attempt, as frozen values."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class CheckpointSettings:
 
     @property
     def concurrent(self) -> int:
-        """How many checkpoints may be in flight: only one where there is a pause after each (Flink's rule)."""
+        """The number of checkpoints that may be in flight: one where there is a pause after each (Flink's rule)."""
         return 1 if self.min_pause_ms else self.max_concurrent
 
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What attempts of a job have left where its output goes, whatever a ledger knows of them: attempts, 0 for none.
+    """The traces of a job's attempts where its output goes, whatever a ledger knows of them: attempts, 0 for none.
 
     `claimed` is the greatest that has claimed the output, though it may have been refused then; `written` the greatest
     that has prepared to write; `open` the greatest that has output open, and may be running at this moment.
@@ -69,7 +69,7 @@ NO_TRACES = Traces()
 
 @dataclass(frozen=True, slots=True)
 class GlobalCommit:
-    """What global committers have to commit with one completed checkpoint, of all subtasks, the oldest first."""
+    """The committables of one completed checkpoint for global committers, of all subtasks, the oldest first."""
 
     checkpoint_id: CheckpointId
     by_group: Mapping[str, tuple[Committable, ...]]

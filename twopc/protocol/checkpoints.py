@@ -1,4 +1,4 @@
-"""What kinds of checkpoints there are, for which reasons one fails, and how people name one.
+"""The kinds of checkpoints, the reasons for which one fails, and the names that people give one.
 
 Kinds and reasons are closed sets, with Flink's names.
 """
@@ -19,7 +19,7 @@ NONE = "none"
 
 
 class CheckpointKind(StrEnum):
-    """Why a checkpoint is taken; the value is the name in files and on the wire."""
+    """The kind of a checkpoint; the value is the name in files and on the wire."""
 
     PERIODIC = "periodic"
     MANUAL = "manual"
@@ -39,7 +39,7 @@ class CheckpointKind(StrEnum):
 
 
 class FailureReason(StrEnum):
-    """Why a checkpoint was aborted, or a request for one was not met; named as in Flink's CheckpointFailureReason.
+    """The reason why a checkpoint was aborted, or a request not met; named as in Flink's CheckpointFailureReason.
 
     Of Flink's, those are here that can occur. MINIMUM_TIME_BETWEEN_CHECKPOINTS can't: periodic checkpoints are not
     asked for and refused, they are scheduled after the pause.

@@ -85,7 +85,7 @@ def tag_of(kind: type) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How values of a type are written and read.
+    """The written form of a type's values, and how it is read.
 
     `write` is None where they are JSON as they are. `read` is quick, and raises KeyError, ValueError or what a type
     refuses itself with; `examine` reads the same, part by part, and its Mismatch says where it goes wrong. What is

@@ -1,4 +1,4 @@
-"""What is stored about a checkpoint, as frozen values that turn into JSON and back."""
+"""The facts that are stored about a checkpoint, as frozen values that turn into JSON and back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Committable:
 
 @dataclass(frozen=True, slots=True)
 class StateHandle:
-    """Where one subtask's state is stored. Only the snapshot store, and `Manifest`, look further than this says.
+    """The place of one subtask's stored state. Only the snapshot store, and `Manifest`, look further than this says.
 
     `path` is its place, relative to the job's store. Its files are in a manifest, of which the digest is known; or it
     is so small that it has none, and `items` is all of it, which belongs to the state backend (`twopc.state.changes`).
@@ -60,7 +60,7 @@ class StateHandle:
 
 @dataclass(frozen=True, slots=True)
 class SplitPosition:
-    """How far a subtask has read a split of a source; `partition` is the number of the split's partition group.
+    """The position of a subtask in a split; `partition` is the number of the split's partition group.
 
     `position` is any JSON value of the source's own, and only the source compares two of them. People are shown it as
     it is, and of a list the first element: what only the source needs stands behind that. `source` is the source's
@@ -96,7 +96,7 @@ def position_text(position: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OperatorPart:
-    """What one operator of a subtask stored: of a source its splits with their positions, of a sink its committables.
+    """The part of a snapshot that one operator stored: of a source its splits with positions, of a sink committables.
 
     A sink's are all that this subtask has pre-committed and not yet committed, those of aborted checkpoints included.
     """
@@ -107,7 +107,7 @@ class OperatorPart:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskSnapshot:
-    """What one subtask stored for one checkpoint: the contents of its acknowledgement.
+    """The snapshot of one subtask for one checkpoint: the contents of its acknowledgement.
 
     `parts` has what belongs to each source, by operator id, and to each transaction group of sinks, by its id; the
     state of all operators is one `state`. `finished` says that the subtask's bounded input was read to the end.
@@ -145,7 +145,7 @@ class SubtaskSnapshot:
 
     @property
     def positions(self) -> tuple[SplitPosition, ...]:
-        """How far every split of every source was read."""
+        """The position of every split of every source."""
         return tuple(held for part in self.parts.values() for held in part.splits)
 
     @property
@@ -156,9 +156,9 @@ class SubtaskSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointMetadata:
-    """All that a restore of one checkpoint needs: one snapshot per subtask. Times are Unix milliseconds.
+    """The metadata of one checkpoint, enough for a restore: one snapshot per subtask. Times are Unix milliseconds.
 
-    `label` is what whoever asked for it called it. `times` has one for each snapshot; none where an earlier version of
+    `label` is its requester's name for it. `times` has one for each snapshot; none where an earlier version of
     this program took the checkpoint.
     """
 

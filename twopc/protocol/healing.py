@@ -1,4 +1,4 @@
-"""Whether lost output can be written again exactly, and from where: from what is stored and what was found. Pure.
+"""Decides whether lost output can be written again exactly, and from where, by what is stored and was found. Pure.
 
 A subtask's chain depends on no other's, and a transaction holds all the output of its interval or none of it. So where
 transactions of subtask i of the latest completed checkpoint n are gone, restoring the subtask's *own* snapshot of a
@@ -26,7 +26,7 @@ from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 
 class Fate(Enum):
-    """What was found out about one committable of the latest completed checkpoint."""
+    """The fate of one committable of the latest completed checkpoint."""
 
     COMMITTED = "committed"
     ABORTED = "aborted by the broker"

@@ -1,4 +1,4 @@
-"""Where one job stands, as the coordinator knows it: for people and tools, never for a decision. Frozen values."""
+"""The description of a job, as its coordinator knows it: for people and tools, never for a decision. Frozen values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Progress
+from twopc.protocol.record_errors import RecordErrorCount, summed
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,5 +105,6 @@ class JobDescription:
     failed: int
 
     @property
-    def in_progress(self) -> int:
-        return len(self.in_flight)
+    def record_errors(self) -> tuple[RecordErrorCount, ...]:
+        """The records that went wrong in the current attempt while it went on, by source."""
+        return summed(count for each in self.subtasks if each.progress for count in each.progress.record_errors)

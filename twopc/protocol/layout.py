@@ -17,11 +17,14 @@ from functools import lru_cache
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 LEDGER = "ledger"
+ENTRIES = f"{LEDGER}/"
+"""The prefix of the names of ledger entries."""
+
 TWINS = f"{LEDGER}/.twins"
 """A second name for each ledger entry: where only that is left, the entry was lost, and is not merely not there yet."""
 
 CHECKPOINT_PREFIX = "chk-"
-"""What the names of all that belongs to one checkpoint begin with."""
+"""The prefix of the names of all that belongs to one checkpoint."""
 
 _ENTRY = re.compile(r"([0-9]{12})\.json")
 _CHECKPOINT = re.compile(r"chk-([1-9][0-9]*)")
@@ -40,25 +43,19 @@ def entry_name(sequence: int) -> str:
 @lru_cache(2_048)
 def entry_path(sequence: int) -> str:
     """One ledger entry, relative to the job's folder."""
-    return f"{LEDGER}/{entry_name(sequence)}"
+    return ENTRIES + entry_name(sequence)
 
 
 @lru_cache(2_048)
 def entry_sequence(name: str) -> int | None:
     """The number of the ledger entry with this name, by itself or in its folder; None if it is not one."""
-    match = _ENTRY.fullmatch(name.removeprefix(f"{LEDGER}/"))
+    match = _ENTRY.fullmatch(name.removeprefix(ENTRIES))
     return int(match[1]) if match else None
 
 
 def entry_sequences(names: Iterable[str]) -> list[int]:
     """The numbers of the ledger entries among these file names, ascending."""
     return sorted([number for number in map(entry_sequence, names) if number is not None])
-
-
-def lost_entries(names: Iterable[str], twins: Iterable[str]) -> list[int]:
-    """The entries after the last of a ledger, of which there is a second name only."""
-    newest = max(entry_sequences(names), default=0)
-    return [number for number in entry_sequences(twins) if number > newest]
 
 
 def checkpoint_folder(checkpoint_id: CheckpointId) -> str:
@@ -85,7 +82,7 @@ def checkpoint_of_metadata(name: str) -> CheckpointId | None:
 
 
 def subtask_folder(checkpoint_id: CheckpointId, subtask: SubtaskIndex) -> str:
-    """What one subtask stores for one checkpoint, relative to the job's folder."""
+    """The folder of one subtask's snapshot for one checkpoint, relative to the job's folder."""
     return f"{checkpoint_folder(checkpoint_id)}/subtask-{subtask}"
 
 
@@ -118,13 +115,13 @@ def checkpoint_of_file(stored: str) -> CheckpointId | None:
 
 @lru_cache(2_048)
 def name_of_file(stored: str) -> str:
-    """What the state calls a stored file; nothing if this is not the name of one."""
+    """The name by which the state knows a stored file; empty if this is not one."""
     match = _FILE.fullmatch(stored)
     return match[2] if match else ""
 
 
-LEDGER_FILE = f"{LEDGER}/{_ENTRY.pattern}"
-"""What a path to an entry of a job's ledger matches."""
+LEDGER_FILE = f"{ENTRIES}{_ENTRY.pattern}"
+"""The pattern of a path to an entry of a job's ledger."""
 
 CHECKPOINT_FILE = rf"{_CHECKPOINT.pattern}/(?:metadata|subtask-[0-9]+)\.json|{_FILE.pattern}"
-"""What a path to a file of a checkpoint matches."""
+"""The pattern of a path to a file of a checkpoint."""

@@ -1,4 +1,4 @@
-"""What a job's ledger and its checkpoints must hold to be trusted: what is missing or damaged is named.
+"""The checks of a job's ledger and checkpoints: what is missing or damaged is named.
 
 The coordinator and every tool that reads a checkpoint folder ask here.
 """

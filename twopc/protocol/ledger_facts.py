@@ -9,6 +9,7 @@ from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopReque
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.outcomes import AbortedCheckpoint
 from twopc.protocol.planned_starts import StartsPlanned
 
 METADATA_KIND = CheckpointMetadata.KIND
@@ -16,7 +17,10 @@ METADATA_KIND = CheckpointMetadata.KIND
 
 @dataclass(frozen=True, slots=True)
 class CheckpointReserved:
-    """This id is taken, and all below it, whatever becomes of them. The `forgotten` checkpoints are no longer kept."""
+    """This id is taken, and all below it, whatever becomes of them. The `forgotten` checkpoints are no longer kept.
+
+    For people: when, in Unix milliseconds, and which checkpoints were `aborted` since the last fact that says so.
+    """
 
     KIND: ClassVar[str] = "checkpoint-reserved"
 
@@ -24,6 +28,8 @@ class CheckpointReserved:
     attempt: AttemptId
     kind: CheckpointKind
     forgotten: tuple[CheckpointId, ...] = ()
+    reserved_ms: int = 0
+    aborted: tuple[AbortedCheckpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class CommittablesConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class LossSettled:
-    """What was decided about output of a completed checkpoint that is lost. Durable before the evidence is destroyed.
+    """The decision about output of a completed checkpoint that is lost. Durable before the evidence is destroyed.
 
     The subtasks in `bases` are restored from those earlier checkpoints, whenever this one is restored, and write it
     again. Without any, a person has accepted the loss: also of what an earlier fact had them write again. `message` is
@@ -108,10 +114,10 @@ Entry = (
     | CheckpointsDisposed
     | AttemptEnded
 )
-"""What is appended to the ledger."""
+"""A fact that is appended to the ledger."""
 
 Fact = CheckpointMetadata | Entry
-"""What the coordinator stores; metadata has a file of its own."""
+"""A fact that the coordinator stores; metadata has a file of its own."""
 
 ENTRY_TYPES: tuple[type[Entry], ...] = (
     AttemptStarted,

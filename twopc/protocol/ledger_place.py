@@ -1,4 +1,4 @@
-"""Where a ledger entry stands: of which job, with which number, after which entry. Pure.
+"""The place of a ledger entry: of which job, with which number, after which entry. Pure.
 
 An entry that is whole, but of another job, of another number, or of another history than its neighbours, would replay
 as facts that nobody stored. So each says where it belongs, and names the digest of the one before it.
@@ -37,5 +37,5 @@ class LedgerPlace:
 
 
 def digest_of_entry(data: bytes) -> str:
-    """What the next entry's place names."""
+    """The digest that the next entry's place names."""
     return hashlib.sha256(data).hexdigest()

@@ -1,4 +1,4 @@
-"""What a job's ledger says, derived from its facts in order. Pure.
+"""The state of a job's ledger, derived from its facts in order. Pure.
 
 Invariants, checked as each fact is applied:
 - attempts grow; a checkpoint's id is greater than every id reserved before it;
@@ -11,14 +11,15 @@ Invariants, checked as each fact is applied:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from twopc.errors import CheckpointCorrupted, ForeignFile, ProtocolViolation
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.codec import to_json
-from twopc.protocol.completed import CompletedCheckpoint
+from twopc.protocol.completed_checkpoint import CompletedCheckpoint
 from twopc.protocol.envelope import decode_body, encode_fact, open_fact
+from twopc.protocol.history import History
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
 from twopc.protocol.layout import entry_name
 from twopc.protocol.ledger_facts import (
@@ -40,7 +41,7 @@ SUMMARY_KIND = "summary"
 class LedgerState:
     """The state of one job. `completed` is ascending and holds what retention keeps.
 
-    `planned` is where reading begins while no checkpoint has completed.
+    `planned` is where reading begins while no checkpoint has completed. `history` is for people.
     """
 
     attempt: AttemptStarted | None = None
@@ -49,6 +50,7 @@ class LedgerState:
     last_reserved: CheckpointId = NO_CHECKPOINT
     completed: tuple[CompletedCheckpoint, ...] = ()
     planned: StartsPlanned | None = None
+    history: History = field(default_factory=History)
 
     @property
     def current(self) -> AttemptId:
@@ -73,7 +75,7 @@ class LedgerState:
 
     @property
     def still_restored(self) -> CheckpointId:
-        """What the current attempt was restored from, until it has completed a checkpoint of its own; else 0."""
+        """The checkpoint that the current attempt was restored from, until it has completed one of its own; else 0."""
         return self.attempt.restored if self.attempt and not self.newest_of_attempt else NO_CHECKPOINT
 
     @property
@@ -102,6 +104,9 @@ class LedgerState:
 
     def apply(self, fact: Entry) -> LedgerState:
         """Return the state after one more fact; raise ProtocolViolation if the fact can't follow."""
+        return replace(self._standing_after(fact), history=self.history.after(fact))
+
+    def _standing_after(self, fact: Entry) -> LedgerState:
         match fact:
             case AttemptStarted():
                 _require(fact.attempt > self.current, f"attempt {fact.attempt} follows attempt {self.current}")

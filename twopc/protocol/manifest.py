@@ -34,7 +34,7 @@ class StoredFile:
 
     @property
     def name(self) -> str:
-        """What the state calls it."""
+        """The state's name for it."""
         return name_of_file(self.stored)
 
 
@@ -59,7 +59,7 @@ class Manifest:
 
     @property
     def names(self) -> frozenset[str]:
-        """What the state calls them."""
+        """The state's names for them."""
         return frozenset(file.name for file in self.files)
 
     @classmethod

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId
+from twopc.protocol.measures import Measures
+from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class FencedOff:
 class Drain:
     """Read the sources up to this stage to the end that they have now, and no further.
 
-    May be heard again; the first end counts.
+    May be heard again; the first end counts. Stage 0 is a person's drain alone: then time passes for what waits behind
+    a stage (windows, timers) before its end is said.
     """
 
     stage: int = 0
@@ -123,9 +126,11 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a subtask is: for people and monitoring only, never for a decision. Counts are of this attempt.
+    """The progress of a subtask: for people and monitoring only, never for a decision. Counts are of this attempt.
 
-    `slow` names a user function that doesn't return, and its record; empty if there is none.
+    `slow` names a user function that doesn't return, and its record; empty if there is none. `record_errors` are counts
+    by source; `new_record_errors` are those of a new kind since the report before, at most as many as a report holds.
+    `measures` come with some reports only, and hold until the next.
     """
 
     records_in: int
@@ -134,6 +139,9 @@ class Progress:
     open_transaction: str | None
     pending_transactions: tuple[str, ...] = ()
     slow: str = ""
+    record_errors: tuple[RecordErrorCount, ...] = ()
+    new_record_errors: tuple[RecordErrorKind, ...] = ()
+    measures: Measures | None = None
 
 
 ToCoordinator = Ack | Decline | Committed | EndOfInput | Failed | Progress

@@ -1,4 +1,4 @@
-"""Where a job that has nothing to restore begins to read, as a durable fact. Pure.
+"""The planned starts of a job that has nothing to restore, as a durable fact. Pure.
 
 A job that starts at the latest record, or at a time, must start where its first attempt did until a checkpoint has
 completed, whoever runs it: at today's latest it would skip what came in between.

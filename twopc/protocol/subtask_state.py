@@ -1,11 +1,12 @@
-"""What a subtask does about each message: decisions only, no resources.
+"""The decisions of a subtask about each message: no resources.
 
     Welcome     --> nothing: it has done its work before the sink was opened
     Trigger(n)  --> take the checkpoint, unless n is not greater than the last id seen in this attempt
     Complete(n) --> commit everything pending up to and including n, oldest first (a lost Complete is subsumed);
                     nothing, if a later one was heard before
     Abort(n)    --> nothing: what was pre-committed for n is committed with the next completed checkpoint (Flink's rule)
-    Drain(k)    --> read the sources up to stage k to the end that they have now
+    Drain(k)    --> read the sources up to stage k to the end that they have now; Drain(0), which a person asks for:
+                    and then let time pass for what waits there
     Finish      --> end
     FencedOff   --> end, committing nothing more
 
@@ -82,12 +83,13 @@ class SubtaskState:
         self.base = base
         self.last_seen = CheckpointId(0)
         self.reading = True
+        self.draining = False
         self._pending: list[PreCommitted] = []
         self._handed_out = CheckpointId(0)
 
     @property
     def committables(self) -> tuple[Committable, ...]:
-        """What the next snapshot must carry: all that is pre-committed and not known to be committed."""
+        """The committables for the next snapshot: all that are pre-committed and not known to be committed."""
         return tuple(committable for entry in self._pending for committable in entry.committables)
 
     @property
@@ -119,6 +121,8 @@ class SubtaskState:
             case Abort() | Welcome():
                 return Ignore()
             case Drain():
+                # Of later stages subtasks hear where bounded input has ended, too: what waits for its time then waits.
+                self.draining = self.draining or message.stage == 0
                 return ReadToEnd(message.stage)
             case Finish():
                 return End()

@@ -37,5 +37,5 @@ class SubtaskTimes:
 
     @property
     def waited_ms(self) -> float:
-        """What of it was spent on the wire, and waiting until the data loop had put its batch through."""
+        """The part of it on the wire, and waiting until the data loop had put its batch through."""
         return max(0.0, self.acknowledged_ms - self.pause_ms - self.store_ms)

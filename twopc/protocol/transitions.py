@@ -1,6 +1,6 @@
 """A state machine as a table: read by people, asked by the code, walked by tests, printed in the documents.
 
-Invariant: what is not in the table can't happen. Whoever tries it gets ProtocolViolation, and nothing has changed.
+Invariant: what is not in the table can't happen. An attempt at it gets ProtocolViolation, and nothing has changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Transitions(Generic[S, E, T]):
-    """What follows from an event in a state, for all that may happen to `what`."""
+    """The transitions of `what`, by state and event, for all that may happen to it."""
 
     def __init__(self, what: str, rows: Mapping[tuple[S, E], T]) -> None:
         self._what = what

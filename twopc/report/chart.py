@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where data goes on the picture: x from `x0` to `x1`, y from 0 to `y1`."""
+    """The frame of the data in the picture: x from `x0` to `x1`, y from 0 to `y1`."""
 
     x0: float
     x1: float

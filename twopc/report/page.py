@@ -37,7 +37,7 @@ footer { color: var(--soft); margin-top: 2rem; }
 
 
 class Tone(Enum):
-    """How a word is meant; the value is its name in the style."""
+    """The tone of a word; the value is its name in the style."""
 
     GOOD = "good"
     BAD = "bad"
@@ -45,7 +45,7 @@ class Tone(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Toned:
+class TonedCell:
     """A cell of a table that is to be seen at once."""
 
     text: str
@@ -86,6 +86,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    if isinstance(value, Toned):
+    if isinstance(value, TonedCell):
         return f'<td class="tone {value.tone.value}">{escape(value.text)}</td>'
     return f"<td>{escape(str(value))}</td>"

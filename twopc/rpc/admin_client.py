@@ -26,7 +26,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """One job in a line. `attempt` and `newest_checkpoint_id` are 0 where there is none."""
+    """One job in a line. `attempt` and `newest_checkpoint_id` are 0 where there is none.
+
+    `record_errors` are the records of the current attempt that went wrong while it went on.
+    """
 
     job: str
     phase: str
@@ -36,11 +39,12 @@ class JobSummary:
     attached: int
     newest_checkpoint_id: CheckpointId
     newest_completed_ms: int
+    record_errors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointOutcome:
-    """What became of a checkpoint that was asked for; `reason` and `message` say why it was aborted."""
+    """The outcome of a checkpoint that was asked for; `reason` and `message` say why it was aborted."""
 
     completed: bool
     checkpoint_id: CheckpointId
@@ -52,18 +56,36 @@ class CheckpointOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StopOutcome:
-    """How a job that was asked to stop ended; `message` says why it did not finish."""
+    """The end of a job that was asked to stop; `message` says why it did not finish."""
 
     finished: bool
     checkpoint_id: CheckpointId
     message: str
 
 
-class AdminClient:
-    """Talks to one coordinator; every call has a deadline, and none is repeated."""
+@dataclass(frozen=True, slots=True)
+class RescaleOutcome:
+    """The attempt that runs with the parallelism that was wanted, and how many subtasks there were before.
 
-    def __init__(self, address: str, *, token: str | None = None, tls: TlsFiles | None = None) -> None:
+    `restored` is the checkpoint that it went on from, 0 where the job ran with so many before.
+    """
+
+    attempt: AttemptId
+    before: int
+    restored: CheckpointId
+
+
+class AdminClient:
+    """Talks to one coordinator; every call has a deadline, and none is repeated.
+
+    `seconds` is how long a call may take that waits for no outcome.
+    """
+
+    def __init__(
+        self, address: str, *, token: str | None = None, tls: TlsFiles | None = None, seconds: float = CALL_SECONDS
+    ) -> None:
         self._address = address
+        self._seconds = seconds
         self._metadata = credentials(token)
         self._channel = open_channel(address, tls)
         self._stub = AdminStub(self._channel)  # type: ignore[no-untyped-call]
@@ -87,12 +109,13 @@ class AdminClient:
                 attached=each.attached,
                 newest_checkpoint_id=CheckpointId(each.newest_checkpoint_id),
                 newest_completed_ms=each.newest_completed_ms,
+                record_errors=each.record_errors,
             )
             for each in answer.jobs
         )
 
     def describe(self, job: str) -> JobDescription:
-        """Where a job stands; raise ConfigurationError if there is none of this name."""
+        """Describe a job; raise ConfigurationError if there is none of this name."""
         return decode(JobDescription, self._call(self._stub.DescribeJob, pb.DescribeJobRequest(job=job)))
 
     def subtasks(self, job: str) -> tuple[SubtaskDescription, ...]:
@@ -130,12 +153,20 @@ class AdminClient:
         answer = self._call(self._stub.StopJob, request, timeout)
         return StopOutcome(answer.finished, CheckpointId(answer.checkpoint_id), answer.message)
 
+    def rescale(self, job: str, parallelism: int, *, timeout: float) -> RescaleOutcome:
+        """Have a job go on with so many subtasks; raise ConfigurationError where that can't be.
+
+        Raises Unavailable if they don't run in time, or the attempt failed first: ask again.
+        """
+        answer = self._call(self._stub.Rescale, pb.RescaleRequest(job=job, parallelism=parallelism), timeout)
+        return RescaleOutcome(AttemptId(answer.attempt), answer.before, CheckpointId(answer.restored))
+
     def dispose(self, job: str, checkpoint_id: CheckpointId) -> None:
         """Let go of a kept checkpoint; raise ConfigurationError, saying why, if a restore may need it."""
         self._call(self._stub.DisposeCheckpoint, pb.DisposeCheckpointRequest(job=job, checkpoint_id=checkpoint_id))
 
-    def _call(self, method: Callable[..., T], request: Any, timeout: float = CALL_SECONDS) -> T:
+    def _call(self, method: Callable[..., T], request: Any, timeout: float | None = None) -> T:
         try:
-            return method(request, timeout=timeout, metadata=self._metadata)
+            return method(request, timeout=timeout or self._seconds, metadata=self._metadata)
         except grpc.RpcError as error:
             raise error_of(error, self._address) from None

@@ -18,7 +18,7 @@ class ListJobsResponse(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[JobSummary, _Mapping]]] = ...) -> None: ...
 
 class JobSummary(_message.Message):
-    __slots__ = ("job", "phase", "problem", "attempt", "parallelism", "attached", "newest_checkpoint_id", "newest_completed_ms")
+    __slots__ = ("job", "phase", "problem", "attempt", "parallelism", "attached", "newest_checkpoint_id", "newest_completed_ms", "record_errors")
     JOB_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,7 @@ class JobSummary(_message.Message):
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     NEWEST_CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
     NEWEST_COMPLETED_MS_FIELD_NUMBER: _ClassVar[int]
+    RECORD_ERRORS_FIELD_NUMBER: _ClassVar[int]
     job: str
     phase: str
     problem: str
@@ -35,7 +36,8 @@ class JobSummary(_message.Message):
     attached: int
     newest_checkpoint_id: int
     newest_completed_ms: int
-    def __init__(self, job: _Optional[str] = ..., phase: _Optional[str] = ..., problem: _Optional[str] = ..., attempt: _Optional[int] = ..., parallelism: _Optional[int] = ..., attached: _Optional[int] = ..., newest_checkpoint_id: _Optional[int] = ..., newest_completed_ms: _Optional[int] = ...) -> None: ...
+    record_errors: int
+    def __init__(self, job: _Optional[str] = ..., phase: _Optional[str] = ..., problem: _Optional[str] = ..., attempt: _Optional[int] = ..., parallelism: _Optional[int] = ..., attached: _Optional[int] = ..., newest_checkpoint_id: _Optional[int] = ..., newest_completed_ms: _Optional[int] = ..., record_errors: _Optional[int] = ...) -> None: ...
 
 class DescribeJobRequest(_message.Message):
     __slots__ = ("job",)
@@ -230,6 +232,24 @@ class StopJobResponse(_message.Message):
     checkpoint_id: int
     message: str
     def __init__(self, finished: _Optional[bool] = ..., checkpoint_id: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+
+class RescaleRequest(_message.Message):
+    __slots__ = ("job", "parallelism")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    PARALLELISM_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    parallelism: int
+    def __init__(self, job: _Optional[str] = ..., parallelism: _Optional[int] = ...) -> None: ...
+
+class RescaleResponse(_message.Message):
+    __slots__ = ("attempt", "before", "restored")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_FIELD_NUMBER: _ClassVar[int]
+    attempt: int
+    before: int
+    restored: int
+    def __init__(self, attempt: _Optional[int] = ..., before: _Optional[int] = ..., restored: _Optional[int] = ...) -> None: ...
 
 class DisposeCheckpointRequest(_message.Message):
     __slots__ = ("job", "checkpoint_id")

@@ -59,6 +59,11 @@ class AdminStub:
                 request_serializer=twopc_dot_rpc_dot_admin__pb2.StopJobRequest.SerializeToString,
                 response_deserializer=twopc_dot_rpc_dot_admin__pb2.StopJobResponse.FromString,
                 _registered_method=True)
+        self.Rescale = channel.unary_unary(
+                '/twopc.rpc.Admin/Rescale',
+                request_serializer=twopc_dot_rpc_dot_admin__pb2.RescaleRequest.SerializeToString,
+                response_deserializer=twopc_dot_rpc_dot_admin__pb2.RescaleResponse.FromString,
+                _registered_method=True)
         self.DisposeCheckpoint = channel.unary_unary(
                 '/twopc.rpc.Admin/DisposeCheckpoint',
                 request_serializer=twopc_dot_rpc_dot_admin__pb2.DisposeCheckpointRequest.SerializeToString,
@@ -106,6 +111,14 @@ class AdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Rescale(self, request, context):
+        """Takes a checkpoint, and has the driver go on from it with another number of subtasks. Answers when they are attached;
+        the call must have a deadline, and after that it may still happen.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DisposeCheckpoint(self, request, context):
         """Lets go of a kept checkpoint for good, unless a restore may need it. Answers when that is durable.
         """
@@ -140,6 +153,11 @@ def add_AdminServicer_to_server(servicer, server):
                     servicer.StopJob,
                     request_deserializer=twopc_dot_rpc_dot_admin__pb2.StopJobRequest.FromString,
                     response_serializer=twopc_dot_rpc_dot_admin__pb2.StopJobResponse.SerializeToString,
+            ),
+            'Rescale': grpc.unary_unary_rpc_method_handler(
+                    servicer.Rescale,
+                    request_deserializer=twopc_dot_rpc_dot_admin__pb2.RescaleRequest.FromString,
+                    response_serializer=twopc_dot_rpc_dot_admin__pb2.RescaleResponse.SerializeToString,
             ),
             'DisposeCheckpoint': grpc.unary_unary_rpc_method_handler(
                     servicer.DisposeCheckpoint,
@@ -282,6 +300,33 @@ class Admin:
             '/twopc.rpc.Admin/StopJob',
             twopc_dot_rpc_dot_admin__pb2.StopJobRequest.SerializeToString,
             twopc_dot_rpc_dot_admin__pb2.StopJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Rescale(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/twopc.rpc.Admin/Rescale',
+            twopc_dot_rpc_dot_admin__pb2.RescaleRequest.SerializeToString,
+            twopc_dot_rpc_dot_admin__pb2.RescaleResponse.FromString,
             options,
             channel_credentials,
             insecure,

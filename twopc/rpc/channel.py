@@ -1,4 +1,4 @@
-"""How we dial the coordinator: the options of every channel, its TLS, and the token of every call."""
+"""The channels to the coordinator: their options, their TLS, and the token of every call."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ CHANNEL_OPTIONS = (
     # A stream may be silent for long: without these, a host that vanished would be noticed only by the next send.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    # One ping is under way at a time, and where much is said it is one of gRPC's own, which has a minute.
+    ("grpc.http2.ping_timeout_ms", 10_000),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.enable_http_proxy", 0),
 )

@@ -34,6 +34,7 @@ class Attach:
     host: str
     last_checkpoint_id: CheckpointId = CheckpointId(0)  # noqa: RUF009  a NewType call is a constant
     end_of_input: bool = False
+    heartbeat_timeout_ms: int = 0
 
 
 FROM_SUBTASK = {field_of(kind): kind for kind in (Attach, *get_args(ToCoordinator))}

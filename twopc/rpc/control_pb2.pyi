@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Attach(_message.Message):
-    __slots__ = ("job", "attempt", "subtask", "pid", "host", "last_checkpoint_id", "end_of_input")
+    __slots__ = ("job", "attempt", "subtask", "pid", "host", "last_checkpoint_id", "end_of_input", "heartbeat_timeout_ms")
     JOB_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     SUBTASK_FIELD_NUMBER: _ClassVar[int]
@@ -15,6 +15,7 @@ class Attach(_message.Message):
     HOST_FIELD_NUMBER: _ClassVar[int]
     LAST_CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
     END_OF_INPUT_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     job: str
     attempt: int
     subtask: int
@@ -22,7 +23,8 @@ class Attach(_message.Message):
     host: str
     last_checkpoint_id: int
     end_of_input: bool
-    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., subtask: _Optional[int] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., last_checkpoint_id: _Optional[int] = ..., end_of_input: _Optional[bool] = ...) -> None: ...
+    heartbeat_timeout_ms: int
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., subtask: _Optional[int] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., last_checkpoint_id: _Optional[int] = ..., end_of_input: _Optional[bool] = ..., heartbeat_timeout_ms: _Optional[int] = ...) -> None: ...
 
 class Ack(_message.Message):
     __slots__ = ("checkpoint_id", "snapshot_json", "pause_ms", "store_ms", "pre_commit_ms", "write_ms")
@@ -73,20 +75,104 @@ class Failed(_message.Message):
     def __init__(self, error_type: _Optional[str] = ..., message: _Optional[str] = ..., restartable: _Optional[bool] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("records_in", "records_out", "lag", "open_transaction", "pending_transactions", "slow")
+    __slots__ = ("records_in", "records_out", "lag", "open_transaction", "pending_transactions", "slow", "record_errors", "new_record_errors", "measures")
     RECORDS_IN_FIELD_NUMBER: _ClassVar[int]
     RECORDS_OUT_FIELD_NUMBER: _ClassVar[int]
     LAG_FIELD_NUMBER: _ClassVar[int]
     OPEN_TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     PENDING_TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
     SLOW_FIELD_NUMBER: _ClassVar[int]
+    RECORD_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    NEW_RECORD_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    MEASURES_FIELD_NUMBER: _ClassVar[int]
     records_in: int
     records_out: int
     lag: int
     open_transaction: str
     pending_transactions: _containers.RepeatedScalarFieldContainer[str]
     slow: str
-    def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ..., slow: _Optional[str] = ...) -> None: ...
+    record_errors: _containers.RepeatedCompositeFieldContainer[RecordErrorCount]
+    new_record_errors: _containers.RepeatedCompositeFieldContainer[RecordErrorKind]
+    measures: Measures
+    def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ..., slow: _Optional[str] = ..., record_errors: _Optional[_Iterable[_Union[RecordErrorCount, _Mapping]]] = ..., new_record_errors: _Optional[_Iterable[_Union[RecordErrorKind, _Mapping]]] = ..., measures: _Optional[_Union[Measures, _Mapping]] = ...) -> None: ...
+
+class Measures(_message.Message):
+    __slots__ = ("read", "written", "late", "lags", "stream_times", "oldest_transaction_ms", "bytes_read", "bytes_written")
+    READ_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
+    LAGS_FIELD_NUMBER: _ClassVar[int]
+    STREAM_TIMES_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_TRANSACTION_MS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_READ_FIELD_NUMBER: _ClassVar[int]
+    BYTES_WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    read: _containers.RepeatedCompositeFieldContainer[OperatorCount]
+    written: _containers.RepeatedCompositeFieldContainer[OperatorCount]
+    late: _containers.RepeatedCompositeFieldContainer[OperatorCount]
+    lags: _containers.RepeatedCompositeFieldContainer[SplitLag]
+    stream_times: _containers.RepeatedCompositeFieldContainer[StreamTimeAt]
+    oldest_transaction_ms: int
+    bytes_read: _containers.RepeatedCompositeFieldContainer[OperatorBytes]
+    bytes_written: _containers.RepeatedCompositeFieldContainer[OperatorBytes]
+    def __init__(self, read: _Optional[_Iterable[_Union[OperatorCount, _Mapping]]] = ..., written: _Optional[_Iterable[_Union[OperatorCount, _Mapping]]] = ..., late: _Optional[_Iterable[_Union[OperatorCount, _Mapping]]] = ..., lags: _Optional[_Iterable[_Union[SplitLag, _Mapping]]] = ..., stream_times: _Optional[_Iterable[_Union[StreamTimeAt, _Mapping]]] = ..., oldest_transaction_ms: _Optional[int] = ..., bytes_read: _Optional[_Iterable[_Union[OperatorBytes, _Mapping]]] = ..., bytes_written: _Optional[_Iterable[_Union[OperatorBytes, _Mapping]]] = ...) -> None: ...
+
+class OperatorCount(_message.Message):
+    __slots__ = ("operator", "records")
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    operator: str
+    records: int
+    def __init__(self, operator: _Optional[str] = ..., records: _Optional[int] = ...) -> None: ...
+
+class OperatorBytes(_message.Message):
+    __slots__ = ("operator", "bytes")
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    operator: str
+    bytes: int
+    def __init__(self, operator: _Optional[str] = ..., bytes: _Optional[int] = ...) -> None: ...
+
+class SplitLag(_message.Message):
+    __slots__ = ("source", "split", "records")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    split: str
+    records: int
+    def __init__(self, source: _Optional[str] = ..., split: _Optional[str] = ..., records: _Optional[int] = ...) -> None: ...
+
+class StreamTimeAt(_message.Message):
+    __slots__ = ("operator", "partition", "time_ms")
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    operator: str
+    partition: int
+    time_ms: int
+    def __init__(self, operator: _Optional[str] = ..., partition: _Optional[int] = ..., time_ms: _Optional[int] = ...) -> None: ...
+
+class RecordErrorCount(_message.Message):
+    __slots__ = ("source", "skipped", "dead_letters")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    skipped: int
+    dead_letters: int
+    def __init__(self, source: _Optional[str] = ..., skipped: _Optional[int] = ..., dead_letters: _Optional[int] = ...) -> None: ...
+
+class RecordErrorKind(_message.Message):
+    __slots__ = ("source", "operator", "error_type", "message")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    operator: str
+    error_type: str
+    message: str
+    def __init__(self, source: _Optional[str] = ..., operator: _Optional[str] = ..., error_type: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class FromSubtask(_message.Message):
     __slots__ = ("attach", "ack", "decline", "committed", "end_of_input", "failed", "progress")
@@ -313,6 +399,22 @@ class StopRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
 
 class StopResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RefuseRescaleRequest(_message.Message):
+    __slots__ = ("job", "attempt", "request_id", "message")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    attempt: int
+    request_id: str
+    message: str
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., request_id: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class RefuseRescaleResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

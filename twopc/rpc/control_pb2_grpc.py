@@ -143,6 +143,11 @@ class JobControlStub:
                 request_serializer=twopc_dot_rpc_dot_control__pb2.StopRequest.SerializeToString,
                 response_deserializer=twopc_dot_rpc_dot_control__pb2.StopResponse.FromString,
                 _registered_method=True)
+        self.RefuseRescale = channel.unary_unary(
+                '/twopc.rpc.JobControl/RefuseRescale',
+                request_serializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleRequest.SerializeToString,
+                response_deserializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleResponse.FromString,
+                _registered_method=True)
         self.EndAttempt = channel.unary_unary(
                 '/twopc.rpc.JobControl/EndAttempt',
                 request_serializer=twopc_dot_rpc_dot_control__pb2.EndAttemptRequest.SerializeToString,
@@ -201,6 +206,13 @@ class JobControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RefuseRescale(self, request, context):
+        """The driver can't run as many subtasks as somebody wants: who asked is told why.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EndAttempt(self, request, context):
         """The driver ends an attempt (failed or finished): pending checkpoints are aborted, late messages ignored.
         """
@@ -247,6 +259,11 @@ def add_JobControlServicer_to_server(servicer, server):
                     servicer.Stop,
                     request_deserializer=twopc_dot_rpc_dot_control__pb2.StopRequest.FromString,
                     response_serializer=twopc_dot_rpc_dot_control__pb2.StopResponse.SerializeToString,
+            ),
+            'RefuseRescale': grpc.unary_unary_rpc_method_handler(
+                    servicer.RefuseRescale,
+                    request_deserializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleRequest.FromString,
+                    response_serializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleResponse.SerializeToString,
             ),
             'EndAttempt': grpc.unary_unary_rpc_method_handler(
                     servicer.EndAttempt,
@@ -422,6 +439,33 @@ class JobControl:
             '/twopc.rpc.JobControl/Stop',
             twopc_dot_rpc_dot_control__pb2.StopRequest.SerializeToString,
             twopc_dot_rpc_dot_control__pb2.StopResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RefuseRescale(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/twopc.rpc.JobControl/RefuseRescale',
+            twopc_dot_rpc_dot_control__pb2.RefuseRescaleRequest.SerializeToString,
+            twopc_dot_rpc_dot_control__pb2.RefuseRescaleResponse.FromString,
             options,
             channel_credentials,
             insecure,

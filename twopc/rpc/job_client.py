@@ -145,6 +145,11 @@ class JobClient:
         """Ask for a final checkpoint, after which the job finishes."""
         self._call(self._stub.Stop, pb.StopRequest(job=job, attempt=attempt))
 
+    def refuse_rescale(self, job: str, attempt: AttemptId, request_id: str, message: str) -> None:
+        """Tell who asked for another number of subtasks why that can't be."""
+        request = pb.RefuseRescaleRequest(job=job, attempt=attempt, request_id=request_id, message=redact(message))
+        self._call(self._stub.RefuseRescale, request)
+
     def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
         """Say that the attempt is over; one that is over already is fine."""
         self._call(self._stub.EndAttempt, pb.EndAttemptRequest(job=job, attempt=attempt, reason=redact(reason)))

@@ -1,4 +1,4 @@
-"""What a subtask must say again when its stream is opened again, and whether it was let in at all. Pure.
+"""The memory of a subtask's link: what it must say again on a new stream, and whether it was let in at all. Pure.
 
 Invariants: an acknowledgement is repeated until the coordinator has said what became of its checkpoint, and a trigger
 says nothing of those before it, which may be in flight still; of several commit reports only the greatest matters,
@@ -46,7 +46,7 @@ class LinkMemory:
     _committed: Committed | None = None
     _unanswered: dict[CheckpointId, Ack | Decline] = field(default_factory=dict)
 
-    def said(self, message: ToCoordinator) -> None:
+    def note_sent(self, message: ToCoordinator) -> None:
         match message:
             case Ack() | Decline():
                 self._unanswered[message.checkpoint_id] = message
@@ -61,7 +61,7 @@ class LinkMemory:
             case _:
                 pass
 
-    def heard(self, message: ToSubtask) -> None:
+    def note_received(self, message: ToSubtask) -> None:
         match message:
             case Trigger():
                 self.last_checkpoint_id = max(self.last_checkpoint_id, message.checkpoint_id)
@@ -81,7 +81,7 @@ class LinkMemory:
                 assert_never(message)
 
     @property
-    def settled(self) -> bool:
+    def decided(self) -> bool:
         """Whether the coordinator has said yes or no to this subtask."""
         return self.welcomed or self.dismissed is not None
 
@@ -92,7 +92,7 @@ class LinkMemory:
         return self.welcomed
 
     def repeat(self) -> list[ToCoordinator]:
-        """What to say after Attach, which itself tells of the end of all input."""
+        """The messages to send after Attach, which itself tells of the end of all input."""
         last_words = (self._committed, self.stage_ended, self.failed)
         return [*self._unanswered.values(), *(message for message in last_words if message is not None)]
 

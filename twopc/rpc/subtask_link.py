@@ -31,7 +31,7 @@ from twopc.rpc.control_pb2_grpc import SubtaskControlStub
 from twopc.rpc.link_memory import LinkMemory
 from twopc.rpc.redaction import redact
 from twopc.rpc.tls import TlsFiles
-from twopc.runtime.link import MessageTooLarge
+from twopc.runtime.link import MessageTooLarge, ends_reading
 
 CLOSE_SECONDS = 2.0
 BACK_OFF_SECONDS = (0.05, 1.0)
@@ -79,10 +79,12 @@ class SubtaskLink:
         subtask: SubtaskIndex,
         token: str | None = None,
         tls: TlsFiles | None = None,
+        heartbeat_timeout_ms: int = 0,
     ) -> None:
         self._job = job
         self._attempt = attempt
         self._subtask = subtask
+        self._heartbeat_timeout_ms = heartbeat_timeout_ms
         self._metadata = credentials(token)
         self._channel = open_channel(address, tls)
         self._stub = SubtaskControlStub(self._channel)  # type: ignore[no-untyped-call]
@@ -102,7 +104,7 @@ class SubtaskLink:
         if (size := wire.ByteSize()) > MESSAGE_BYTES_MAX:
             raise MessageTooLarge(size, MESSAGE_BYTES_MAX)
         with self._changed:
-            self._memory.said(message)
+            self._memory.note_sent(message)
             if self._outgoing is not None:
                 self._outgoing.put(wire)
 
@@ -115,13 +117,18 @@ class SubtaskLink:
             self._inbox.clear()
         return messages
 
+    def reading_ends(self) -> bool:
+        """Whether nothing will be read any more, by what has come and stays to be received."""
+        with self._changed:
+            return any(map(ends_reading, self._inbox))
+
     def await_welcome(self, timeout: float) -> None:
         """Return when the coordinator has accepted this subtask; what else came stays to be received.
 
         Raises Fenced if it is turned away, Unavailable if nobody answers for `timeout` seconds.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._memory.settled, timeout)
+            self._changed.wait_for(lambda: self._memory.decided, timeout)
             if not self._memory.may_open():
                 raise Unavailable(
                     f"subtask {self._subtask} has not been accepted by the coordinator within {timeout:.0f} s: is it "
@@ -163,7 +170,7 @@ class SubtaskLink:
         try:
             for wire in self._stub.Attach(iter(outgoing), metadata=self._metadata):
                 heard = True
-                if self._heard(decode_to_subtask(wire)):
+                if self._receive(decode_to_subtask(wire)):
                     return heard, True
             return heard, self._closing.is_set()
         except grpc.RpcError as error:
@@ -187,6 +194,7 @@ class SubtaskLink:
                 host=socket.gethostname(),
                 last_checkpoint_id=self._memory.last_checkpoint_id,
                 end_of_input=self._memory.end_of_input,
+                heartbeat_timeout_ms=self._heartbeat_timeout_ms,
             )
             outgoing.put(encode_from_subtask(attach))
             for message in self._memory.repeat():
@@ -196,10 +204,10 @@ class SubtaskLink:
             self._outgoing = outgoing
         return outgoing
 
-    def _heard(self, message: ToSubtask) -> bool:
+    def _receive(self, message: ToSubtask) -> bool:
         """Hand a message to the subtask; return whether it is the last one."""
         with self._changed:
-            self._memory.heard(message)
+            self._memory.note_received(message)
             self._inbox.append(message)
             self._changed.notify_all()
         return isinstance(message, Finish | FencedOff)
@@ -207,7 +215,7 @@ class SubtaskLink:
     def _broken(self, error: grpc.RpcError) -> bool:
         code, details = error.code(), error.details() or ""
         if code in _REFUSALS:
-            return self._heard(FencedOff(f"the coordinator refused subtask {self._subtask}: {details}"))
+            return self._receive(FencedOff(f"the coordinator refused subtask {self._subtask}: {details}"))
         log.debug("subtask %d: the stream to the coordinator broke (%s: %s)", self._subtask, code.name, details)
         return False
 

@@ -30,12 +30,12 @@ class TlsFiles:
 
 
 def driver_tls(settings: RunSettings) -> TlsFiles | None:
-    """What the driver shows to the coordinator that it dials; None for no TLS."""
+    """The driver's credentials for the coordinator that it dials; None for no TLS."""
     return _dialling(settings, settings.coordinator_cert, settings.coordinator_key)
 
 
 def worker_tls(settings: RunSettings) -> TlsFiles | None:
-    """What a worker shows to the coordinator: its own certificate where it has one, else the driver's."""
+    """A worker's credentials for the coordinator: its own certificate where it has one, else the driver's."""
     if not settings.worker_cert and not settings.worker_key:
         return driver_tls(settings)
     return _dialling(settings, settings.worker_cert, settings.worker_key)
@@ -59,7 +59,7 @@ def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
 
 
 def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    """For the coordinator; with `ca`, whoever dials needs a certificate that it signed."""
+    """For the coordinator; with `ca`, every client needs a certificate that it signed."""
     ca, cert, key = _read(files)
     if cert is None or key is None:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""Puts one subtask together: restores its state, opens its ends, and gives the loop what it works with."""
+"""Puts one subtask together: restores its state, opens its connectors, and gives the loop what it works with."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from twopc.errors import TwoPhaseCommitError
 from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
 from twopc.operators import Dataflow
+from twopc.operators.broadcast import broadcast_tables, feeding_broadcasts
 from twopc.partition_groups import owned
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
+from twopc.runtime.broadcasts import Broadcasts
 from twopc.runtime.dependencies import SubtaskDependencies
+from twopc.runtime.event_time_order import orders_of
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import Link
 from twopc.runtime.outputs import Outputs
@@ -31,7 +34,7 @@ from twopc.state.backend import StateBackend
 from twopc.state.keyed import KeyedState
 from twopc.state.layout import parse_snapshot_path
 from twopc.state.restore import restore_state
-from twopc.state.schema_check import drop_undeclared
+from twopc.state.schema_check import drop_undeclared, refuse_moved_keys
 from twopc.state.serdes import check_serdes, write_serdes
 from twopc.state.snapshot_store import SnapshotStore
 from twopc.transaction_group import GroupWriter
@@ -42,6 +45,10 @@ SILENCE_MIN_SECONDS = 120.0
 class AttachedLink(Link, Protocol):
     """A link that the coordinator has to accept first."""
 
+    def reading_ends(self) -> bool:
+        """Whether nothing will be read any more, by what has come and stays to be received."""
+        ...
+
     def await_welcome(self, timeout: float) -> None:
         """Return when it has; raise Fenced if it turns the subtask away, Unavailable after `timeout` seconds."""
         ...
@@ -49,7 +56,7 @@ class AttachedLink(Link, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a host gives to a subtask.
+    """The surroundings of a subtask, which its host gives.
 
     `storage` is where checkpoints are stored, `backend` what keeps the state meanwhile, `work_folder` a place of its
     own on this machine. `executor` makes, under a name for people, what runs one task at a time, in order.
@@ -70,9 +77,15 @@ def assemble(
     reached(CrashPoint.BEFORE_RESTORE, checkpoint=_restored(spec), subtask=spec.subtask)
     backend = _state(definition, spec, around)
     closing.callback(backend.close)
+    context = spec.context
+    record_errors = RecordErrors(definition.name, definition.error_policies)
+    tables = broadcast_tables(definition.operators)
+    broadcasts = Broadcasts(definition, tables, KeyedState(backend), record_errors) if tables else None
+    if broadcasts is not None:
+        # Like the state, before the welcome: whoever only reads is in nobody's way, however long it takes.
+        broadcasts.read(context, closing, around.link.reading_ends)
     # A process that was held up until its attempt was over must not open anything: it would only be in the way.
     around.link.await_welcome(patience_seconds(spec))
-    context = spec.context
     writers: list[GroupWriter] = []
     for group in spec.groups:
         writers.append(GroupWriter.open(group, definition.sinks, context))
@@ -88,12 +101,18 @@ def assemble(
     # The first hands over to the second, so the second is closed after it.
     for executor in (store_executor, snapshot_executor, commit_executor):
         closing.callback(executor.shutdown, wait=True, cancel_futures=True)
-    record_errors = RecordErrors(definition.name, definition.error_policies)
-    dataflow = Dataflow(definition.operators, KeyedState(backend), record_errors.refuse)
+    numbers = owned(spec.splits, definition.keyed_sources)
+    fed = feeding_broadcasts(definition.operators)
+    operators = [each for each in definition.operators if each.id not in fed]
+    dataflow = Dataflow(operators, KeyedState(backend), record_errors.refuse, numbers, tables)
     closing.callback(dataflow.close)
     inline_bytes = spec.settings.inline_bytes(spec.parallelism)
     return SubtaskDependencies(
-        inputs=Inputs(readers),
+        inputs=Inputs(
+            readers,
+            definition.stages,
+            orders_of(definition, readers, spec.settings.max_task_idle_ms / 1000, around.clock),
+        ),
         dataflow=dataflow,
         outputs=Outputs(writers),
         record_errors=record_errors,
@@ -103,6 +122,7 @@ def assemble(
         snapshot_executor=snapshot_executor,
         store_executor=store_executor,
         commit_executor=commit_executor,
+        broadcasts=broadcasts,
     )
 
 
@@ -116,7 +136,7 @@ def subtask_of(spec: SubtaskSpec, parts: SubtaskDependencies) -> Subtask:
         follower=spec.follower,
         silence_limit_seconds=patience_seconds(spec),
         base=spec.base,
-        batch_size=BatchSize(least, max(least, spec.settings.batch_records_max)),
+        batch_size=BatchSize.within(least, spec.settings.batch_records_max),
     )
 
 
@@ -138,6 +158,7 @@ def _state(definition: JobDefinition, spec: SubtaskSpec, around: Surroundings) -
     backend = restore_state(around.storage, spec.snapshots, numbers, spec.subtask, around.work_folder, around.backend)
     try:
         drop_undeclared(backend, definition.state_serdes, spec.settings.dropped_states())
+        refuse_moved_keys(backend, spec.moved_keys)
         check_serdes(backend, definition.state_serdes)
         write_serdes(backend, definition.state_serdes)
     except BaseException:

@@ -1,4 +1,4 @@
-"""What a subtask is made of."""
+"""The dependencies of a subtask."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from twopc.clock import Clock
 from twopc.operators import Dataflow
+from twopc.runtime.broadcasts import Broadcasts
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import Link
 from twopc.runtime.outputs import Outputs
@@ -16,7 +17,10 @@ from twopc.runtime.state import SubtaskStore
 
 @dataclass(frozen=True, slots=True)
 class SubtaskDependencies:
-    """What a subtask is made of; every executor must run one task at a time, in order."""
+    """The parts that a subtask is made of; every executor must run one task at a time, in order.
+
+    `broadcasts` are None in a job without such tables.
+    """
 
     inputs: Inputs
     dataflow: Dataflow
@@ -28,3 +32,4 @@ class SubtaskDependencies:
     snapshot_executor: Executor
     store_executor: Executor
     commit_executor: Executor
+    broadcasts: Broadcasts | None = None

@@ -2,6 +2,9 @@
 
 A source that is bounded has its turn until its end; one that a stop can't bound has no turn any more.
 
+Sources whose records meet by key have their turn together, in the order of event time (`runtime.event_time_order`):
+what is held of one was read and is not processed.
+
 A source may read what this job writes: it is of a later stage than those whose records come there. Its end is known
 only when all of an earlier stage is read, written and committed, so stages end one after the other.
 """
@@ -11,34 +14,44 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
+from twopc.protocol.measures import SplitLag
 from twopc.record import Batch, Row
+from twopc.runtime.event_time_order import EventTimeOrder
 from twopc.source import SourceReader
 
 
 class Inputs:
     """Used by one thread."""
 
-    def __init__(self, readers: Mapping[str, SourceReader], stages: Mapping[str, int] | None = None) -> None:
-        """`stages` has the stage of each source that is not of the first, 0."""
+    def __init__(
+        self,
+        readers: Mapping[str, SourceReader],
+        stages: Mapping[str, int] | None = None,
+        orders: Sequence[EventTimeOrder] = (),
+    ) -> None:
+        """`stages` has the stage of each source that is not of the first, 0; `orders` are of those that meet."""
         self._readers = dict(readers)
         self._stages = {source: (stages or {}).get(source, 0) for source in readers}
         self.last_stage = max(self._stages.values(), default=0)
-        self._turns = deque(self._readers)
+        self._orders = {source: order for order in orders for source in order.sources}
+        alone = ((source,) for source in readers if source not in self._orders)
+        self._turns = deque((*(order.sources for order in orders), *alone))
         self._stopped: set[str] = set()
 
     def poll(self, timeout: float, most: int) -> tuple[str, Batch] | None:
         """Return up to `most` records of one source, and its id; None after `timeout` seconds without any."""
-        live = [source for source in self._turns if not self._is_done(source)]
-        for number, source in enumerate(live, 1):
+        live = [sources for sources in self._turns if not all(map(self._is_done, sources))]
+        for number, sources in enumerate(live, 1):
             # Nobody waits for one source while another may have records: only the last to be asked is waited for.
-            batch = self._readers[source].poll(timeout if number == len(live) else 0.0, most)
-            if batch is not None and (len(batch) or batch.errors):
-                self._turns.remove(source)
-                self._turns.append(source)
-                return source, batch
+            polled = self._poll(sources[0], timeout if number == len(live) else 0.0, most)
+            if polled is not None:
+                self._turns.remove(sources)
+                self._turns.append(sources)
+                return polled
         self._turns.rotate(-1)
         return None
 
@@ -47,7 +60,7 @@ class Inputs:
         return tuple(
             replace(held, source=source)
             for source, reader in self._readers.items()
-            for held in reader.positions(waiting(source))
+            for held in reader.positions(chain(waiting(source), self._held_rows(source)))
         )
 
     def check_input(self, checkpoint_id: CheckpointId) -> None:
@@ -66,23 +79,56 @@ class Inputs:
         unended = (stage for source, stage in self._stages.items() if not self._is_done(source))
         return min(unended, default=self.last_stage + 1)
 
+    def up_to(self, stages: int) -> frozenset[str]:
+        """Return the sources of so many stages, from the first on."""
+        return frozenset(source for source, stage in self._stages.items() if stage < stages)
+
     def at_end(self) -> bool:
         """Whether there is nothing more to read."""
         return all(map(self._is_done, self._readers))
 
     def finished(self) -> bool:
         """Whether every split was read to its stop."""
-        return all(reader.finished() for reader in self._readers.values())
+        return all(reader.finished() and not self._held(source) for source, reader in self._readers.items())
 
     def lag(self) -> int | None:
-        """How many records are left to read, as far as known."""
+        """The number of records that are left to read, as far as known."""
         known = [lag for reader in self._readers.values() if (lag := reader.lag()) is not None]
-        return sum(known) if known else None
+        return sum(known) + sum(map(self._held, self._orders)) if known else None
+
+    def split_lags(self) -> tuple[SplitLag, ...]:
+        """The lag by source and split, without the records that are held of it."""
+        return tuple(
+            SplitLag(source, split, lag)
+            for source, reader in self._readers.items()
+            for split, lag in reader.split_lags().items()
+        )
+
+    def bytes_read(self) -> Mapping[str, int]:
+        """The bytes of the values that were read of each source; sources that don't count are left out."""
+        counts = {source: reader.bytes_read() for source, reader in self._readers.items()}
+        return {source: count for source, count in counts.items() if count is not None}
 
     def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[SplitPosition]) -> None:
         """Tell the world how far a completed checkpoint went."""
         for source, reader in self._readers.items():
             reader.commit_positions(checkpoint_id, [held for held in positions if held.source == source])
 
+    def _poll(self, source: str, timeout: float, most: int) -> tuple[str, Batch] | None:
+        if (order := self._orders.get(source)) is not None:
+            return order.poll(timeout, most, self._is_over)
+        batch = self._readers[source].poll(timeout, most)
+        return (source, batch) if batch is not None and (len(batch) or batch.errors) else None
+
     def _is_done(self, source: str) -> bool:
+        return self._is_over(source) and not self._held(source)
+
+    def _is_over(self, source: str) -> bool:
+        """Whether nothing more of a source will be read; records of it may be held."""
         return source in self._stopped or self._readers[source].finished()
+
+    def _held(self, source: str) -> int:
+        return self._orders[source].held(source) if source in self._orders else 0
+
+    def _held_rows(self, source: str) -> Iterable[Row]:
+        return self._orders[source].rows(source) if source in self._orders else ()

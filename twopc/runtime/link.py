@@ -6,7 +6,7 @@ from collections import deque
 from threading import Condition
 from typing import Protocol
 
-from twopc.protocol.messages import ToCoordinator, ToSubtask
+from twopc.protocol.messages import FencedOff, Finish, ToCoordinator, ToSubtask, Trigger
 
 
 class MessageTooLarge(Exception):
@@ -14,6 +14,11 @@ class MessageTooLarge(Exception):
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"{size:,} bytes, and a message holds {limit:,}")
+
+
+def ends_reading(message: ToSubtask) -> bool:
+    """Whether nothing is read any more once a subtask has received this."""
+    return isinstance(message, Finish | FencedOff) or (isinstance(message, Trigger) and message.final)
 
 
 class Link(Protocol):

@@ -7,7 +7,8 @@ committed with the next one, as what was pre-committed for a checkpoint that is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from twopc.errors import TwoPhaseCommitError
@@ -31,9 +32,20 @@ class Outputs:
     """The data loop calls it, all but `commit`, which the commit thread calls."""
 
     def __init__(self, groups: Sequence[GroupWriter]) -> None:
+        self._groups = tuple(groups)
         self._writers = {group.id: group.writer for group in groups}
         self._global = {group.id for group in groups if group.is_global}
+        self.written: Counter[str] = Counter(dict.fromkeys((sink for group in groups for sink in group.write), 0))
+        """How many records each sink was given in this attempt."""
         self._write = {sink: write for group in groups for sink, write in group.write.items()}
+
+    def bytes_written(self) -> Mapping[str, int]:
+        """The bytes of the values that each sink wrote; sinks that don't count are left out."""
+        return {
+            sink: count
+            for group in self._groups
+            for sink, count in zip(group.write, group.writer.bytes_written(), strict=False)
+        }
 
     @property
     def open_transaction(self) -> str | None:
@@ -56,19 +68,26 @@ class Outputs:
         refused: list[RecordError] = []
         for output in outputs:
             try:
-                written += self._write[output.sink](output.batch)
+                count = self._write[output.sink](output.batch)
             except RecordsRefused as error:
-                written += error.written
+                count = error.written
                 refused += error.errors
+            self.written[output.sink] += count
+            written += count
         for each in refused:
             written += self._write_instead(refuse(each))
         return written
 
     def _write_instead(self, outputs: Iterable[SinkOutput]) -> int:
         try:
-            return sum(self._write[output.sink](output.batch) for output in outputs)
+            return sum(self._write_one(output) for output in outputs)
         except RecordsRefused as error:
             raise error.errors[0].named() from error
+
+    def _write_one(self, output: SinkOutput) -> int:
+        count = self._write[output.sink](output.batch)
+        self.written[output.sink] += count
+        return count
 
     def pre_commit(self, request: PreCommit, done: Callable[[Committable], None]) -> None:
         """Pre-commit the open transaction of every group; `done` is told each that held something, when it is durable.

@@ -1,4 +1,4 @@
-"""What becomes of the records of one subtask that go wrong, by the policies of their sources."""
+"""Handles the records of one subtask that go wrong, by the policies of their sources."""
 
 from __future__ import annotations
 
@@ -6,35 +6,62 @@ import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 
-from twopc.column import locate
+from twopc.column import named
 from twopc.error_policy import WINDOW, ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.operators import SinkOutput
-from twopc.record import RecordError
+from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
+from twopc.record import Batch, RecordError
 
 log = logging.getLogger(__name__)
 
 KINDS_MAX = 1_000
-"""How many kinds of errors are told apart in the log."""
+"""How many kinds of errors are told apart."""
+
+REPORTED_MAX = 10
+"""How many kinds one report of progress holds."""
+
+MESSAGE_MAX = 1_000
+"""Characters of what is said of one of them."""
 
 
 class RecordErrors:
-    """Used by one thread. `policies` are those of the job's sources, by operator id.
-
-    `skipped` and `dead_letters` count the records of this attempt.
-    """
+    """Used by one thread. `policies` are those of the job's sources, by operator id. Counts are of this attempt."""
 
     def __init__(self, job: str, policies: Mapping[str, ErrorPolicy]) -> None:
-        self.skipped = self.dead_letters = 0
+        self._skipped: Counter[str] = Counter()
+        self._dead_letters: Counter[str] = Counter()
+        self._unsaid: deque[RecordErrorKind] = deque()
         self._job = job
         self._policies = dict(policies)
-        self._seen: Counter[str] = Counter()
+        self.seen: Counter[str] = Counter(dict.fromkeys(policies, 0))
+        """How many records were read of each source."""
         self._lately: defaultdict[str, deque[int]] = defaultdict(deque)
         self._kinds: set[tuple[str, str, str]] = set()
 
     def read(self, source: str, count: int) -> None:
         """So many more records of a source were read."""
-        self._seen[source] += count
+        self.seen[source] += count
+
+    def readable(self, source: str, batch: Batch) -> Batch:
+        """Return the batch with records whose headers can't be read as errors, where the job goes on behind those.
+
+        Elsewhere nobody may ever ask for them.
+        """
+        return batch.with_headers_read() if self._policies[source].goes_on else batch
+
+    def counts(self) -> tuple[RecordErrorCount, ...]:
+        """Return how many records went wrong, by source; of sources without any, nothing."""
+        skipped, dead_letters = self._skipped, self._dead_letters
+        return tuple(
+            RecordErrorCount(source, skipped[source], dead_letters[source])
+            for source in self._policies
+            if source in skipped or source in dead_letters
+        )
+
+    def take_new(self) -> tuple[RecordErrorKind, ...]:
+        """Return the first records of their kind that this did not return before; the others come with the next."""
+        return tuple(self._unsaid.popleft() for _ in range(min(REPORTED_MAX, len(self._unsaid))))
 
     def refuse(self, source: str, error: RecordError) -> Sequence[SinkOutput]:
         """Return what is written in the place of a record; raise UserCodeError where the job ends."""
@@ -42,17 +69,17 @@ class RecordErrors:
         if not policy.goes_on:
             raise error.named()
         self._require_few(source, policy, error)
-        self._log_first(source, policy, error)
+        self._note_first(source, policy, error)
         if policy.sink_id is None:
-            self.skipped += 1
+            self._skipped[source] += 1
             return ()
-        self.dead_letters += 1
+        self._dead_letters[source] += 1
         return (SinkOutput(policy.sink_id, policy.dead_letter(self._job, error)),)
 
     def _require_few(self, source: str, policy: ErrorPolicy, error: RecordError) -> None:
         if policy.most is None:
             return
-        lately, seen = self._lately[source], self._seen[source]
+        lately, seen = self._lately[source], self.seen[source]
         lately.append(seen)
         while lately[0] <= seen - WINDOW:
             lately.popleft()
@@ -62,16 +89,12 @@ class RecordErrors:
                 f"{policy} allows {policy.most * WINDOW:,.0f}. The last: {error.named()}"
             ) from error.cause
 
-    def _log_first(self, source: str, policy: ErrorPolicy, error: RecordError) -> None:
-        kind = (source, error.doing, type(error.exception).__name__)
+    def _note_first(self, source: str, policy: ErrorPolicy, error: RecordError) -> None:
+        raised = type(error.exception).__name__
+        kind = (source, error.doing, raised)
         if kind in self._kinds or len(self._kinds) >= KINDS_MAX:
             return
         self._kinds.add(kind)
-        log.warning(
-            "record %s: %s failed: %s: %s: %s. No more is said here of others of its kind",
-            locate(error.row),
-            error.doing,
-            type(error.exception).__name__,
-            error.exception,
-            policy,
-        )
+        said = f"{named(error.row)}: {error.doing} failed: {raised}: {error.exception}: {policy}"
+        log.warning("%s. No more is said here of others of its kind", said)
+        self._unsaid.append(RecordErrorKind(source, error.doing, raised, said[:MESSAGE_MAX]))

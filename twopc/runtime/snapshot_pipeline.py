@@ -31,7 +31,7 @@ SnapshotOf = Callable[[StateHandle], SubtaskSnapshot]
 
 @dataclass(frozen=True, slots=True)
 class LoopPause:
-    """How long the data loop stood still for a checkpoint, of that until its pre-commit returned, and until when."""
+    """The pause of the data loop for a checkpoint: its length, the part until its pre-commit returned, and its end."""
 
     ms: float
     pre_commit_ms: float

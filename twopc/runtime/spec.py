@@ -1,11 +1,12 @@
-"""What a host is told to run: one subtask of one attempt, as plain data that travels as JSON."""
+"""The specification of a subtask of one attempt, as a host is given it: plain data that travels as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from twopc.config import RunSettings
-from twopc.context import JobContext, SubtaskContext
+from twopc.context import SubtaskContext
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.source import Split
@@ -20,7 +21,8 @@ class SubtaskSpec:
     `coordinator` and `token` say where to attach; `splits` what to read; `snapshots` those of the restored checkpoint
     that concern it, which after a change of parallelism may be several; empty to start afresh. `groups` are the
     transaction groups of the sinks; `follower` is whom transactions tell the positions, None where it is told beside
-    them.
+    them. `moved_keys` names the operators whose restored state, if there is any, is where the keys no longer are, and
+    says why.
     """
 
     job: str
@@ -34,10 +36,7 @@ class SubtaskSpec:
     snapshots: tuple[SubtaskSnapshot, ...]
     groups: tuple[TransactionGroup, ...] = ()
     follower: str | None = None
-
-    @property
-    def job_context(self) -> JobContext:
-        return JobContext(self.job, self.attempt, self.parallelism, self.settings)
+    moved_keys: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def context(self) -> SubtaskContext:

@@ -1,4 +1,4 @@
-"""What a subtask keeps and stores: its backend and the checkpoint storage, as the loop sees them."""
+"""The state of a subtask: its backend and the checkpoint storage, as the loop sees them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twopc.state.positions import write_positions
 
 
 class SnapshotStorage(Protocol):
-    """Where snapshots go; `twopc.state.snapshot_store.SnapshotStore` is one."""
+    """The storage of snapshots; `twopc.state.snapshot_store.SnapshotStore` is one."""
 
     def put(
         self, checkpoint_id: CheckpointId, subtask: SubtaskIndex, local_folder: Path, key_count: int
@@ -30,7 +30,7 @@ class SnapshotStorage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalSnapshot:
-    """What a snapshot will hold, fixed and not yet written; `key_count` is an estimate, for people.
+    """A snapshot that is fixed and not yet written; `key_count` is an estimate, for people.
 
     `state` is whole, or what was written since the whole one that was taken for the checkpoint `base`.
     """

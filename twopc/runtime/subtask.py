@@ -16,7 +16,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from queue import SimpleQueue
@@ -24,8 +24,11 @@ from typing import assert_never
 
 from twopc.errors import CheckpointDeclined, Fenced, Unavailable
 from twopc.faults.points import CrashPoint, reached
+from twopc.operators import SinkOutput
+from twopc.packed_column import PackedColumn
 from twopc.protocol.facts import Committable, SplitPosition, SubtaskSnapshot
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
+from twopc.protocol.measures import Measures
 from twopc.protocol.messages import Committed, EndOfInput, Progress, ToSubtask, Trigger
 from twopc.protocol.subtask_state import (
     CommitPending,
@@ -41,15 +44,20 @@ from twopc.runtime.commit_queue import CommitQueue
 from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.slow_function import SlowFunctionWatch
 from twopc.runtime.snapshot_pipeline import SnapshotOf, SnapshotPipeline
+from twopc.runtime.subtask_measures import measures_of
+from twopc.runtime.transaction_ages import TransactionAges
 from twopc.sink import PreCommit
 
 POLL_SECONDS = 0.01
 """How long one poll may wait for records; also how late a trigger may be noticed while there are none."""
 
 COMPLETION_POLL_SECONDS = 0.005
-"""The same while output waits for a completion: whoever reads it waits as long."""
+"""The same while output waits for a completion: its readers wait as long."""
 
 PROGRESS_SECONDS = 0.5
+
+MEASURE_SECONDS = 5.0
+"""How often a report says it operator by operator, split by split."""
 
 
 class Subtask:
@@ -84,6 +92,8 @@ class Subtask:
         self._records_out = 0
         self._last_message_at = deps.clock.monotonic()
         self._progress_at = 0.0
+        self._measured_at = -MEASURE_SECONDS
+        self._ages = TransactionAges()
         self._progress = Progress(0, 0, None, None, ())
 
     @property
@@ -103,7 +113,7 @@ class Subtask:
 
     def begin(self) -> None:
         """Open the first transaction; `step` may be called from now on."""
-        self._deps.outputs.begin()
+        self._begin_transaction()
 
     def step(self) -> None:
         """Do one turn of the loop: what was heard, what the executors found, one batch."""
@@ -113,10 +123,13 @@ class Subtask:
         self._take_results()
         if self._reads():
             self._move_batch()
-        elif not self._end_reported and self._at_end():
-            self._end_reported = True
-            self._deps.link.send(EndOfInput(self._deps.inputs.last_stage))
-            self._send_progress()
+        elif self._at_end():
+            # Again and again: somebody may ask for a drain when the end is said, and before the final checkpoint.
+            self._drain(self._deps.inputs.last_stage + 1)
+            if not self._end_reported:
+                self._end_reported = True
+                self._deps.link.send(EndOfInput(self._deps.inputs.last_stage))
+                self._send_progress()
         if self._stages_reported < self._deps.inputs.last_stage:
             self._report_stage()
         self._report()
@@ -132,8 +145,18 @@ class Subtask:
         """Say that all of a stage before the last is read and written, once."""
         last, ended = self._deps.inputs.last_stage, self._deps.inputs.stages_at_end()
         if self._stages_reported < ended <= last and not self._deps.dataflow.waits:
+            self._drain(ended)
+            # What a drain that is asked for later would write there, the next stage may never read.
+            self._deps.dataflow.timed.pass_over(self._deps.inputs.up_to(ended))
             self._stages_reported = ended
             self._deps.link.send(EndOfInput(ended - 1, last + 1 - ended))
+
+    def _drain(self, stages: int) -> None:
+        """All of these stages is read: in a drain, write what still waits there for its time. Nothing may follow."""
+        if self._state.draining and self._state.reading:
+            dataflow = self._deps.dataflow
+            outputs = dataflow.drain(self._deps.inputs.up_to(stages))
+            self._records_out += self._deps.outputs.write(outputs, dataflow.refuse)
 
     def _move_batch(self) -> None:
         dataflow = self._deps.dataflow
@@ -144,7 +167,8 @@ class Subtask:
         with self._watch.batch():
             count, outputs = dataflow.advance()
         self._records_out += self._deps.outputs.write(outputs, dataflow.refuse)
-        self._batch_size.took(count, read_seconds + self._deps.clock.monotonic() - started)
+        seconds = read_seconds + self._deps.clock.monotonic() - started
+        self._batch_size.took(count, seconds, _packed_bytes(outputs))
         if self._snapshots.acknowledged:
             reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._snapshots.acknowledged, subtask=self._index)
             self._snapshots.acknowledged = NO_CHECKPOINT
@@ -153,13 +177,15 @@ class Subtask:
         """Put the next batch into the dataflow, if there is one; return how long reading took, waiting left out."""
         wait = COMPLETION_POLL_SECONDS if self._state.awaits_completion else POLL_SECONDS
         started = self._deps.clock.monotonic()
+        if self._deps.broadcasts is not None:
+            self._deps.broadcasts.follow()
         polled = self._deps.inputs.poll(wait, self._batch_size.records)
         if polled is not None:
             source, batch = polled
             count = len(batch) + len(batch.errors)
             self._records_in += count
             self._deps.record_errors.read(source, count)
-            self._deps.dataflow.put(source, batch)
+            self._deps.dataflow.put(source, self._deps.record_errors.readable(source, batch))
         return max(0.0, self._deps.clock.monotonic() - started - wait)
 
     def _on(self, message: ToSubtask) -> None:
@@ -216,12 +242,19 @@ class Subtask:
         except CheckpointDeclined:
             # After another sink has pre-committed: that is committed with the next checkpoint that completes.
             if committables:
+                self._ages.pre_committed(each.name for each in committables)
                 self._state.pre_committed(PreCommitted(checkpoint_id, tuple(committables), positions))
-                self._deps.outputs.begin()
+                self._begin_transaction()
             raise
         reached(CrashPoint.AFTER_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
+        if committables:
+            self._ages.pre_committed(each.name for each in committables)
         self._state.pre_committed(PreCommitted(checkpoint_id, tuple(committables), positions))
+        self._begin_transaction()
+
+    def _begin_transaction(self) -> None:
         self._deps.outputs.begin()
+        self._ages.begun(self._deps.clock.now().unix_ms)
 
     def _snapshot_maker(self, positions: tuple[SplitPosition, ...]) -> SnapshotOf:
         """Fix everything but the state now, on the loop: what follows must not leak into this checkpoint."""
@@ -268,12 +301,33 @@ class Subtask:
         self._progress = Progress(
             records_in=self._records_in,
             records_out=self._records_out,
-            lag=self._deps.inputs.lag(),
+            lag=self._lag(),
             open_transaction=self._deps.outputs.open_transaction,
             pending_transactions=tuple(committable.name for committable in self._state.committables),
+            record_errors=self._deps.record_errors.counts(),
+            new_record_errors=self._deps.record_errors.take_new(),
+            measures=self._measured(),
         )
         self._deps.link.send(self._progress)
+
+    def _measured(self) -> Measures | None:
+        if self._progress_at - self._measured_at < MEASURE_SECONDS:
+            return None
+        self._measured_at = self._progress_at
+        names = (committable.name for committable in self._state.committables)
+        return measures_of(self._deps, self._ages.oldest(names))
+
+    def _lag(self) -> int | None:
+        own, broadcasts = self._deps.inputs.lag(), self._deps.broadcasts
+        return own if own is None or broadcasts is None else own + broadcasts.lag()
 
     def _send_slow(self, slow: str) -> None:
         """Say it for the loop, which can't."""
         self._deps.link.send(replace(self._progress, slow=slow))
+
+
+def _packed_bytes(outputs: Sequence[SinkOutput]) -> int | None:
+    """Return how many bytes the values have that came out; None where there are objects among them, or none at all."""
+    columns = [output.batch.value_column for output in outputs]
+    packed = [column for column in columns if isinstance(column, PackedColumn)]
+    return sum(column.size() for column in packed) if packed and len(packed) == len(columns) else None

@@ -1,7 +1,7 @@
 """The formats of keys, values and states, and the base for others."""
 
 from twopc.serde.avro import Avro
-from twopc.serde.base import HeaderSerde, Serde, SerdeContext, checked_serde
+from twopc.serde.base import HeaderSerde, Serde, SerdeContext, checked_serde, checked_state_serde
 from twopc.serde.numbers import Double, Float, Int, Long
 from twopc.serde.plain import Bytes, Json, String
 from twopc.serde.protobuf import Protobuf
@@ -20,4 +20,5 @@ __all__ = [
     "SerdeContext",
     "String",
     "checked_serde",
+    "checked_state_serde",
 ]

@@ -17,8 +17,9 @@ from fastavro.validation import ValidationError, validate
 
 from twopc.column import map_column
 from twopc.errors import ConfigurationError
+from twopc.serde.ahead import code_ahead
 from twopc.serde.avro_logical import Refused, generable
-from twopc.serde.avro_schema import PreparedSchema, changed, prepared
+from twopc.serde.avro_schema import Check, PreparedSchema, changed, prepared
 from twopc.serde.base import Serde
 
 
@@ -46,10 +47,10 @@ class Avro(Serde):
         return write_value(prepared(self._text), value)
 
     def deserialize_all(self, column: list[bytes | None]) -> list[Any]:
-        return map_column(partial(read_value, prepared(self._text)), column)
+        return read_values(prepared(self._text), column)
 
     def serialize_all(self, column: list[Any]) -> list[bytes | None]:
-        return map_column(partial(write_value, prepared(self._text)), column)
+        return write_values(prepared(self._text), column)
 
     def examples(self, count: int) -> list[Any]:
         """Return values that fit the schema, for a load: the same ones every time."""
@@ -81,16 +82,41 @@ def _read_schema(path: Path) -> dict[str, Any]:
     return schema
 
 
+def read_values(schema: PreparedSchema, column: list[bytes | None]) -> list[Any]:
+    """Return the value of each element; raise ColumnError for the first that can't be read."""
+    single = partial(read_value, schema)
+    codec = schema.codec
+    if codec is None:
+        return map_column(single, column)
+    return code_ahead(lambda some, start: codec.read(some, start, b""), single, column)
+
+
+def write_values(schema: PreparedSchema, column: list[Any]) -> list[bytes | None]:
+    """Return the bytes of each value; raise ColumnError for the first that can't be written."""
+    single = partial(write_value, schema)
+    codec = schema.codec
+    if codec is None:
+        return map_column(single, column)
+    return code_ahead(lambda some, start: codec.write(some, start, b""), single, column)
+
+
 def read_value(schema: PreparedSchema, data: bytes | None) -> Any:
     """Return the value of these bytes, which are nothing else."""
-    if data is None:
-        return None
+    return None if data is None else _read(data, schema, None, schema.check)
+
+
+def read_resolved(written: PreparedSchema, schema: PreparedSchema, data: bytes) -> Any:
+    """Return the value of these bytes, written with one schema, as another has it: Avro's schema resolution."""
+    return _read(data, written, schema.strict, schema.check)
+
+
+def _read(data: bytes, written: PreparedSchema, into: Any, check: Check | None) -> Any:
     buffer = BytesIO(data)
-    value = schemaless_reader(buffer, schema.strict, None)
+    value = schemaless_reader(buffer, written.strict, into)
     if left := len(data) - buffer.tell():
         raise ValueError(f"{left} bytes are left after the value: it was written with another schema")
-    if schema.check is not None:
-        schema.check(value)
+    if check is not None:
+        check(value)
     return value
 
 

@@ -10,11 +10,15 @@ import json
 import struct
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastavro import parse_schema
 
+from twopc.serde.avro_codec import codec_of
 from twopc.serde.avro_logical import renamed
+
+if TYPE_CHECKING:
+    from twopc.serde._avro import Codec
 
 Check = Callable[[Any], None]
 
@@ -28,18 +32,23 @@ _FLOAT = struct.Struct("<f")
 
 
 class PreparedSchema(NamedTuple):
-    """`plain` is as it was given, `strict` with our logical types, both in fastavro's form; `check` may be None."""
+    """`plain` is as it was given, `strict` with our logical types, both in fastavro's form; `check` may be None.
+
+    So may `codec`, where values go by fastavro alone.
+    """
 
     plain: Any
     strict: Any
     check: Check | None
+    codec: Codec | None
 
 
 @lru_cache(maxsize=256)
 def prepared(text: str) -> PreparedSchema:
     """Return the schema of this text ready to be used, made once per process; it is neither pickled nor changed."""
     plain = parse_schema(json.loads(text))
-    return PreparedSchema(plain, parse_schema(changed(json.loads(text), renamed)), _Checks().of(plain, ""))
+    strict = parse_schema(changed(json.loads(text), renamed))
+    return PreparedSchema(plain, strict, _Checks().of(plain, ""), codec_of(strict))
 
 
 def changed(schema: Any, change: Change, field: str = "") -> Any:

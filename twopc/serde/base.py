@@ -1,4 +1,4 @@
-"""What turns the bytes of a topic into values and back: the contract of every format.
+"""Serdes turn the bytes of a topic into values and back: the contract of every format.
 
 A tombstone (None) passes through every serde as None. A serde raises whatever its format raises, and names no record:
 the column methods raise ColumnError with the index, from which the caller names topic, partition and offset. A serde in
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SerdeContext:
-    """What a serde works for: the keys or the values of one topic. `writing` is said by sinks."""
+    """The keys or the values of one topic, for which a serde works; `writing` is said by sinks."""
 
     topic: str
     is_key: bool
@@ -35,6 +35,8 @@ class Serde(ABC):
 
     #: Whether values are the bytes themselves, so that a column need not be touched at all.
     is_identity = False
+    #: Whether it works only once it is opened for the keys or values of a topic: then no state can have it.
+    must_be_opened = False
 
     @abstractmethod
     def deserialize(self, data: bytes | None) -> Any:
@@ -47,8 +49,10 @@ class Serde(ABC):
     def open(self, context: SerdeContext) -> Serde:
         """Return the serde that works for these keys or values, with what it needs at hand; itself if that is nothing.
 
-        Called once for each topic wherever a source or sink is opened. What one subtask changes the others may see, so
-        a serde that holds something returns a new one, which the same thread closes.
+        Called once for each topic wherever a source or sink is opened, and on the driver before the first record: what
+        it raises there refuses the job. What one subtask changes the others may see, so a serde that holds something
+        returns a new one, which the same thread closes. A column method of it that raises Unavailable can't work now,
+        and finds no fault with a record: a new attempt of the job tries again.
         """
         return self
 
@@ -92,4 +96,14 @@ def checked_serde(where: str, serde: Serde) -> Serde:
     """Return what was given as a serde; raise ConfigurationError, which says where, if it is none."""
     if not isinstance(serde, Serde):
         raise ConfigurationError(f"{where} must be a serde such as Json(), not {serde!r}")
+    return serde
+
+
+def checked_state_serde(where: str, serde: Serde) -> Serde:
+    """Return what was given as the serde of a state; raise ConfigurationError if it is none, or none of a state."""
+    if checked_serde(where, serde).must_be_opened:
+        raise ConfigurationError(
+            f"{where} can't be {serde!r}: a state belongs to no topic, and must be readable when no registry is there: "
+            "give it Avro(schema), Json() or Protobuf(message)"
+        )
     return serde

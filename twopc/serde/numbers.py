@@ -53,12 +53,11 @@ class _Real(Serde):
         if type(value) is not float and type(value) is not int:
             raise _no_number(self, "float", value)
         try:
-            number = float(value)
-            data = self.form.pack(number)
+            data = self.form.pack(float(value))
         except OverflowError:
             raise ValueError(f"the serde is {self}, so a value must not be as large as {value!r}") from None
-        if type(value) is int and number != value:
-            raise ValueError(f"the serde is {self}, and no floating-point number is {value!r}")
+        if type(value) is int and self.form.unpack(data)[0] != value:
+            raise ValueError(f"the serde is {self}, and no floating-point number of its size is {value!r}")
         return data
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 import psutil
 from pyspark import SparkConf, SparkContext
@@ -24,7 +24,10 @@ ALWAYS_SAID = ("WARNING: Using incubator modules: jdk.incubator.vector",)
 """Notices of the JVM about how Spark's own launcher starts it; no option turns them off."""
 
 LAUNCHER = "spark"
-"""What the command of every process has that PySpark starts on the way to a JVM."""
+"""The mark in the command of every process that PySpark starts on the way to a JVM."""
+
+OPTIONS = "SPARK_SUBMIT_OPTS"
+"""The variable in which Spark's launcher takes options of the JVM besides those of the configuration."""
 
 TRIES = 3
 
@@ -36,8 +39,11 @@ class JvmStart:
         self._abandoned = abandoned
         self._before = _children()
 
-    def run(self, settings: Mapping[str, str]) -> None:
-        """Start it; a JVM that ends before it could be reached, as on a busy machine, is started again."""
+    def run(self, settings: Mapping[str, str], options: str) -> None:
+        """Start it; a JVM that ends before it could be reached, as on a busy machine, is started again.
+
+        `options` of the JVM go before those that the user's configuration has for it.
+        """
         if SparkContext._gateway is not None:
             return
         conf = SparkConf(loadDefaults=False)
@@ -45,7 +51,8 @@ class JvmStart:
             conf.set(name, value)
         for number in range(1, TRIES + 1):
             try:
-                _launch(conf)
+                with _options_in_front(options):
+                    _launch(conf)
                 break
             except PySparkRuntimeError as error:
                 if number == TRIES or self._abandoned():
@@ -70,6 +77,19 @@ def _has_word(process: psutil.Process, word: str) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE and any(word in part for part in process.cmdline())
     except psutil.Error:
         return False
+
+
+@contextmanager
+def _options_in_front(options: str) -> Iterator[None]:
+    before = os.environ.get(OPTIONS)
+    os.environ[OPTIONS] = options if before is None else f"{options} {before}"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[OPTIONS]
+        else:
+            os.environ[OPTIONS] = before
 
 
 def _launch(conf: SparkConf) -> None:

@@ -9,58 +9,91 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.loader.job_loader import JobText
 from twopc.protocol.codec import to_json
 from twopc.runtime.spec import SubtaskSpec
+from twopc.spark.bounded_question import NoAnswer, Question
+from twopc.spark.configuration import SparkConfiguration
+from twopc.spark.failed_task import place_of_failure
+from twopc.spark.failure_reason import reason_of
 from twopc.spark.master import is_local
 from twopc.spark.pickled_job import PickledJob
-from twopc.spark.reason import reason_of
-from twopc.spark.session import SessionHolder
+from twopc.spark.session import ANSWER_SECONDS, SessionHolder
 from twopc.spark.slots import SlotWatch
 from twopc.spark.task import RESULT_SCHEMA, host_function
 
 log = logging.getLogger(__name__)
 
 CANCEL_SECONDS = 10.0
+SHORTAGE_SECONDS = 2.0
+"""How long a look for what a stage lacks may hold up the driver, which does nothing else meanwhile."""
 
 ENDED_BY_ITSELF = "was it killed, or does a function end it, e.g. by os._exit?"
 
 
 class SparkStage:
-    """One barrier stage, running on a thread that waits for its result."""
+    """One barrier stage, running on a thread that waits for its result; the JVM may stand still meanwhile."""
 
     def __init__(
-        self, session: SparkSession, slots: SlotWatch, job: JobText | PickledJob, specs: Sequence[SubtaskSpec]
+        self,
+        session: SparkSession,
+        slots: SlotWatch,
+        job: JobText | PickledJob,
+        specs: Sequence[SubtaskSpec],
+        end_jvm: Callable[[], bool],
     ) -> None:
         self._session = session
         self._slots = slots
+        self._end_jvm = end_jvm
+        self._look: Question[str | None] | None = None
         self._group = f"twopc-{specs[0].job}-{specs[0].attempt}"
-        self._error: str | None = None
+        self._error: TwoPhaseCommitError | None = None
         self._ended = threading.Event()
-        self._count = count = len(specs)
-        host = host_function(job, [to_json(spec) for spec in specs])
-        self._frame = session.range(0, count, 1, count).mapInArrow(host, RESULT_SCHEMA, barrier=True)
+        self._count = len(specs)
+        self._description = f"{specs[0].job}, attempt {specs[0].attempt}: task i is subtask i of {self._count}"
+        self._host = host_function(job, [_as_it_travels(spec) for spec in specs])
         self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._session.sparkContext.setJobGroup(self._group, "twopc", interruptOnCancel=True)
-            self._frame.collect()
+            self._session.sparkContext.setJobGroup(self._group, self._description, interruptOnCancel=True)
+            self._frame().collect()
+        except ConfigurationError as error:
+            self._end(error)
         except Exception as error:
-            self._end(reason_of(error))
+            self._end(Unavailable(self._failure_text(error)))
             log.debug("the Spark stage ended with an error", exc_info=True)
         finally:
             self._ended.set()
 
-    def _end(self, error: str) -> None:
+    def _frame(self) -> DataFrame:
+        try:
+            return self._session.range(0, self._count, 1, self._count).mapInArrow(
+                self._host, RESULT_SCHEMA, barrier=True
+            )
+        except (ImportError, TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"PySpark can't make a stage of the subtasks: {error}. Has this Python the pyspark and pyarrow that "
+                "twopc-streams[spark] brings?"
+            ) from error
+
+    def _failure_text(self, error: Exception) -> str:
+        reason = reason_of(error)
+        place = None if "executor" in reason else place_of_failure(self._session.sparkContext, self._group)
+        asked = f": {ENDED_BY_ITSELF}" if "Python worker exited" in reason else ""
+        return f"{reason}{asked}" if place is None else f"{reason} ({place}){asked}"
+
+    def _end(self, error: TwoPhaseCommitError) -> None:
         if not self._ended.is_set():
             self._error = error
             self._ended.set()
@@ -72,23 +105,25 @@ class SparkStage:
         self._ended.wait(timeout)
 
     def error(self) -> TwoPhaseCommitError | None:
-        if self._error is None:
-            return None
-        asked = f": {ENDED_BY_ITSELF}" if "Python worker exited" in self._error else ""
-        return Unavailable(self._error + asked)
+        return self._error
 
     def has_said_why(self) -> bool:
         return False  # Spark says that Python failed, whatever it was that it met.
 
     def shortage(self) -> str | None:
+        if self._look is None:
+            self._look = Question(lambda: self._slots.shortage(self._group, self._count, time.monotonic()))
         try:
-            said = self._slots.shortage(self._group, self._count, time.monotonic())
+            said = self._look.answer(SHORTAGE_SECONDS)
+        except NoAnswer as silence:
+            return str(silence)
         except (Py4JError, PySparkException, OSError) as error:
             log.debug("Spark does not say what a stage waits for: %s", error)
-            return None
+            said = None
+        self._look = None
         if self._slots.lost:
             self._cancel()
-            self._end("Spark's master no longer knows the application: it has no executors, and gets none")
+            self._end(Unavailable("Spark's master no longer knows the application: it has no executors, and gets none"))
         return said
 
     def kill(self) -> None:
@@ -100,7 +135,12 @@ class SparkStage:
 
     def _cancel(self) -> None:
         try:
-            self._session.sparkContext.cancelJobGroup(self._group)
+            Question(lambda: self._session.sparkContext.cancelJobGroup(self._group)).answer(CANCEL_SECONDS)
+        except NoAnswer as silence:
+            if self._end_jvm():
+                log.warning("%s: it is ended, and the stage with it", silence)
+            else:
+                log.warning("%s: the stage ends when it goes on, for this run has not started it", silence)
         except (Py4JError, OSError) as error:
             log.debug("a stage of a JVM that is gone can't be cancelled: %s", error)
 
@@ -108,8 +148,10 @@ class SparkStage:
 class SparkHost:
     """Submits to one session, which starts with the first stage: what is wrong before then costs no start of a JVM."""
 
-    def __init__(self, master: str, stop: Callable[[], bool] = lambda: False) -> None:
-        self._holder = SessionHolder(master, stop)
+    def __init__(
+        self, master: str, configuration: SparkConfiguration, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._holder = SessionHolder(master, configuration, stop)
         self._stage: SparkStage | None = None
         self._session: SparkSession | None = None
         self._slots: SlotWatch | None = None
@@ -117,6 +159,14 @@ class SparkHost:
 
     def notice(self) -> str | None:
         return None if self._holder.started else f"starting Spark (master {self._holder.master})"
+
+    def refusal(self, parallelism: int) -> str | None:
+        if self._slots is None:
+            return None
+        try:
+            return _refusal(self._slots, parallelism)
+        except NoAnswer:
+            return None
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> SparkStage:
         if self._job is None:
@@ -127,16 +177,22 @@ class SparkHost:
         session = self._holder.get()
         if self._slots is None or session is not self._session:
             self._session, self._slots = session, SlotWatch(session)
-        master, slots = str(session.sparkContext.master), session.sparkContext.defaultParallelism
-        if is_local(master) and len(specs) > slots:
-            raise ConfigurationError(
-                f"parallelism {len(specs)} needs as many task slots, but master {master!r} has {slots}: "
-                f"use --master 'local[{len(specs)}]' or a smaller --parallelism"
-            )
-        self._stage = SparkStage(session, self._slots, self._job, specs)
+        if is_local(str(session.sparkContext.master)) and (refused := _refusal(self._slots, len(specs))):
+            raise ConfigurationError(refused)
+        self._stage = SparkStage(session, self._slots, self._job, specs, self._holder.end_jvm)
         return self._stage
 
     def close(self) -> None:
         if self._stage is not None:
             self._stage.kill()
         self._holder.close()
+
+
+def _refusal(slots: SlotWatch, parallelism: int) -> str | None:
+    return Question(lambda: slots.refusal(parallelism)).answer(ANSWER_SECONDS)
+
+
+def _as_it_travels(spec: SubtaskSpec) -> dict[str, Any]:
+    """Return the spec as JSON, without what only a session needs: it may hold secrets."""
+    body: dict[str, Any] = to_json(replace(spec, settings=replace(spec.settings, spark_conf={})))
+    return body

@@ -1,4 +1,4 @@
-"""Which Spark master a run has: one that is there already goes before our own default."""
+"""The Spark master of a run: one that is there already goes before our own default."""
 
 from __future__ import annotations
 

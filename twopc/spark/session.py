@@ -1,6 +1,6 @@
 """The Spark session of a run: started when first asked for, and again when its JVM or its application is gone.
 
-A session that this process had before is used, and left running.
+A session that this process had before, or that spark-submit started, is used; where it is gone, so is the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib.resources import as_file, files
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -23,43 +23,33 @@ from pyspark.sql import SparkSession
 from twopc.driver.host import StoppedEarly
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.java import find_java
+from twopc.spark.bounded_question import NoAnswer, Question
+from twopc.spark.configuration import DYNAMIC_ALLOCATION, SparkConfiguration
+from twopc.spark.failure_reason import reason_of
 from twopc.spark.jvm import JvmStart
 from twopc.spark.master import SUBMITTED, is_local, master_of
-from twopc.spark.reason import reason_of
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
 JVM_END_SECONDS = 5.0
 ABANDON_SECONDS = 5.0
-
-ALWAYS = {
-    "spark.task.reaper.enabled": "true",
-    "spark.task.reaper.killTimeout": "20s",
-    "spark.python.task.killTimeout": "200ms",
-    "spark.task.maxFailures": "1",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.dynamicAllocation.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
-"""What a job needs. Barrier stages can't have dynamic allocation."""
-
-UNLESS_SET = {
-    "spark.ui.enabled": "false",
-    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
-    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "300",
-}
-"""What the user's own configuration may have otherwise. Spark looks for slots every 15 s unless told otherwise."""
-
-LOCAL_UNLESS_SET = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+ANSWER_SECONDS = 10.0
+"""How long a JVM may take to answer; one that works takes milliseconds."""
 
 
 class SessionHolder:
     """Gives a session that works; gives up starting one as soon as `stop` says so."""
 
-    def __init__(self, setting: str, stop: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, setting: str, configuration: SparkConfiguration, stop: Callable[[], bool] = lambda: False
+    ) -> None:
         # Not getActiveSession: it knows the session of the calling thread only.
         self._ours = SparkContext._active_spark_context is None
+        self._can_start_another = self._ours and SUBMITTED not in os.environ
+        self._configuration = configuration
+        if configuration.given:
+            _refuse_unless_we_start_it(configuration.given)
         self.master = master_of(setting)
         if setting and setting != self.master:
             log.warning("master %r is not used: this process has a Spark session, under %r", setting, self.master)
@@ -78,29 +68,66 @@ class SessionHolder:
         self._lost = self._ours
 
     def get(self) -> SparkSession:
-        """Return the session; start it, or start another one where it is gone."""
-        if self._session is not None and self._ours:
+        """Return the session; start it, or start another one where it is gone.
+
+        Raises Unavailable, which no restart cures, where it is gone and somebody else has started it, and NoAnswer
+        where it is somebody else's and stands still. One of ours that stands still is ended, and another one started.
+        """
+        if self._session is not None:
             self._give_up_what_is_gone(self._session)
         if self._session is None:
-            self._session = self._start() if self._ours else SparkSession.builder.getOrCreate()
+            self._session = self._start() if self._ours else Question(_existing_session).answer(ANSWER_SECONDS)
         return self._session
+
+    def end_jvm(self) -> bool:
+        """End the JVM, with whatever it has under way; return False where it is not ours to end."""
+        if not self._can_start_another:
+            return False
+        _end_own_jvm()
+        return True
 
     def close(self) -> None:
         """Stop the session if it is ours; one whose JVM is gone needs no stopping."""
         if self._session is None or not self._ours:
             return
-        if _alive(self._session):
-            self._session.stop()
+        try:
+            gone = self._reason_gone(self._session)
+        except NoAnswer as silence:
+            log.warning("%s: its session is left as it is", silence)
+            return
+        if gone is None:
+            self._stop_session(self._session)
         else:
             _forget()
 
+    def _reason_gone(self, session: SparkSession) -> str | None:
+        try:
+            return Question(lambda: _reason_gone(session)).answer(ANSWER_SECONDS)
+        except NoAnswer as silence:
+            if not self._can_start_another:
+                raise
+            return str(silence)
+
+    def _stop_session(self, session: SparkSession) -> None:
+        stopping = Question(session.stop)
+        try:
+            stopping.answer(ANSWER_SECONDS)
+        except NoAnswer as silence:
+            log.warning("%s: its session is given up", silence)
+            self.end_jvm()
+            # PySpark forgets the session last: it must not be the next one.
+            stopping.ended(ABANDON_SECONDS)
+            _forget()
+
     def _give_up_what_is_gone(self, session: SparkSession) -> None:
-        if not _alive(session):
-            log.warning("Spark's JVM is gone: starting another one")
+        if (gone := self._reason_gone(session)) is not None:
+            if not self._can_start_another:
+                raise _final(gone)
+            log.warning("%s: starting another one", gone)
             _forget()
         elif self._lost:
             log.warning("Spark's master has lost the application: starting another session")
-            session.stop()
+            self._stop_session(session)
         else:
             return
         self._session, self._lost = None, False
@@ -111,7 +138,7 @@ class SessionHolder:
         if not (py4j := logging.getLogger("py4j")).isEnabledFor(logging.DEBUG):
             # It logs with a traceback, and then raises, whatever a JVM that is gone does not answer.
             py4j.setLevel(logging.CRITICAL)
-        start = _Start(self.master)
+        start = _Start(self.master, self._configuration)
         while not start.ended.wait(TICK_SECONDS):
             if self._stop():
                 start.abandon()
@@ -137,8 +164,9 @@ class SessionHolder:
 class _Start:
     """The start of a session, on a thread of its own: it takes long, and who waits may change their mind."""
 
-    def __init__(self, master: str) -> None:
+    def __init__(self, master: str, configuration: SparkConfiguration) -> None:
         self._master = master
+        self._configuration = configuration
         self._abandoned = threading.Event()
         self._jvm = JvmStart(self._abandoned.is_set)
         self.session: SparkSession | None = None
@@ -156,7 +184,7 @@ class _Start:
 
     def _run(self) -> None:
         try:
-            session = _session(self._master, self._jvm)
+            session = _session(self._master, self._configuration, self._jvm)
             if self._abandoned.is_set():
                 session.stop()
             else:
@@ -167,20 +195,59 @@ class _Start:
             self.ended.set()
 
 
-def _alive(session: SparkSession) -> bool:
+def _refuse_unless_we_start_it(given: str) -> None:
+    if SUBMITTED in os.environ:
+        raise ConfigurationError(
+            f"Spark runs already, by spark-submit, and can't be given {given} now: give it to that"
+        )
+    if SparkContext._active_spark_context is not None:
+        raise ConfigurationError(
+            f"this process has a Spark session already, which can't be given {given} now: give it to its builder"
+        )
+
+
+def _existing_session() -> SparkSession:
+    """Return the session that this process has; it has what a job can't do without."""
     try:
-        return session.sparkContext.defaultParallelism > 0
-    except (Py4JError, PySparkException, OSError):
-        return False
+        session = SparkSession.builder.getOrCreate()
+        dynamic = session.sparkContext.getConf().get(DYNAMIC_ALLOCATION)
+    except (Py4JError, PySparkException, OSError) as error:
+        raise _final("Spark's JVM is gone") from error
+    if dynamic == "true" and not is_local(str(session.sparkContext.master)):
+        raise ConfigurationError(
+            f"the Spark session of this process has {DYNAMIC_ALLOCATION}=true, and Spark then runs no stage that needs "
+            f"its task slots all at once: give {DYNAMIC_ALLOCATION}=false to its builder"
+        )
+    return session
+
+
+def _reason_gone(session: SparkSession) -> str | None:
+    """Say what of a session is gone, for a person; None where it works."""
+    if session.sparkContext._jsc is None:
+        return "the Spark session was stopped"
+    try:
+        session.sparkContext.defaultParallelism  # noqa: B018 - asked of the JVM
+    except (Py4JNetworkError, OSError):
+        return "Spark's JVM is gone"
+    except (Py4JError, PySparkException):
+        return "Spark's application has ended, and not by this run"
+    return None
+
+
+def _final(gone: str) -> Unavailable:
+    error = Unavailable(
+        f"{gone}, and this run can't start another one in its place, because it did not start the first. Nothing is "
+        "lost: run the program again"
+    )
+    error.restartable = False
+    return error
 
 
 def _forget() -> None:
     """Make PySpark forget the gateway to a JVM that is gone or no use, and end that JVM if it is ours."""
-    gateway = SparkContext._gateway
-    if gateway is not None:
-        with suppress(Py4JError, OSError):
-            gateway.shutdown()
-        _end(getattr(gateway, "proc", None))
+    _end_own_jvm()
+    if (gateway := SparkContext._gateway) is not None:
+        Question(gateway.shutdown).ended(ABANDON_SECONDS)
     SparkContext._gateway = None
     SparkContext._jvm = None
     SparkContext._active_spark_context = None
@@ -188,7 +255,8 @@ def _forget() -> None:
     SparkSession._activeSession = None
 
 
-def _end(jvm: subprocess.Popen[bytes] | None) -> None:
+def _end_own_jvm() -> None:
+    jvm: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     if jvm is None:
         return
     jvm.kill()
@@ -196,24 +264,19 @@ def _end(jvm: subprocess.Popen[bytes] | None) -> None:
         jvm.wait(JVM_END_SECONDS)
 
 
-def _session(master: str, jvm: JvmStart) -> SparkSession:
-    """Make a session whose workers run this environment's Python, with no UI and nothing on Spark's log.
+def _session(master: str, configuration: SparkConfiguration, jvm: JvmStart) -> SparkSession:
+    """Make a session with nothing on Spark's log, whose workers run this environment's Python.
 
-    Workers on other machines have another Python where PYSPARK_PYTHON says so.
+    They run another where PYSPARK_PYTHON says so, or spark.pyspark.python.
     """
-    if is_local(master):
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-    else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     with as_file(files("twopc.spark") / "log4j2.properties") as log_config:
-        jvm.run({"spark.master": master, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_config}"})
+        jvm.run(configuration.at_launch(master), f'"-Dlog4j2.configurationFile={log_config}"')
         known = SparkConf()
-        wanted = UNLESS_SET | (LOCAL_UNLESS_SET if is_local(master) else {})
-        settings = ALWAYS | {name: value for name, value in wanted.items() if not known.contains(name)}
+        os.environ.setdefault("PYSPARK_PYTHON", known.get("spark.pyspark.python") or sys.executable)
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        if known.get(DYNAMIC_ALLOCATION) == "true":
+            log.info("dynamic allocation of executors is off for this run: a job needs its task slots all at once")
         builder = SparkSession.builder.master(master)
-        if SUBMITTED not in os.environ:
-            builder = builder.appName("twopc")
-        for name, value in settings.items():
+        for name, value in configuration.of_session(master, known.contains).items():
             builder = builder.config(name, value)
         return builder.getOrCreate()

@@ -1,8 +1,13 @@
-"""What a barrier stage waits for before it starts: a slot for each of its tasks, all at once."""
+"""The slots that a barrier stage waits for before it starts: one for each of its tasks, all at once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyspark.sql import SparkSession
+
+from twopc.spark.master import is_local
 
 LOST_SECONDS = 30.0
 """How long a standalone application that had executors has none, before another session is worth its start.
@@ -26,21 +31,44 @@ class SlotWatch:
         context = self._context._jsc.sc()
         executors = int(context.getExecutorIds().size())
         self._note(executors, now)
-        if self._runs(group):
+        # First all, then our own: what starts between the two is never taken for somebody else's.
+        tasks = int(context.taskScheduler().rootPool().runningTasks())
+        own = self._running(group)
+        if own > 0:
             return None
-        slots = int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
-        if slots >= needed:
+        slots = self._most()
+        if needed <= slots - tasks:
             return None
+        if needed <= slots:
+            return (
+                f"waiting for {needed} task slots: Spark has {slots}, but other tasks of this application have {tasks} "
+                "of them: let those end, or give it more slots"
+            )
         return (
             f"waiting for {needed} task slots, Spark has {slots} ({executors} executors under {self._context.master}): "
             "free cores there, add workers, or use a smaller --parallelism"
         )
 
-    def _runs(self, group: str) -> bool:
-        tracker = self._context.statusTracker()
-        jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
-        stages = (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds)
-        return any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
+    def refusal(self, needed: int) -> str | None:
+        """Say why a stage of so many subtasks can't run; None where there are slots for it, taken or free."""
+        master = str(self._context.master)
+        slots = self._context.defaultParallelism if is_local(master) else self._most()
+        if needed <= slots:
+            return None
+        remedy = f"use --master 'local[{needed}]'" if is_local(master) else "add workers"
+        return (
+            f"parallelism {needed} needs as many task slots, but master {master!r} has {slots}: {remedy} or a smaller "
+            "--parallelism"
+        )
+
+    def _most(self) -> int:
+        context = self._context._jsc.sc()
+        return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
+
+    def _running(self, group: str) -> int:
+        """Count the tasks that hold a slot for this job group, as the scheduler itself knows it."""
+        pool = self._context._jsc.sc().taskScheduler().rootPool()
+        return sum(int(tasks.runningTasks()) for tasks in _task_sets(pool) if _group_of(tasks) == group)
 
     def _note(self, executors: int, now: float) -> None:
         if executors > 0:
@@ -48,3 +76,17 @@ class SlotWatch:
         elif self._had_executors and self._standalone:
             self._none_since = self._none_since or now
             self.lost = now - self._none_since >= LOST_SECONDS
+
+
+def _task_sets(pool: Any) -> Iterator[Any]:
+    """Yield the stages below a pool of the scheduler; with FAIR scheduling pools have pools."""
+    for member in pool.schedulableQueue().toArray():
+        if member.getClass().getSimpleName() == "Pool":
+            yield from _task_sets(member)
+        else:
+            yield member
+
+
+def _group_of(task_set: Any) -> str | None:
+    properties = task_set.taskSet().properties()
+    return None if properties is None else properties.getProperty("spark.jobGroup.id")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
@@ -51,7 +51,7 @@ class StateBackend(ABC):
         """Return the value of each key, None where there is none, in the order of `keys`."""
 
     @abstractmethod
-    def put_many(self, family: Family, items: Sequence[tuple[bytes, bytes | None]]) -> None:
+    def put_many(self, family: Family, items: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Write all items atomically; a value of None deletes the key."""
 
     @abstractmethod

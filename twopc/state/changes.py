@@ -1,4 +1,4 @@
-"""What was written to a state since its last whole snapshot, or since it was empty, while that is little.
+"""The changes of a state since its last whole snapshot, or since it was empty, while they are few.
 
 Since a whole snapshot: the next one is the files of that, which are durable already, and one small file with what was
 written since; an interval in which only positions moved costs RocksDB nothing. Since it was empty: this is the whole

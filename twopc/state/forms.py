@@ -1,8 +1,10 @@
-"""How a state is stored that is more than one value of a user's serde: with its time, as a list, as a map.
+"""The stored forms of a state that is more than one value of a user's serde: with its time, as a list, as a map.
 
     timed   time (8) | what the serde wrote
     list    for each element: its length (4) | what the serde wrote
     map     for each entry: length (4) | key | length (4) | value
+    waiting time (8) | time until which it waits (8) | whether it met another (1) | what the serde wrote
+    windows for each window: start (8) | end (8) | length (4) | what the serde wrote
 
 The time is in Unix milliseconds, NEVER where there was no time yet. A list or map without anything is not stored.
 """
@@ -12,13 +14,16 @@ from __future__ import annotations
 import struct
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from twopc.serde import Serde
+from twopc.windows import Window
 
 NEVER = -(2**63)
 _TIME = struct.Struct(">q")
 _LENGTH = struct.Struct(">I")
+_WAITING = struct.Struct(">qq?")
+_WINDOW = struct.Struct(">qqI")
 
 
 class Form(Serde):
@@ -39,10 +44,8 @@ class Form(Serde):
         return self.named(**{name: repr(part) for name, part in self.parts.items()})
 
 
-class Timed(Form):
-    """A value with the time at which it was written; to look at, it is the value."""
-
-    kind = "timed"
+class FormOfOne(Form):
+    """A form that is made of one serde."""
 
     def __init__(self, of: Serde) -> None:
         self.of = of
@@ -50,6 +53,12 @@ class Timed(Form):
     @property
     def parts(self) -> Mapping[str, Serde]:
         return {"of": self.of}
+
+
+class Timed(FormOfOne):
+    """A value with the time at which it was written; to look at, it is the value."""
+
+    kind = "timed"
 
     @staticmethod
     def named(**parts: str) -> str:
@@ -63,17 +72,10 @@ class Timed(Form):
         return None if written is None else timed(None, written)
 
 
-class ListOf(Form):
+class ListOf(FormOfOne):
     """Values one after the other."""
 
     kind = "list"
-
-    def __init__(self, of: Serde) -> None:
-        self.of = of
-
-    @property
-    def parts(self) -> Mapping[str, Serde]:
-        return {"of": self.of}
 
     @staticmethod
     def named(**parts: str) -> str:
@@ -84,6 +86,34 @@ class ListOf(Form):
 
     def serialize(self, value: Iterable[Any] | None) -> bytes | None:
         return None if value is None else joined(present(self.of, each) for each in value)
+
+
+class Waiting(NamedTuple):
+    """A record that waits for others of its key: since when and until when, by event time, and whether it met one."""
+
+    at: int
+    until: int
+    met: bool
+    value: Any
+
+
+class WaitingOf(FormOfOne):
+    """A value of a record that waits."""
+
+    kind = "waiting"
+
+    @staticmethod
+    def named(**parts: str) -> str:
+        return f"{parts['of']} of records that wait"
+
+    def deserialize(self, data: bytes | None) -> Waiting | None:
+        if data is None:
+            return None
+        at, until, met = _WAITING.unpack_from(data)
+        return Waiting(at, until, met, self.of.deserialize(data[_WAITING.size :]))
+
+    def serialize(self, value: Waiting | None) -> bytes | None:
+        return None if value is None else _WAITING.pack(*value[:3]) + present(self.of, value.value)
 
 
 class MapOf(Form):
@@ -113,7 +143,61 @@ class MapOf(Form):
         return joined(each for key, held in value.items() for each in (present(self.key, key), present(self.of, held)))
 
 
-FORMS: dict[str, type[Form]] = {form.kind: form for form in (Timed, ListOf, MapOf)}
+class WindowsOf(FormOfOne):
+    """The open windows of a key, by their starts; to look at, a list of `Window`."""
+
+    kind = "windows"
+
+    @staticmethod
+    def named(**parts: str) -> str:
+        return f"windows of {parts['of']}"
+
+    def deserialize(self, data: bytes | None) -> list[Window] | None:
+        if data is None:
+            return None
+        return [Window(start, end, self.of.deserialize(value)) for start, end, value in windows(data)]
+
+    def serialize(self, value: Iterable[Window] | None) -> bytes | None:
+        if value is None:
+            return None
+        return joined_windows((each.start, each.end, present(self.of, each.value)) for each in value)
+
+
+class SessionsOf(WindowsOf):
+    """The open sessions of a key; the end of each is the time of its last record."""
+
+    kind = "sessions"
+
+    @staticmethod
+    def named(**parts: str) -> str:
+        return f"sessions of {parts['of']}"
+
+
+class SlidingOf(WindowsOf):
+    """The open sliding windows of a key, each value with the time of its last record.
+
+    An entry that ends before it starts is what is remembered of windows that are over: it is no window to look at.
+    """
+
+    kind = "sliding windows"
+
+    @staticmethod
+    def named(**parts: str) -> str:
+        return f"sliding windows of {parts['of']}"
+
+    def deserialize(self, data: bytes | None) -> list[Window] | None:
+        if data is None:
+            return None
+        entries = [entry for entry in windows(data) if entry[0] <= entry[1]]
+        return [Window(start, end, self.of.deserialize(content(value))) for start, end, value in entries]
+
+    def serialize(self, value: Iterable[Window] | None) -> bytes | None:
+        raise NotImplementedError("a window doesn't say when its last record was")
+
+
+FORMS: dict[str, type[Form]] = {
+    form.kind: form for form in (Timed, ListOf, MapOf, WindowsOf, SessionsOf, SlidingOf, WaitingOf)
+}
 
 
 def timed(at: int | None, written: bytes) -> bytes:
@@ -151,6 +235,25 @@ def pairs(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield keys and values of a map."""
     every = pieces(data)
     return zip(every, every, strict=True)
+
+
+def joined_windows(every: Iterable[tuple[int, int, bytes]]) -> bytes:
+    """Return windows, each with its start, end and value, as one."""
+    return b"".join([_WINDOW.pack(start, end, len(value)) + value for start, end, value in every])
+
+
+def windows(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield start, end and value of each window; raise ValueError for what is none."""
+    at = 0
+    while at < len(data):
+        behind = at + _WINDOW.size
+        if behind > len(data):
+            raise ValueError("it is shorter than it says")
+        start, end, length = _WINDOW.unpack_from(data, at)
+        at = behind + length
+        if at > len(data):
+            raise ValueError("it is shorter than it says")
+        yield start, end, data[behind:at]
 
 
 def present(serde: Serde, value: Any) -> bytes:

@@ -44,3 +44,16 @@ def key_of(form: bytes) -> Any:
         return json.loads(form[1:])
     except ValueError:
         return form
+
+
+_TEXT, _OTHER = b"t", b"o"
+
+
+def marked(key: Any, form: bytes) -> bytes:
+    """Return the form of a key with what it was before it, so that text comes back as text."""
+    return (_TEXT if isinstance(key, str) else _OTHER) + form
+
+
+def key_of_marked(form: bytes) -> Any:
+    """Return the key, text as text."""
+    return form[1:].decode() if form.startswith(_TEXT) else key_of(form[1:])

@@ -23,7 +23,7 @@ class KeyedState:
     def put_many(self, state: StateName, partition: int, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
         """Write the value of each key, all or none; a value of None deletes the key."""
         prefix = self._prefix(state, partition)
-        self._backend.put_many(Family.KEYED, list(zip(map(prefix.__add__, keys), values, strict=True)))
+        self._backend.put_many(Family.KEYED, zip(map(prefix.__add__, keys), values, strict=True))
 
     def scan(self, state: StateName, partition: int, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values from the key `start` on, in the order of keys."""

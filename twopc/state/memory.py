@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -51,7 +51,7 @@ class MemoryBackend(StateBackend):
         found = self._of(family)
         return [found.get(key) for key in keys]
 
-    def put_many(self, family: Family, items: Sequence[tuple[bytes, bytes | None]]) -> None:
+    def put_many(self, family: Family, items: Iterable[tuple[bytes, bytes | None]]) -> None:
         found = self._of(family)
         for key, value in items:
             if value is None:

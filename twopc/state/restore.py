@@ -33,7 +33,7 @@ _ITEMS_PER_WRITE = 2_000
 
 
 class SnapshotSource(Protocol):
-    """Where snapshots come from; `twopc.state.snapshot_store.SnapshotStore` is one."""
+    """The source of snapshots; `twopc.state.snapshot_store.SnapshotStore` is one."""
 
     def fetch(self, state: StateHandle, into: Path) -> None: ...
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import errno
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self, cast
 
@@ -28,7 +28,7 @@ from twopc.errors import CheckpointCorrupted, CheckpointDeclined
 from twopc.state.backend import Family, StateBackend
 from twopc.state.changes import ChangeLog, Changes, changes_in, whole_state_in
 from twopc.state.layout import after_prefix
-from twopc.state.rocksdb_options import database_options, without_log
+from twopc.state.rocksdb_options import MemtableFilter, database_options, without_log
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +49,7 @@ class RocksDBBackend(StateBackend):
         )
         self._families = {family: self._db.get_column_family(family.value) for family in Family}
         self._handles = {family: self._db.get_column_family_handle(family.value) for family in Family}
+        self._filters = {family: MemtableFilter(opened) for family, opened in self._families.items()}
         self._write_options = without_log()
         self._not_frozen = threading.Lock()
         self._log = ChangeLog()
@@ -124,22 +125,23 @@ class RocksDBBackend(StateBackend):
             )
 
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        self._filters[family].asked(len(keys))
         try:
             return cast("list[bytes | None]", self._families[family].get(list(keys)))
         except Exception as error:
             raise self._unreadable(error) from error
 
-    def put_many(self, family: Family, items: Sequence[tuple[bytes, bytes | None]]) -> None:
+    def put_many(self, family: Family, items: Iterable[tuple[bytes, bytes | None]]) -> None:
+        noted = list(items) if self._log.is_noting else []
         batch = WriteBatch(raw_mode=True)
         handle = self._handles[family]
-        put = batch.put
-        for key, value in items:
+        for key, value in noted or items:
             if value is None:
                 batch.delete(key, handle)
             else:
-                put(key, value, handle)
+                batch.put(key, value, handle)
         self._write(batch)
-        self._log.note(family, items)
+        self._log.note(family, noted)
 
     def scan(self, family: Family, prefix: bytes = b"", start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         try:

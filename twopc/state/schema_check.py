@@ -1,11 +1,12 @@
-"""State of a restored checkpoint that the job no longer declares: refused, unless a person gives it up by name.
+"""State of a restored checkpoint that would be left behind, and nothing would say so: refused.
 
-A state that was renamed would begin empty, and nothing would say so.
+What the job no longer declares, unless a person gives it up by name: a state that was renamed would begin empty. And
+what keys no longer find, because they are in other partitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from twopc.errors import ConfigurationError
 from twopc.state.backend import Family, StateBackend
@@ -36,6 +37,13 @@ def drop_undeclared(backend: StateBackend, declared: Collection[StateName], drop
         if state in given_up or not _names(state).isdisjoint(dropped):
             backend.delete_prefix(Family.KEYED, state_prefix(state, partition))
     forget_serdes(backend, undeclared)
+
+
+def refuse_moved_keys(backend: StateBackend, moved: Mapping[str, str]) -> None:
+    """Raise ConfigurationError where there is state of an operator whose keys are elsewhere now; `moved` says why."""
+    for state, _ in keyed_states(backend):
+        if why := moved.get(state.operator):
+            raise ConfigurationError(why)
 
 
 def _names(state: StateName) -> set[str]:

@@ -1,4 +1,4 @@
-"""How a job's states are encoded, kept beside them: what shows a stored state to a person who has no job file.
+"""The serdes of a job's states, kept beside them: they show a stored state to a person who has no job file.
 
 A serde of the user's own is kept by its name only: whatever a checkpoint says, nothing is imported on its word.
 """
@@ -16,7 +16,7 @@ from twopc.state.forms import FORMS, Form
 from twopc.state.layout import StateName
 
 KEY = b"/serdes"
-"""Where they are in operator state; the name of an operator's own state never begins so."""
+"""Their place in operator state; the name of an operator's own state never begins so."""
 
 _KIND = "state-serdes"
 _PLAIN: dict[type[Serde], str] = {

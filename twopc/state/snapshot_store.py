@@ -19,6 +19,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from twopc.state.shared_folder import not_here
 from twopc.storage import files
 from twopc.storage.local_files import FileIdentity, digest_of
 from twopc.storage.store import CheckpointStore, Content
+from twopc.storage.transfers import side_by_side
 
 _IMMUTABLE_SUFFIX = ".sst"
 
@@ -118,7 +120,8 @@ class SnapshotStore:
             raise self._taken(name) from error
         except OSError as error:
             with suppress(OSError):
-                self._store.delete([name, *written])
+                self._store.delete([name])
+                self._store.delete_unordered(written)
             raise self._declined(checkpoint_id, subtask, error) from error
         self._previous[subtask] = _Put(base, contents.files)
         digest = hashlib.sha256(encoded).hexdigest()
@@ -173,8 +176,7 @@ class SnapshotStore:
         try:
             files.disk.make_folder(into)
             try:
-                for file in contents.files:
-                    self._fetch_file(file, into / file.name)
+                for _ in side_by_side(partial(self._fetch_file, into), contents.files, self._store.at_once):
                     reached(CrashPoint.IN_RESTORE, checkpoint=checkpoint_id, subtask=subtask)
             except BaseException:
                 files.discard(into)
@@ -193,7 +195,8 @@ class SnapshotStore:
             raise Unavailable(f"{place} can't be read now: {error.strerror}") from error
         return Manifest.acknowledged(data, handle, place)
 
-    def _fetch_file(self, file: StoredFile, target: Path) -> None:
+    def _fetch_file(self, into: Path, file: StoredFile) -> None:
+        target = into / file.name
         place = self._store.place(file.stored)
         try:
             with self._store.open(file.stored) as reading:

@@ -22,14 +22,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from twopc.errors import ConfigurationError
-from twopc.protocol.layout import LEDGER, TWINS, checkpoint_of_folder, checkpoint_of_metadata, entry_sequence
+from twopc.protocol.layout import ENTRIES, LEDGER, TWINS, checkpoint_of_folder, checkpoint_of_metadata, entry_sequence
 from twopc.storage import files
 from twopc.storage.local_files import FileIdentity, copy_file, digest_of, link_file, read_chunks, seal_file
 from twopc.storage.safe_read import open_stored, read_fact
-from twopc.storage.store import CheckpointStore, Content, Reading, Stored
+from twopc.storage.store import CheckpointStore, Content, OpenObject, StoredObject
 
 _NEVER_BY_ITSELF = (NotADirectoryError, FileExistsError, FileNotFoundError, PermissionError)
-"""What waiting does not mend; a full disk it may."""
+"""Errors that waiting does not mend; a full disk it may."""
 
 
 class LocalStore(CheckpointStore):
@@ -78,8 +78,8 @@ class LocalStore(CheckpointStore):
         if twin is not None:
             files.link_again(path, twin)
 
-    def put(self, files_to_put: Iterable[tuple[str, Content]]) -> list[Stored]:
-        stored: list[Stored] = []
+    def put(self, files_to_put: Iterable[tuple[str, Content]]) -> list[StoredObject]:
+        stored: list[StoredObject] = []
         folders: dict[str, None] = {}
         name = ""
         try:
@@ -99,9 +99,9 @@ class LocalStore(CheckpointStore):
         return read_fact(self.root, name, self._shown + name)
 
     @contextmanager
-    def open(self, name: str) -> Iterator[Reading]:
+    def open(self, name: str) -> Iterator[OpenObject]:
         with open_stored(self.root, name, self._shown + name) as descriptor:
-            yield Reading(os.fstat(descriptor).st_size, read_chunks(descriptor))
+            yield OpenObject(os.fstat(descriptor).st_size, read_chunks(descriptor))
 
     def content(self, name: str) -> Content:
         # Opened once, so that no symbolic link leads to it.
@@ -145,12 +145,12 @@ class LocalStore(CheckpointStore):
             files.delete(self.root / name)
 
     def lost(self, prefix: str) -> Mapping[str, str]:
-        if prefix != f"{LEDGER}/":
+        if prefix != ENTRIES:
             return {}
         # Second names first: of an entry that is deleted meanwhile it is the one that goes first.
         twins = self._listed(TWINS)
         names = frozenset(self._listed(LEDGER))
-        return {f"{LEDGER}/{name}": f"{self._shown}{TWINS}/{name}" for name in twins if name not in names}
+        return {f"{ENTRIES}{name}": f"{self._shown}{TWINS}/{name}" for name in twins if name not in names}
 
     def sweep(self, prefix: str) -> None:
         folder = prefix.rpartition("/")[0]
@@ -165,30 +165,30 @@ class LocalStore(CheckpointStore):
     def identity(self) -> str:
         return str(self.root.resolve())
 
-    def _write(self, name: str, content: Content) -> Stored:
+    def _write(self, name: str, content: Content) -> StoredObject:
         path = self.root / name
         files.delete(path)
         match content:
             case bytes():
                 files.write_new(path, content)
-                return Stored(name, len(content), hashlib.sha256(content).hexdigest())
+                return StoredObject(name, len(content), hashlib.sha256(content).hexdigest())
             case Path():
                 return self._take(name, content)
             case _:
-                return Stored(name, *files.write_chunks(path, content))
+                return StoredObject(name, *files.write_chunks(path, content))
 
-    def _take(self, name: str, source: Path) -> Stored:
+    def _take(self, name: str, source: Path) -> StoredObject:
         path, identity = self.root / name, FileIdentity.of(source)
         digest = self._unsynced.get(identity)
         if digest is None:
             digest = digest_of(source)
             if link_file(source, path):
                 self._seal(path, identity, digest)
-                return Stored(name, identity.size_bytes, digest)
+                return StoredObject(name, identity.size_bytes, digest)
         size, copied = copy_file(source, path)
         if copied != digest:
             raise OSError(f"{source} changed while it was stored, or the disk returned other bytes")
-        return Stored(name, size, digest)
+        return StoredObject(name, size, digest)
 
     def _seal(self, path: Path, identity: FileIdentity, digest: str) -> None:
         try:

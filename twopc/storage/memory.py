@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from twopc.storage.store import CheckpointStore, Content, Reading, Stored
+from twopc.storage.store import CheckpointStore, Content, OpenObject, StoredObject
 
 MEMORY = "memory:"
 
@@ -29,12 +29,12 @@ class MemoryStore(CheckpointStore):
         if self.data.setdefault(self._prefix + name, data) != data:
             raise FileExistsError(name)
 
-    def put(self, files: Iterable[tuple[str, Content]]) -> list[Stored]:
+    def put(self, files: Iterable[tuple[str, Content]]) -> list[StoredObject]:
         stored = []
         for name, content in files:
             data = _bytes_of(content)
             self.data[self._prefix + name] = data
-            stored.append(Stored(name, len(data), hashlib.sha256(data).hexdigest()))
+            stored.append(StoredObject(name, len(data), hashlib.sha256(data).hexdigest()))
         return stored
 
     def get(self, name: str) -> bytes:
@@ -44,9 +44,9 @@ class MemoryStore(CheckpointStore):
             raise FileNotFoundError(name) from None
 
     @contextmanager
-    def open(self, name: str) -> Iterator[Reading]:
+    def open(self, name: str) -> Iterator[OpenObject]:
         data = self.get(name)
-        yield Reading(len(data), iter([data]))
+        yield OpenObject(len(data), iter([data]))
 
     def bring(self, name: str, target: Path) -> None:
         with target.open("xb") as file:

@@ -1,4 +1,4 @@
-"""How stored files are read back: regular files only, reached through no symbolic link, and none of absurd size."""
+"""Reads stored files safely: regular files only, reached through no symbolic link, and none of absurd size."""
 
 from __future__ import annotations
 

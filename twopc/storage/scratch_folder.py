@@ -2,7 +2,8 @@
 
 Invariants:
 
-- Whoever made a folder holds a lock in it for as long as it lives; the kernel lets go of it, whatever ends the process.
+- The process that made a folder holds a lock in it for as long as it lives; the kernel lets go of it, however that
+  process ends.
 - A folder is swept only where that lock can be taken: what has no lock in it is not one of these.
 - The lock is held before it has its name, so that nobody sees a new folder that seems to be nobody's.
 """
@@ -22,7 +23,7 @@ from twopc.storage.local import LocalStore
 from twopc.storage.work_folder import work_folders_of
 
 CHECKPOINTS = "checkpoints"
-"""Where a scratch job has its checkpoints: what its workers left elsewhere is deleted with the folder."""
+"""The folder of a scratch job's checkpoints: what its workers left elsewhere is deleted with it."""
 
 _LOCK = "owner.lock"
 

@@ -10,7 +10,7 @@ Invariants, of every implementation (`tests/storage/` holds each to them):
 - whatever a call stored is durable when it returns, and there for every reader after that;
 - what `put` leaves when it fails, or its process ends, is nobody's: no name is read before something that was created
   later names it;
-- names are deleted in the order in which they are given.
+- names are deleted in the order in which they are given, unless nobody asks for it.
 
 Failures are the built-in errors: FileExistsError for a name that is taken, FileNotFoundError for one that is not there,
 any other OSError for a storage that refuses now; CheckpointCorrupted for what was never stored so.
@@ -25,7 +25,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from twopc.protocol.layout import LEDGER
+from twopc.protocol.layout import ENTRIES
+from twopc.storage.transfers import side_by_side
 
 Content = bytes | Path | Iterable[bytes]
 """What may be put: bytes; a file of this machine that will never change, which a store may take as its own; a stream,
@@ -33,8 +34,8 @@ which is copied."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """What was put under one name."""
+class StoredObject:
+    """The object that was put under one name."""
 
     name: str
     size_bytes: int
@@ -42,8 +43,8 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What is stored under a name, open to be read once."""
+class OpenObject:
+    """The contents under a name, open to be read once."""
 
     size_bytes: int
     chunks: Iterator[bytes]
@@ -51,6 +52,9 @@ class Reading:
 
 class CheckpointStore(ABC):
     """Names, with '/' between their parts, and bytes. Any process of a job may use one; each opens its own."""
+
+    at_once: int = 1
+    """How many names are put, read, brought or deleted at once: more than one where a call waits for a server."""
 
     def creator(self) -> str:
         """Return a token that nobody else has ever got.
@@ -67,6 +71,10 @@ class CheckpointStore(ABC):
     def prepare(self) -> None:
         """Let the parts of this be established; raise ConfigurationError if it can't hold any, and never will."""
 
+    def left_over(self) -> list[str]:
+        """Return the names of what `prepare` left here where its process was killed: the next one deletes these."""
+        return []
+
     @abstractmethod
     def establish(self) -> None:
         """Let names be stored here; without it they are only where somebody else has done so."""
@@ -79,18 +87,23 @@ class CheckpointStore(ABC):
         """
 
     @abstractmethod
-    def put(self, files: Iterable[tuple[str, Content]]) -> list[Stored]:
-        """Store all of these, whatever is there under their names, each as it comes; raise OSError if one fails.
+    def put(self, files: Iterable[tuple[str, Content]]) -> list[StoredObject]:
+        """Store all of these, whatever is there under their names; raise OSError if one fails.
 
-        They never change afterwards.
+        Each is taken when it can be stored: no more than `at_once` are taken and not stored. They never change
+        afterwards.
         """
 
     @abstractmethod
     def get(self, name: str) -> bytes:
         """Return what is there, which is not large."""
 
+    def get_all(self, names: Iterable[str]) -> list[bytes]:
+        """Return what is there under each of these, in their order; none is large."""
+        return list(side_by_side(self.get, names, self.at_once))
+
     @abstractmethod
-    def open(self, name: str) -> AbstractContextManager[Reading]:
+    def open(self, name: str) -> AbstractContextManager[OpenObject]:
         """Open what is there, however large, for a context."""
 
     def content(self, name: str) -> Content:
@@ -117,6 +130,10 @@ class CheckpointStore(ABC):
     @abstractmethod
     def delete(self, names: Iterable[str]) -> None:
         """Delete these, in this order; one that is gone already is fine."""
+
+    def delete_unordered(self, names: Iterable[str]) -> None:
+        """Delete these, whichever first: of those that are left where this fails nothing follows."""
+        self.delete(names)
 
     def lost(self, prefix: str) -> Mapping[str, str]:
         """Return names that were created once and are gone although perhaps nobody deleted them, as far as that shows.
@@ -148,4 +165,4 @@ def jobs_in(store: CheckpointStore) -> list[str]:
 
 def has_ledger(store: CheckpointStore) -> bool:
     """Whether a job's store has the ledger that makes it one."""
-    return bool(store.names(f"{LEDGER}/") or store.lost(f"{LEDGER}/"))
+    return bool(store.names(ENTRIES) or store.lost(ENTRIES))

@@ -1,4 +1,4 @@
-"""Where an attempt's subtask has its local state while it runs: one folder each, which no later attempt reads.
+"""The work folder of an attempt's subtask, for local state while it runs: one each, which no later attempt reads.
 
 They lie in the temporary folder, under a name that says whose they are: the job's, and that of its checkpoint store.
 """

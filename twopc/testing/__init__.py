@@ -2,7 +2,7 @@
 
 Public are:
 
-- `MemoryRun`: a job in a test, with no broker: `docs/testing-jobs.md`;
+- `MemoryRun`: a job in a test, with no broker: `docs/testing-jobs.md`; `MemoryRegistry`: a schema registry for it;
 - `twopc.testing.broker`: a real broker, on this machine or in a container;
 - `twopc.testing.topics` and `rows`: topics on it, and records without it.
 
@@ -15,13 +15,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from twopc.testing.memory.registry import MemoryRegistry
     from twopc.testing.memory.run import MemoryRun
 
-__all__ = ["MemoryRun"]
+__all__ = ["MemoryRegistry", "MemoryRun"]
+
+_HOMES = {"MemoryRegistry": "twopc.testing.memory.registry", "MemoryRun": "twopc.testing.memory.run"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module("twopc.testing.memory.run"), name)
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value

@@ -1,4 +1,4 @@
-"""What tests and demos may ask of a Kafka broker, whatever it runs in.
+"""The contract of a Kafka broker for tests and demos, whatever it runs in.
 
 One contract suite (tests/testing/test_broker.py) holds for every implementation:
 

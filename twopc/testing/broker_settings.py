@@ -47,7 +47,7 @@ class LoginPort:
 
 @dataclass(frozen=True, slots=True)
 class NodePorts:
-    """Where one node listens: for clients and brokers, for controllers, behind a proxy, by TLS, and with a login."""
+    """The ports of one node: for clients and brokers, for controllers, behind a proxy, by TLS, and with a login."""
 
     clients: int
     controller: int
@@ -65,7 +65,7 @@ def server_properties(
 
 
 def shared_settings(brokers: int) -> dict[str, object]:
-    """What every node of a cluster of so many has in common."""
+    """The settings that all nodes of a cluster of so many share."""
     quick = _QUICK if brokers >= MAX_REPLICATION else _QUICK | _LONE_VOTER
     return _replication(brokers) | quick | _SMALL | _LASTING
 

@@ -20,7 +20,7 @@ READY_TIMEOUT_S = 90
 
 
 def why_not() -> str | None:
-    """Why no container can be started here; None when one can."""
+    """The reason why no container can be started here; None when one can."""
     docker = shutil.which("docker")
     if docker is None:
         return "no Docker: there is no docker command on PATH"

@@ -1,4 +1,4 @@
-"""Apache Kafka's jars in the user's cache: fetched once with the Ivy that PySpark ships, trusted by SHA-256 only.
+"""Jars of servers in the user's cache: fetched once with the Ivy that PySpark ships, trusted by their SHA-256 only.
 
 Invariants:
 
@@ -11,71 +11,96 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
 import logging
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.java import find_java
+from twopc.testing.spark_home import spark_jars
 
 logger = logging.getLogger(__name__)
 
 KAFKA_VERSION = "4.3.1"
 FETCH_TIMEOUT_S = 900
+_FETCHED = (".jar", ".gz")
 
-_IVY_MODULE = f"""\
+_IVY_MODULE = """\
 <ivy-module version="2.0">
-  <info organisation="twopc" module="local-broker"/>
+  <info organisation="twopc" module="local-server"/>
   <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA_VERSION}" conf="*->default"/>
-    <dependency org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="2.25.4" conf="*->default"/>
+{}
   </dependencies>
 </ivy-module>
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Jars:
+    """The jars of a server: its folder's name, what people call it, how large it is, and where all of it is listed.
+
+    `digests` is the committed list, as `sha256sum` writes and checks it; `dependencies` are Ivy's.
+    """
+
+    name: str
+    title: str
+    megabytes: int
+    dependencies: str
+    digests: Path
+
+
+KAFKA = Jars(
+    f"kafka-{KAFKA_VERSION}",
+    f"Apache Kafka {KAFKA_VERSION}",
+    44,
+    f'''\
+    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA_VERSION}" conf="*->default"/>
+    <dependency org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="2.25.4" conf="*->default"/>''',
+    Path(__file__).with_name(f"kafka-{KAFKA_VERSION}.sha256"),
+)
+
+
 def cache_dir() -> Path:
-    """Where downloads are kept between runs: TWOPC_CACHE_DIR, else the user's cache folder."""
+    """The folder of downloads between runs: TWOPC_CACHE_DIR, else the user's cache folder."""
     chosen = os.environ.get("TWOPC_CACHE_DIR")
     return Path(chosen).absolute() if chosen else platformdirs.user_cache_path("twopc")
 
 
-def jars_folder() -> Path:
-    """Where Kafka's jars are, or will be."""
-    return cache_dir() / f"kafka-{KAFKA_VERSION}"
+def jars_folder(jars: Jars = KAFKA) -> Path:
+    """The folder where these jars are, or will be."""
+    return cache_dir() / jars.name
 
 
-def ensure_jars() -> Path:
-    """The folder of Kafka's verified jars, fetched first where they are missing or damaged."""
-    folder = jars_folder()
-    expected = expected_digests()
+def ensure_jars(jars: Jars = KAFKA) -> Path:
+    """The folder of verified jars, fetched first where they are missing or damaged."""
+    folder = jars_folder(jars)
+    expected = expected_digests(jars)
     if differences(folder, expected) is None:
         return folder
-    with _exclusive(folder.with_name(f"{folder.name}.lock")):
+    with exclusive(folder.with_name(f"{folder.name}.lock")):
         damage = differences(folder, expected)
         if damage is not None:
             if folder.exists():
-                logger.warning("fetching Kafka's jars again: in %s, %s", folder, damage)
-            _fetch(folder, expected)
+                logger.warning("fetching the jars of %s again: in %s, %s", jars.title, folder, damage)
+            _fetch(jars, folder, expected)
     return folder
 
 
-def expected_digests() -> Mapping[str, str]:
-    """The committed list: SHA-256 by file name, as `sha256sum` writes and checks it."""
-    lines = Path(__file__).with_name(f"kafka-{KAFKA_VERSION}.sha256").read_text().splitlines()
-    return {name: digest for digest, name in (line.split() for line in lines)}
+def expected_digests(jars: Jars) -> Mapping[str, str]:
+    """The committed list: SHA-256 by file name."""
+    return {name: digest for digest, name in (line.split() for line in jars.digests.read_text().splitlines())}
 
 
 def differences(folder: Path, expected: Mapping[str, str]) -> str | None:
-    """What is wrong with the folder, in a few words; None when it holds the expected files and nothing else."""
-    found = {path.name for path in folder.glob("*.jar")} if folder.is_dir() else set()
+    """The differences of the folder, in a few words; None when it holds the expected files and nothing else."""
+    found = {path.name for path in folder.iterdir() if path.suffix in _FETCHED} if folder.is_dir() else set()
     if found != expected.keys():
         return f"{len(expected.keys() - found)} jars are missing and {len(found - expected.keys())} are unknown"
     for name, digest in expected.items():
@@ -85,28 +110,30 @@ def differences(folder: Path, expected: Mapping[str, str]) -> str | None:
     return None
 
 
-def _fetch(folder: Path, expected: Mapping[str, str]) -> None:
+def _fetch(jars: Jars, folder: Path, expected: Mapping[str, str]) -> None:
     arriving = folder.with_name(f"{folder.name}.arriving")
     shutil.rmtree(arriving, ignore_errors=True)
     arriving.mkdir(parents=True)
-    _run_ivy(arriving)
+    _run_ivy(jars, arriving)
     damage = differences(arriving, expected)
     if damage is not None:
         raise ConfigurationError(
-            f"what was fetched as Apache Kafka {KAFKA_VERSION} can't be trusted: {damage}; "
+            f"what was fetched as {jars.title} can't be trusted: {damage}; "
             f"delete {cache_dir()} and try again, from another network if it happens again"
         )
     shutil.rmtree(folder, ignore_errors=True)
     arriving.rename(folder)
 
 
-def _run_ivy(target: Path) -> None:
+def _run_ivy(jars: Jars, target: Path) -> None:
     log = cache_dir() / "ivy.log"
     module = target / "ivy.xml"
-    module.write_text(_IVY_MODULE)
+    module.write_text(_IVY_MODULE.format(jars.dependencies))
     pattern = f"{target}/[artifact]-[revision](-[classifier]).[ext]"
-    command = [str(find_java()), "-jar", str(_ivy_jar()), "-ivy", str(module), "-cache", str(cache_dir() / "ivy")]
-    logger.info("fetching Apache Kafka %s, about 44 MB, into %s", KAFKA_VERSION, target.parent)
+    # Not validated: a Maven classifier is an attribute of a namespace otherwise, whose name is an address.
+    ivy = [str(_ivy_jar()), "-novalidate", "-ivy", str(module), "-cache", str(cache_dir() / "ivy")]
+    command = [str(find_java()), "-jar", *ivy]
+    logger.info("fetching %s, about %d MB, into %s", jars.title, jars.megabytes, target.parent)
     with log.open("wb") as output:
         try:
             ended = subprocess.run(
@@ -122,22 +149,21 @@ def _run_ivy(target: Path) -> None:
     if ended != 0:
         reason = "took too long" if ended is None else "failed"
         raise Unavailable(
-            f"fetching Apache Kafka {KAFKA_VERSION} {reason}: it is needed once, connect to a network and try again; "
+            f"fetching {jars.title} {reason}: it is needed once, connect to a network and try again; "
             f"details are in {log}"
         )
 
 
 def _ivy_jar() -> Path:
-    spark = importlib.util.find_spec("pyspark")
-    places = spark.submodule_search_locations or [] if spark is not None else []
-    jars = sorted(jar for place in places for jar in Path(place).glob("jars/ivy-*.jar"))
+    jars = sorted(spark_jars().glob("ivy-*.jar"))
     if not jars:
         raise ConfigurationError("PySpark's jars/ivy-*.jar is not there: reinstall pyspark, then try again")
     return jars[-1]
 
 
 @contextmanager
-def _exclusive(lock: Path) -> Iterator[None]:
+def exclusive(lock: Path) -> Iterator[None]:
+    """Be the only process that has this lock; others wait."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as file:
         # The kernel lets go of it when the process ends, however it ends: no stale lock to clean up.

@@ -10,7 +10,6 @@ import base64
 import json
 import time
 import uuid
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
@@ -30,7 +29,7 @@ from twopc.testing.broker_settings import (
 )
 from twopc.testing.class_archive import ClassArchive
 from twopc.testing.jars import ensure_jars, jars_folder
-from twopc.testing.ports import free_port, is_free
+from twopc.testing.ports import free_ports, is_free
 from twopc.testing.readiness import is_ready
 
 READY_TIMEOUT_S = 180
@@ -67,12 +66,12 @@ class LocalBroker(Broker):
             raise ConfigurationError(f"port must be from 1 to {65_536 - brokers}, but is {port}")
         self.data_dir = data_dir.absolute()
         taken = [own.port for own in (tls, login) if own is not None]
-        self._ports = _free_ports(brokers, avoid=taken) if port is None else list(range(port, port + brokers))
+        self._ports = free_ports(brokers, avoid=taken) if port is None else list(range(port, port + brokers))
         self._transaction_version = transaction_version
         self._light = light
         self._tls = tls
         self._login = login
-        own = _free_ports(2 * brokers, avoid=[*taken, *self._ports]) if proxied else []
+        own = free_ports(2 * brokers, avoid=[*taken, *self._ports]) if proxied else []
         self._taken = [*taken, *self._ports, *own]
         self.proxy_routes = tuple(ProxiedPort(*pair) for pair in zip(own[::2], own[1::2], strict=True))
         self.nodes = tuple(BrokerNode(self.data_dir / f"node-{index}") for index in range(1, brokers + 1))
@@ -185,7 +184,7 @@ class LocalBroker(Broker):
         controllers = stored["controllers"] if stored else []
         # Nodes that still run know each other by these ports; otherwise somebody else may have taken them meanwhile.
         if not self.any_running and not (controllers and all(map(is_free, controllers))):
-            controllers = _free_ports(len(self.nodes), avoid=self._taken)
+            controllers = free_ports(len(self.nodes), avoid=self._taken)
         cluster_id = stored["id"] if stored else _new_cluster_id()
         file.write_text(json.dumps({"id": cluster_id, "ports": self._ports, "controllers": controllers}))
         routes = self.proxy_routes or [None] * len(self.nodes)
@@ -213,13 +212,6 @@ def end_broker_of(data_dir: Path) -> None:
     broker = LocalBroker.open(data_dir)
     if broker is not None:
         broker.kill()
-
-
-def _free_ports(count: int, avoid: Sequence[int] = ()) -> list[int]:
-    ports: list[int] = []
-    while len(ports) < count:
-        ports.append(free_port([*avoid, *ports]))
-    return ports
 
 
 def _new_cluster_id() -> str:

@@ -20,6 +20,9 @@ from twopc.testing.broker_settings import LOOPBACK
 VARIABLE = "TWOPC_PORTS"
 RANGE = range(20_000, 32_000)
 
+_given: set[int] = set()
+"""By this process: who asked for a port may not listen yet."""
+
 
 def is_free(port: int) -> bool:
     """Whether a server could listen on the port now."""
@@ -35,13 +38,22 @@ def is_free(port: int) -> bool:
 
 
 def free_port(avoid: Collection[int] = ()) -> int:
-    """A port that nothing listens on now, other than those to avoid."""
+    """A port that nothing listens on now, other than those to avoid; one that was asked for before comes last."""
     # Not the seeded generator of a test run: two runs with one seed must not meet on one port.
     share = _share()
-    for port in random.SystemRandom().sample(share, len(share)):
+    for port in sorted(random.SystemRandom().sample(share, len(share)), key=_given.__contains__):
         if port not in avoid and is_free(port):
+            _given.add(port)
             return port
     raise Unavailable(f"no port is free from {share.start} to {share.stop - 1}: end some servers on this machine")
+
+
+def free_ports(count: int, avoid: Collection[int] = ()) -> list[int]:
+    """So many of them, all different."""
+    ports: list[int] = []
+    while len(ports) < count:
+        ports.append(free_port([*avoid, *ports]))
+    return ports
 
 
 def _share() -> range:

@@ -1,4 +1,4 @@
-"""Whether a broker can be used: all nodes are there, and the coordinators of groups and of transactions answer.
+"""The readiness of a broker: all nodes are there, and the coordinators of groups and of transactions answer.
 
 Asking for a coordinator is also what makes Kafka create its internal topics, so the first user doesn't wait for them.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,14 @@ class InputRow:
 
     def headers(self) -> Headers | None:
         return self.headers_
+
+
+def keys_in(rows: Sequence[InputRow]) -> list[Any]:
+    return [row.key_ for row in rows]
+
+
+def values_in(rows: Sequence[InputRow]) -> list[Any]:
+    return [row.value_ for row in rows]
 
 
 def batch_of(rows: Iterable[InputRow]) -> Batch:

@@ -1,4 +1,4 @@
-"""Which of the records found are which of those expected: the longest common subsequence of two sequences of numbers.
+"""Aligns the records found with those expected: the longest common subsequence of two sequences of numbers.
 
 What it leaves over on either side is the least that must have been lost, added or moved to explain the difference.
 """

@@ -1,4 +1,4 @@
-"""What the output of one topic must be, as numbers: 22 bytes a record, and about 300 a key.
+"""The expected output of one topic, as numbers: 22 bytes a record, and about 300 a key.
 
 The records of a key are a chain through the arrays, in the order in which they were added.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.history import Expected, Place, identity
-from twopc.verify.numbers import Numbers
+from twopc.verify.interner import Interner
 
 END = -1
 
@@ -27,8 +27,8 @@ class Expectation:
         self._last = array("i")
         self._several = bytearray()
         self._keys: dict[bytes | None, int] = {}
-        self._lanes: Numbers[tuple[TopicPartition, str]] = Numbers()
-        self._partitions: Numbers[TopicPartition] = Numbers()
+        self._lanes: Interner[tuple[TopicPartition, str]] = Interner()
+        self._partitions: Interner[TopicPartition] = Interner()
         self._partition_of_lane: list[int] = []
 
     def __len__(self) -> int:

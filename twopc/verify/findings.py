@@ -1,4 +1,4 @@
-"""What can be wrong with an output, by name, and the verdict that says how often and where."""
+"""The findings about an output, by name, and the verdict that says how often and where."""
 
 from __future__ import annotations
 

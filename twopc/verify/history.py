@@ -12,7 +12,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class Place(NamedTuple):
-    """Where one record is."""
+    """The place of one record."""
 
     partition: TopicPartition
     offset: int
@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
 
 class Outcome(Enum):
-    """What became of a transaction, as the partition's own log says."""
+    """The outcome of a transaction, as the partition's own log says."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -31,7 +31,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What one producer wrote to one output partition between two markers; `number` counts them there, from 0."""
+    """The records of one producer in one output partition between two markers; `number` counts them there, from 0."""
 
     producer_id: int
     producer_epoch: int

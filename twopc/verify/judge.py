@@ -25,7 +25,7 @@ from twopc.verify.expectation import END, Expectation
 from twopc.verify.findings import Finding, Kind, Verdict, shown
 from twopc.verify.history import Expected, Found, Outcome, Place, Transaction, identity
 from twopc.verify.key_diff import KeyDiff, in_any_order, in_lanes, in_order
-from twopc.verify.lanes import Lanes, Surely, everywhere
+from twopc.verify.lanes import IsCertain, Lanes, everywhere
 from twopc.verify.record_buffer import RecordBuffer
 from twopc.verify.transaction_ranges import Cuts, TransactionRanges
 
@@ -39,7 +39,7 @@ def verdict_on(
     *,
     complete: Mapping[TopicPartition, int] | None = None,
     cuts: Cuts | None = None,
-    surely: Surely = everywhere,
+    surely: IsCertain = everywhere,
     examples: int = EXAMPLES,
 ) -> Verdict:
     """Return the verdict on two whole histories, each in its order, as `Judge` takes them."""
@@ -67,7 +67,7 @@ class Judge:
         *,
         complete: Mapping[TopicPartition, int] | None = None,
         cuts: Cuts | None = None,
-        surely: Surely = everywhere,
+        surely: IsCertain = everywhere,
         examples: int = EXAMPLES,
     ) -> None:
         self._topic = topic
@@ -163,10 +163,11 @@ class Judge:
         expected = [expectation.identities[record] for record in due]
         before = list(self._before(key, due))
         earlier = {expectation.identities[record] for record in before}
+        pending = {index for index, record in enumerate(due) if self._may_be_missing(record)}
         if name is None or key in self._scattered:
-            made = in_any_order(expected, buffered.identities, earlier)
+            made = in_any_order(expected, buffered.identities, earlier, pending)
         elif expectation.has_several_lanes(key):
-            made = in_lanes([expectation.lane(record) for record in due], expected, buffered.identities)
+            made = in_lanes([expectation.lane(record) for record in due], expected, buffered.identities, pending)
         else:
             made = in_order(expected, buffered.identities, earlier)
         self._tell(key, name, due, made)

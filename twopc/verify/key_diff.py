@@ -16,7 +16,7 @@ Pair = tuple[int, int]
 
 @dataclass(slots=True)
 class KeyDiff:
-    """What the comparison says of every expected and every seen record; pairs are (expected, seen)."""
+    """The comparison of every expected and every seen record; pairs are (expected, seen)."""
 
     matched: list[Pair] = field(default_factory=list)
     reordered: list[Pair] = field(default_factory=list)
@@ -51,10 +51,15 @@ def in_order(expected: Sequence[int], found: Sequence[int], earlier: Collection[
     return diff
 
 
-def in_any_order(expected: Sequence[int], found: Sequence[int], earlier: Collection[int] = ()) -> KeyDiff:
-    """Judge how often each record is there, and nothing else."""
+def in_any_order(
+    expected: Sequence[int], found: Sequence[int], earlier: Collection[int] = (), pending: Collection[int] = ()
+) -> KeyDiff:
+    """Judge how often each record is there, and nothing else.
+
+    Of those alike, the `pending` ones, by index, are found last: one that must be there is not missed for them.
+    """
     diff = KeyDiff()
-    unclaimed = _by_identity(expected, range(len(expected)))
+    unclaimed = _by_identity(expected, sorted(range(len(expected)), key=pending.__contains__))
     known = {*earlier, *expected}
     for index, element in enumerate(found):
         if queue := unclaimed.get(element):
@@ -67,7 +72,9 @@ def in_any_order(expected: Sequence[int], found: Sequence[int], earlier: Collect
     return diff
 
 
-def in_lanes(lanes: Sequence[int], expected: Sequence[int], found: Sequence[int]) -> KeyDiff:
+def in_lanes(
+    lanes: Sequence[int], expected: Sequence[int], found: Sequence[int], pending: Collection[int] = ()
+) -> KeyDiff:
     """Judge a key whose records come from several input partitions: each of these keeps its order, and no more is said.
 
     Records that more than one of them makes are only counted: nothing tells whose they are.
@@ -82,7 +89,8 @@ def in_lanes(lanes: Sequence[int], expected: Sequence[int], found: Sequence[int]
         _add(diff, in_order([expected[n] for n in left], [found[n] for n in right]), left, right)
     left = [index for index, element in enumerate(expected) if lane_of[element] is None]
     right = [index for index, element in enumerate(found) if lane_of.get(element) is None]
-    _add(diff, in_any_order([expected[n] for n in left], [found[n] for n in right]), left, right)
+    late = {place for place, index in enumerate(left) if index in pending}
+    _add(diff, in_any_order([expected[n] for n in left], [found[n] for n in right], pending=late), left, right)
     return diff
 
 

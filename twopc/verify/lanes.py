@@ -20,7 +20,7 @@ from twopc.verify.alignment import align
 from twopc.verify.expectation import Expectation
 from twopc.verify.history import Place
 
-Surely = Callable[[TopicPartition, Place], bool]
+IsCertain = Callable[[TopicPartition, Place], bool]
 """Whether what stands at this place, and looks as if made of that input partition, is of the history that is judged."""
 
 
@@ -53,7 +53,7 @@ class Lanes:
     `unordered_keys` is how many keys have records that could not be attributed.
     """
 
-    def __init__(self, expectation: Expectation, surely: Surely) -> None:
+    def __init__(self, expectation: Expectation, surely: IsCertain) -> None:
         self._expectation = expectation
         self._surely = surely
         self.unordered_keys = 0

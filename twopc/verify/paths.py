@@ -6,6 +6,9 @@ follows a merge for each of the streams that it merges.
 Invariant: nothing that a path makes depends on how the records of several inputs interleave. An operator that keeps a
 state by key does where a key's records come to it over several paths, or of several topics: which of them comes first
 nothing decides. So no path leads through it, and what it reaches is `undetermined`.
+
+A topic of the job's own (`key_by`) ends paths and begins others: in which order records of several inputs met there,
+the topic itself has. So what is read there is as determined as any input is.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any
 from twopc.error_policy import ErrorPolicy
 from twopc.graph import JobDefinition, Merge, Operator, upstream
 from twopc.listing import listed
-from twopc.operators.steps import KeyedStep
+from twopc.operators.steps import ByKey, JoinBroadcast
 from twopc.port import Port
 from twopc.sink import Sink
 from twopc.source import Source
@@ -82,14 +85,25 @@ class Paths:
                 kept.append(node)
         return Paths(tuple(kept[::-1]), self.undetermined, self.error_policies)
 
+    def behind(self, sources: Collection[str]) -> frozenset[str]:
+        """Return the sinks that these sources have paths to, by operator id."""
+        reached: set[str] = set()
+        ends: set[str] = set()
+        for node in self.nodes:
+            if node.operator in sources or any(Port.parse(before).operator in reached for before in node.inputs):
+                reached.add(node.id)
+                if isinstance(node.what, Sink):
+                    ends.add(node.operator)
+        return frozenset(ends)
+
     @property
     def sources(self) -> dict[str, Source]:
-        """Where the paths begin, by operator id."""
+        """The sources at which the paths begin, by operator id."""
         return {node.operator: node.what for node in self.nodes if not node.inputs}
 
     @property
     def sinks(self) -> dict[str, PathNode]:
-        """Where the paths end, by node id: a sink behind a merge is the end of several."""
+        """The sinks at which the paths end, by node id: a sink behind a merge is the end of several."""
         return {node.id: node for node in self.nodes if isinstance(node.what, Sink)}
 
 
@@ -105,7 +119,12 @@ def _copies(operator: Operator, before: Sequence[Port]) -> tuple[PathNode, ...]:
 
 def _tangled(operators: Sequence[Operator], operator: Operator) -> str:
     """Say why nothing tells what an operator makes; empty where its input does."""
-    if not isinstance(operator.what, KeyedStep):
+    if isinstance(operator.what, JoinBroadcast):
+        return (
+            f"{operator.id!r} looks into {operator.what.table!r}, a broadcast table, and what that held when, no topic "
+            "tells"
+        )
+    if not isinstance(operator.what, ByKey):
         return ""
     before = list(upstream(operators, operator.id))
     inputs = dict.fromkeys(
@@ -113,10 +132,10 @@ def _tangled(operators: Sequence[Operator], operator: Operator) -> str:
     )
     if len(inputs) > 1:
         return (
-            f"{operator.id!r} keeps state over the records of {listed(inputs)}, which meet in an order that no topic "
+            f"{operator.id!r} works by key on the records of {listed(inputs)}, which meet in an order that no topic "
             "has, and what it makes depends on that order"
         )
-    if any(isinstance(each.what, Merge) for each in before):
+    if len(operator.inputs) > 1 or any(isinstance(each.what, Merge) for each in before):
         return (
             f"{operator.id!r} keeps state over branches of one stream that meet in an order that no topic has, and "
             "what it makes depends on that order"

@@ -1,10 +1,10 @@
-"""What is to be verified, as a value that is checked when it is made."""
+"""The plan of a verification, as a value that is checked when it is made."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from twopc.config import RunSettings
@@ -12,7 +12,7 @@ from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
 from twopc.kafka.cluster import Cluster
-from twopc.kafka.ends import KafkaEnds, cluster_of, refuse_pattern
+from twopc.kafka.connectors import KafkaConnectors, cluster_of, refuse_pattern
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.listing import listed
@@ -23,11 +23,12 @@ from twopc.verify.paths import Paths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyPlan:
-    """Which topics are held against each other, and by which job.
+    """The topics that are compared, and the job by which they are.
 
     outputs: the topics that are judged, with the cluster of each.
     left_out: what of the job's output is not judged, and why.
     running: the job may still be running: the output has to be there up to the positions that its groups committed.
+    drained: the job was drained when it had read the input, so what waited for its time has come out.
     committed: judge what a read_committed reader sees; otherwise what a read_uncommitted one sees.
     examples: so many findings are shown of each kind.
     """
@@ -39,16 +40,29 @@ class VerifyPlan:
     outputs: Mapping[str, Cluster]
     left_out: tuple[str, ...] = ()
     running: bool = False
+    drained: bool = False
     committed: bool = True
     examples: int = EXAMPLES
 
     def __post_init__(self) -> None:
         if self.examples < 1:
             raise ConfigurationError(f"--examples must be at least 1, but is {self.examples}")
+        if self.running and self.drained:
+            raise ConfigurationError("a drain ends the job: say --drained or --running, not both")
+
+    def without(self, sources: Collection[str], outputs: Collection[str], left_out: Sequence[str]) -> VerifyPlan:
+        """Return the plan that neither reads these sources nor judges these topics, and says why."""
+        return replace(
+            self,
+            sources={key: each for key, each in self.sources.items() if key not in sources},
+            inputs={key: each for key, each in self.inputs.items() if key not in sources},
+            outputs={topic: each for topic, each in self.outputs.items() if topic not in outputs},
+            left_out=(*self.left_out, *left_out),
+        )
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What is read."""
+        """The topics that are read."""
         return tuple(topic for source in self.sources.values() for topic in source.topics)
 
     def group(self, source: str) -> str:
@@ -76,15 +90,17 @@ def plan_of(
         job = Job("copy").source(KafkaSource(inputs)).sink(KafkaSink(outputs[0])).definition()
         inputs = outputs = ()
     job, wanted = _rebound(job, inputs, outputs)
+    if wanted is not None:
+        wanted = _with_own_topics(job, wanted)
     settings, access = RunSettings(bootstrap_servers=servers), access or {}
     judged, left_out = _judged(job, wanted)
     if not judged:
         raise ConfigurationError(f"job {job.name!r} can't be verified: {'; '.join(left_out)}")
     paths = Paths.of(job).to({sink for sinks in judged.values() for sink in sinks})
-    ends = KafkaEnds.of(job)
-    sources = {key: each for key, each in ends.sources.items() if key in paths.sources}
+    connectors = KafkaConnectors.of(job)
+    sources = {key: each for key, each in connectors.sources.items() if key in paths.sources}
     refuse_pattern(sources, "verified")
-    clusters = {key: cluster_of(each, settings, access) for key, each in ends.sinks.items()}
+    clusters = {key: cluster_of(each, settings, access) for key, each in connectors.sinks.items()}
     return VerifyPlan(
         job=job.name,
         paths=paths,
@@ -100,16 +116,17 @@ def _rebound(
     job: JobDefinition, inputs: Sequence[str], outputs: Sequence[str]
 ) -> tuple[JobDefinition, tuple[str, ...] | None]:
     """Return the job on the topics that are named, and which of its topics are wanted; None for all."""
-    ends = KafkaEnds.of(job)
+    connectors = KafkaConnectors.of(job)
     parts: dict[str, Any] = {}
-    for operator, topics in _by_operator("--input", inputs, list(ends.sources)).items():
-        parts[operator] = copy.copy(ends.sources[operator])
+    for operator, topics in _by_operator("--input", inputs, list(connectors.inputs)).items():
+        parts[operator] = copy.copy(connectors.sources[operator])
         parts[operator].inputs, parts[operator].pattern = topics, None
-    fixed = {key: each for key, each in ends.sinks.items() if isinstance(each.topic, str)}
+    sinks = connectors.outputs
+    fixed = {key: each for key, each in sinks.items() if isinstance(each.topic, str)}
     alone = [name for name in outputs if "=" not in name]
-    if len(ends.sinks) == len(fixed) == 1 and len(alone) > 1:
+    if len(sinks) == len(fixed) == 1 and len(alone) > 1:
         raise ConfigurationError(f"job {job.name!r} writes to one topic, but --output names several")
-    renames = outputs if len(ends.sinks) == len(fixed) == 1 else [name for name in outputs if "=" in name]
+    renames = outputs if len(sinks) == len(fixed) == 1 else [name for name in outputs if "=" in name]
     for operator, topics in _by_operator("--output", renames, list(fixed)).items():
         parts[operator] = copy.copy(fixed[operator])
         parts[operator].topic = topics[0]
@@ -117,7 +134,7 @@ def _rebound(
     if len(renames) == len(outputs):
         return renamed, None
     known = {topic for sink in renamed.sinks.values() for topic in sink.outputs}
-    if len(fixed) == len(ends.sinks) and (unknown := [name for name in alone if name not in known]):
+    if len(fixed) == len(sinks) and (unknown := [name for name in alone if name not in known]):
         raise ConfigurationError(
             f"--output {unknown[0]}: job {job.name!r} writes to {listed(sorted(known))}; say OPERATOR=TOPIC to judge "
             f"another topic in the place of one, the operator one of {listed(fixed)}"
@@ -143,22 +160,24 @@ def _by_operator(option: str, named: Sequence[str], operators: Sequence[str]) ->
 
 def _judged(job: JobDefinition, wanted: tuple[str, ...] | None) -> tuple[dict[str, list[str]], list[str]]:
     """Return who writes to each topic that can be judged, by operator id, and what is left out, in words."""
-    ends, blind = KafkaEnds.of(job), _undetermined(job)
-    chosen = [key for key, each in ends.sinks.items() if not isinstance(each.topic, str)]
+    connectors, blind = KafkaConnectors.of(job), _undetermined(job)
+    chosen = [key for key, each in connectors.sinks.items() if not isinstance(each.topic, str)]
     left_out = [
         f"what {key!r} writes is not judged: it is a {kind}, no KafkaSink"
-        for key, kind in ends.elsewhere.items()
+        for key, kind in connectors.elsewhere.items()
         if key in job.sinks
     ]
     topics = (
-        dict.fromkeys(topic for each in ends.sinks.values() for topic in each.outputs) if wanted is None else wanted
+        dict.fromkeys(topic for each in connectors.sinks.values() for topic in each.outputs)
+        if wanted is None
+        else wanted
     )
     if chosen and wanted is None:
         left_out.append(f"{listed(map(repr, chosen))} chooses a topic for each record: name them with --output")
     judged: dict[str, list[str]] = {}
     for topic in topics:
         # Whatever has no topic of its own may write to any.
-        writers = [key for key, each in ends.sinks.items() if topic in each.outputs or key in chosen]
+        writers = [key for key, each in connectors.sinks.items() if topic in each.outputs or key in chosen]
         if why := next((blind[key] for key in writers if key in blind), ""):
             left_out.append(f"topic {topic!r} is not judged: {why}")
         else:
@@ -166,12 +185,22 @@ def _judged(job: JobDefinition, wanted: tuple[str, ...] | None) -> tuple[dict[st
     return judged, left_out
 
 
+def _with_own_topics(job: JobDefinition, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the topics with those of the job's own that they are made of: one is right only where the other is."""
+    connectors, paths, topics = KafkaConnectors.of(job), Paths.of(job), list(wanted)
+    for source, sink in reversed(list(connectors.own.items())):
+        behind = [connectors.sinks[key] for key in paths.behind({source}) if key in connectors.sinks]
+        if any(not each.outputs or set(each.outputs) & set(topics) for each in behind):
+            topics += [topic for topic in connectors.sinks[sink].outputs if topic not in topics]
+    return tuple(topics)
+
+
 def _undetermined(job: JobDefinition) -> dict[str, str]:
     """Say of operators why what they write can't be worked out."""
-    ends, why = KafkaEnds.of(job), dict(Paths.of(job).undetermined)
+    connectors, why = KafkaConnectors.of(job), dict(Paths.of(job).undetermined)
     for each in job.operators:
-        if each.id in ends.elsewhere and each.id in job.sources:
-            why[each.id] = f"it has records of {each.id!r}, which is a {ends.elsewhere[each.id]}, no KafkaSource"
+        if each.id in connectors.elsewhere and each.id in job.sources:
+            why[each.id] = f"it has records of {each.id!r}, which is a {connectors.elsewhere[each.id]}, no KafkaSource"
         for before in map(Port.parse, each.inputs):
             if before.operator in why:
                 why.setdefault(each.id, why[before.operator])

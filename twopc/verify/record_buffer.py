@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.findings import shown
 from twopc.verify.history import Found, Place, Transaction
-from twopc.verify.numbers import Numbers
+from twopc.verify.interner import Interner
 
 SHOWN_PER_KEY = 20
 SHOWN_MAX = 5_000
@@ -30,8 +30,8 @@ class RecordBuffer:
 
     def __init__(self) -> None:
         self._keys: dict[int, BufferedKey] = {}
-        self._partitions: Numbers[TopicPartition] = Numbers()
-        self._transactions: Numbers[Transaction | None] = Numbers()
+        self._partitions: Interner[TopicPartition] = Interner()
+        self._transactions: Interner[Transaction | None] = Interner()
         self._shown = 0
 
     def __contains__(self, key: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a job makes of its input, found out offline: its own graph and serdes, on batches, with state in memory.
+"""Replays a job's input offline: its own graph and serdes, on batches, with state in memory.
 
 What comes out is determined only as far as the job is: its functions must depend on nothing but the record and the
 state. It doesn't depend on how the input is cut into batches, nor on which partitions or sources are read first: what
@@ -7,42 +7,38 @@ would is on no path (`twopc.verify.paths`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
-from twopc.column import ColumnError, user_code_error
+from twopc.column import coded, user_code_error
 from twopc.errors import UserCodeError
-from twopc.kafka.encoding import Encode, encoded
+from twopc.kafka.encoding import encoded, serialized
 from twopc.kafka.output import TopicOf
+from twopc.kafka.source import BYTES
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.operators import KeyedStateStore, SinkOutput
 from twopc.operators.dataflow import Dataflow
+from twopc.packed_column import Column
 from twopc.record import Batch, Record, RecordError, Row
 from twopc.serde import Serde
+from twopc.stand_ins import KeyOnly, PassedTime
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
 from twopc.verify.history import Expected, Headers, Place
 from twopc.verify.paths import Paths
 
 
-def strict(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[bytes | None]:
-    """Encode strictly: what is not of the serde's type is an error, also where a client would have taken it."""
-    try:
-        return serde.serialize_all(column)
-    except ColumnError as error:
-        raise user_code_error(batch.rows[error.index], doing, error.cause) from error.cause
+def as_sent(serde: Serde, column: Column, batch: Batch, doing: str) -> list[bytes | None]:
+    """Encode as the sink and its client do: text that passes for bytes goes out as UTF-8, and nothing else does."""
+    sent = serialized(serde, column, batch, doing)
+    return coded(
+        BYTES.serialize_all, [each.encode() if isinstance(each, str) else each for each in sent], batch.rows, doing
+    )
 
 
-def as_client(serde: Serde, column: list[Any], batch: Batch, doing: str) -> list[bytes | None]:
-    """Encode as the sink does, whose client takes text for bytes."""
-    if serde.is_identity:
-        column = [value.encode() if isinstance(value, str) else value for value in column]
-    return strict(serde, column, batch, doing)
-
-
-class Made(NamedTuple):
+class ReplayedRecord(NamedTuple):
     """One record that the job makes, at which of its sinks, and the topic that it goes to."""
 
     sink: str
@@ -53,16 +49,24 @@ class Made(NamedTuple):
 class Replay:
     """Feed it the decoded input, each partition in its order; it says what has to be in the output, and where.
 
-    It starts without state, or with what is in `store`. Close it, by leaving its context.
+    It starts without state, or with what is in `store`. `numbers` are those of the partitions that can be drained.
+    Close it, by leaving its context.
     """
 
-    def __init__(self, paths: Paths, store: KeyedStateStore | None = None, encode: Encode = strict) -> None:
-        self._encode = encode
+    def __init__(
+        self,
+        paths: Paths,
+        store: KeyedStateStore | None = None,
+        *,
+        numbers: Collection[int] = (),
+    ) -> None:
         self._policies = paths.error_policies
-        self._flow = Dataflow(paths.nodes, KeyedState(MemoryBackend()) if store is None else store, self._refuse)
+        store = KeyedState(MemoryBackend()) if store is None else store
+        self._flow = Dataflow(paths.nodes, store, self._refuse, numbers)
         self._sinks = paths.sinks
         self._partitions: dict[tuple[str | None, int | None], TopicPartition] = {}
         self._serdes: dict[str, TopicSerdes] = {}
+        self._behind: Mapping[int, Place] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -73,9 +77,19 @@ class Replay:
             for serdes in self._serdes.values():
                 closing.callback(serdes.close)
 
-    def make(self, source: str, batch: Batch) -> Iterator[Made]:
+    def make(self, source: str, batch: Batch) -> Iterator[ReplayedRecord]:
         """Yield what the job makes of a batch of this source; raise UserCodeError where it fails."""
-        for output in self._flow.process(source, batch):
+        if self._policies[source].goes_on:
+            batch = batch.with_headers_read()
+        yield from self._made(source, self._flow.process(source, batch))
+
+    def drain(self, source: str, behind: Mapping[int, Place]) -> Iterator[ReplayedRecord]:
+        """Yield what a drain makes once all of this source is fed; its place is this one of its partition number."""
+        self._behind = behind
+        yield from self._made(source, self._flow.drain({source}))
+
+    def _made(self, source: str, outputs: Iterable[SinkOutput]) -> Iterator[ReplayedRecord]:
+        for output in outputs:
             try:
                 made = list(self._encoded(output.sink, output.batch))
             except UserCodeError:
@@ -94,16 +108,15 @@ class Replay:
             raise error.named()
         return ()
 
-    def _without_bad(self, path: str, produced: Batch) -> Iterator[Made]:
+    def _without_bad(self, path: str, produced: Batch) -> Iterator[ReplayedRecord]:
         """Encode one record after the other, and leave out those that can't be."""
         for index in range(len(produced)):
             try:
-                yield from list(self._encoded(path, produced.take([index]), as_client))
+                yield from list(self._encoded(path, produced.take([index])))
             except UserCodeError:
                 continue
 
-    def _encoded(self, path: str, produced: Batch, encode: Encode | None = None) -> Iterator[Made]:
-        encode = encode or self._encode
+    def _encoded(self, path: str, produced: Batch) -> Iterator[ReplayedRecord]:
         node = self._sinks[path]
         operator, sink = node.operator, node.what
         topics = self._topics(sink.topic, produced)
@@ -111,11 +124,17 @@ class Replay:
             self._serdes[operator] = TopicSerdes(sink.key, sink.value, writing=True)
         for pair, part in self._serdes[operator].runs(topics):
             batch = produced if len(part) == len(produced) else produced.take(part)
-            columns = zip(topics[part.start : part.stop], batch.rows, *encoded(pair, batch, "", encode), strict=True)
+            columns = zip(topics[part.start : part.stop], batch.rows, *encoded(pair, batch, "", as_sent), strict=True)
             for topic, row, key, value, headers in columns:
-                yield Made(operator, topic, Expected(self._place(row), key, value, plain_headers(headers), path))
+                yield ReplayedRecord(
+                    operator, topic, Expected(self._place(row), key, value, plain_headers(headers), path)
+                )
 
     def _place(self, row: Row) -> Place:
+        while isinstance(row, KeyOnly):
+            row = row.place
+        if isinstance(row, PassedTime):
+            return self._behind[row.number]
         pair = (row.topic(), row.partition())
         partition = self._partitions.get(pair)
         if partition is None:
@@ -128,9 +147,9 @@ class Replay:
         topics = []
         columns = zip(batch.rows, batch.keys, batch.values, batch.timestamps, batch.headers, strict=True)
         for row, key, value, stamp, headers in columns:
-            partition, offset = self._place(row)
+            place = row.topic() or "", row.partition() or 0, row.offset() or 0
             try:
-                topics.append(topic(Record(key, value, stamp, headers, partition.topic, partition.partition, offset)))
+                topics.append(topic(Record(key, value, stamp, headers, *place)))
             except Exception as error:
                 raise user_code_error(row, "the sink's topic function", error) from error
         return topics

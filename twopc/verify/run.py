@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
-from twopc.kafka.ending import await_markers
+from twopc.kafka.marker_wait import await_markers
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import high_watermarks, read
+from twopc.verify.compaction_gaps import compaction
 from twopc.verify.findings import Verdict
-from twopc.verify.history import Found, Outcome
-from twopc.verify.holes import compaction
+from twopc.verify.history import Found, Outcome, Place
 from twopc.verify.judge import Judge
+from twopc.verify.own_topics import with_whole_topics
 from twopc.verify.plan import VerifyPlan
-from twopc.verify.replay import Made, Replay
+from twopc.verify.replay import Replay, ReplayedRecord
 from twopc.verify.samples import Samples
 from twopc.verify.topics import Extent, extent
 from twopc.verify.transaction_lookup import TopicLog, TransactionLookup
@@ -28,7 +29,7 @@ from twopc.verify.transaction_lookup import TopicLog, TransactionLookup
 SETTLE_SECONDS = 30.0
 TOLD_EVERY = 2_000
 
-Watch = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Is told what is being read, how many records of it were, and how many offsets there are."""
 
 
@@ -54,23 +55,23 @@ class Report:
         return all(verdict.held for verdict in self.verdicts)
 
 
-def verify(plan: VerifyPlan, watch: Watch = lambda what, done, total: None) -> Report:
+def verify(plan: VerifyPlan, watch: ProgressCallback = lambda what, done, total: None) -> Report:
     """Read and judge; raise NotJudged, which says why, if that can't be done."""
     try:
-        return _Verification(plan, watch).run()
+        return _Verification(with_whole_topics(plan), watch).run()
     except TwoPhaseCommitError as error:
         raise NotJudged(str(error)) from error
 
 
 Inputs = Mapping[str, Extent]
-"""Where the topics of each source begin and end."""
+"""The extent of the topics of each source."""
 
 Outputs = Mapping[str, Extent]
-"""Where each output topic begins and ends."""
+"""The extent of each output topic."""
 
 
 class _Verification:
-    def __init__(self, plan: VerifyPlan, watch: Watch) -> None:
+    def __init__(self, plan: VerifyPlan, watch: ProgressCallback) -> None:
         self._plan = plan
         self._watch = watch
         self._records_in = 0
@@ -139,24 +140,29 @@ class _Verification:
                 inputs[source] = extent(client, self._plan.sources[source].topics, "input")
         return inputs
 
-    def _make(self, inputs: Inputs) -> Iterator[Iterable[Made]]:
+    def _make(self, inputs: Inputs) -> Iterator[Iterable[ReplayedRecord]]:
         """Read the input, one source after the other; yield what the job makes of each batch."""
         offsets = sum(each.offsets for each in inputs.values())
         self._records_in = 0
-        with Replay(self._plan.paths) as replay:
+        numbers = {partition.partition for each in inputs.values() for partition in each.ends}
+        with Replay(self._plan.paths, numbers=numbers) as replay:
             for name, source in self._plan.sources.items():
                 ranges = inputs[name].ranges
                 for batch in read(self._plan.inputs[name], ranges, key=source.key, value=source.value):
                     self._records_in += len(batch)
                     self._watch("input", self._records_in, offsets)
                     yield replay.make(name, batch)
+                if self._plan.drained:
+                    # What waits for its time works by key, so on the records of one topic: on no path otherwise.
+                    ends = inputs[name].ends.items()
+                    yield replay.drain(name, {partition.partition: Place(partition, end) for partition, end in ends})
 
     def _owners(self, topic: str, written: Extent) -> TransactionLookup:
         """Look up whose each record of an output topic is."""
-        found = TopicLog(self._plan.outputs[topic]).whose(written.ranges, written.log_ends)
+        found = TopicLog(self._plan.outputs[topic]).lookup(written.ranges, written.log_ends)
         for transactions in found.values():
             self._transactions.update(transactions.outcomes())
-        if said := compaction("output", {each: whose.holes.count for each, whose in found.items()}):
+        if said := compaction("output", {each: lookup.holes.count for each, lookup in found.items()}):
             raise Unavailable(
                 f"{said}, so what is lost can't be told from what was compacted away. Verify a topic with "
                 "cleanup.policy=delete, or before the cleaner has run (min.compaction.lag.ms)"
@@ -178,9 +184,9 @@ class _Verification:
     def _see(self, outputs: Outputs) -> Iterator[Found]:
         done, offsets = 0, sum(each.offsets for each in outputs.values())
         for topic, written in outputs.items():
-            whose = self._owners(topic, written)
+            lookup = self._owners(topic, written)
             log = TopicLog(self._plan.outputs[topic])
-            for found in log.see(written.ranges, whose, committed=self._plan.committed):
+            for found in log.see(written.ranges, lookup, committed=self._plan.committed):
                 yield found
                 done += 1
                 if done % TOLD_EVERY == 0:

@@ -10,7 +10,7 @@ from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.findings import Finding, Verdict, shown
 from twopc.verify.history import Expected, Place
 
-Wanted = tuple[str, Place, str]
+SampleKey = tuple[str, Place, str]
 
 
 class Samples:
@@ -28,7 +28,7 @@ class Samples:
         self._seen: dict[TopicPartition, int] = {}
         for source in self._sources:
             self._last[source.partition] = max(source.offset, self._last.get(source.partition, -1))
-        self._values: dict[Wanted, list[str]] = defaultdict(list)
+        self._values: dict[SampleKey, list[str]] = defaultdict(list)
 
     @property
     def complete(self) -> bool:
@@ -57,5 +57,5 @@ class Samples:
         )
 
 
-def _wanted(topic: str, finding: Finding) -> Wanted | None:
+def _wanted(topic: str, finding: Finding) -> SampleKey | None:
     return None if finding.source is None else (topic, finding.source, finding.key)

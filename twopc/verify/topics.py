@@ -1,4 +1,4 @@
-"""Where whole topics begin and end when they are looked at, to be judged from their first record on."""
+"""The extent of whole topics when they are looked at, to be judged from their first record on."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from twopc.errors import ConfigurationError
+from twopc.kafka.control_client import ControlClient
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import Ranges, ranges_of
-from twopc.kafka.wire import ControlClient
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where the records of topics begin and end, as a reader sees it, per partition.
+    """The extent of topics: where their records begin and end, as a reader sees it, per partition.
 
     `log_ends` is where the log itself ended a moment later: what became of a record's transaction may stand beyond the
     last record that a read_committed reader sees.

@@ -10,8 +10,8 @@ from twopc.kafka.cluster import Cluster
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import Ranges, high_watermarks, read
 from twopc.record import Row
+from twopc.verify.compaction_gaps import count_gaps
 from twopc.verify.history import Found, Place
-from twopc.verify.holes import holes_in
 from twopc.verify.replay import plain_headers
 from twopc.verify.transactions import Transactions, scan
 
@@ -24,7 +24,7 @@ class TopicLog:
 
     cluster: Cluster
 
-    def whose(self, ranges: Ranges, log_ends: Mapping[TopicPartition, Position] | None = None) -> TransactionLookup:
+    def lookup(self, ranges: Ranges, log_ends: Mapping[TopicPartition, Position] | None = None) -> TransactionLookup:
         """Return whose the records of these ranges are, whose ends were asked for before.
 
         The logs are read up to `log_ends`, where they end now unless given: the outcome of a transaction may stand
@@ -37,17 +37,17 @@ class TopicLog:
                 for each, (first, _) in ranges.items()
             }
 
-    def see(self, ranges: Ranges, whose: TransactionLookup, *, committed: bool = True) -> Iterator[Found]:
+    def see(self, ranges: Ranges, lookup: TransactionLookup, *, committed: bool = True) -> Iterator[Found]:
         """Yield what a reader sees of these ranges, each record with its transaction."""
         for batch in read(self.cluster, ranges, committed=committed):
             for row in batch.rows:
-                yield with_transaction(row, whose)
+                yield with_transaction(row, lookup)
 
     def empty(self, ranges: Ranges) -> dict[TopicPartition, int]:
         """Return at how many offsets of each range nothing stands, neither record nor marker."""
         with self.cluster.client() as client:
             return {
-                each: holes_in(first, scan(partial(client.fetch, each), first, end))
+                each: count_gaps(first, scan(partial(client.fetch, each), first, end))
                 for each, (first, end) in ranges.items()
             }
 

@@ -1,7 +1,7 @@
-"""Which missing records belong to a transaction of which other records are there: torn, where the others are lost.
+"""Finds missing records of a transaction of which other records are there: torn, where the others are lost.
 
-Told by `cuts`, the input positions at which transactions ended, where these are known. Otherwise by the transactions
-that were seen: one that holds records made of input before a missing one's and after it, held that one too. So the
+`cuts`, the input positions at which transactions ended, tell them where these are known. Otherwise the transactions
+that were seen do: one that holds records made of input before a missing one's and after it, held that one too. So the
 first or last record of a transaction counts as lost there.
 """
 

@@ -1,4 +1,4 @@
-"""Which transaction each record of an output partition belongs to, and what became of it, by the partition's own log.
+"""The transactions of an output partition's records, and their outcomes, by the partition's own log.
 
 A producer has one transaction at a time, so what it wrote since its last marker is one transaction. Which transactions
 of other partitions are of the same one, the log doesn't say.
@@ -16,8 +16,8 @@ from dataclasses import replace
 from twopc.errors import Unavailable
 from twopc.kafka.batches import LogBatch, Marker, log_batches
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.verify.compaction_gaps import CompactionGaps
 from twopc.verify.history import Outcome, Transaction
-from twopc.verify.holes import Holes
 
 _OUTCOMES = {Marker.COMMIT: Outcome.COMMITTED, Marker.ABORT: Outcome.ABORTED}
 _NONE = -1
@@ -31,7 +31,7 @@ class Transactions:
 
     def __init__(self, partition: TopicPartition, batches: Iterable[LogBatch], first: int = 0) -> None:
         self._partition = partition
-        self.holes = Holes(first)
+        self.holes = CompactionGaps(first)
         self._transactions: list[Transaction] = []
         self._starts = array("q")
         self._owners = array("i")
@@ -60,6 +60,19 @@ class Transactions:
         for each, last, ended_ms in zip(self._transactions, self._lasts, self._ended_ms, strict=True):
             if (each.producer_id, each.producer_epoch) == (producer_id, producer_epoch) and ended_ms >= start_ms:
                 return last if each.outcome is Outcome.COMMITTED else None
+        return None
+
+    def begun(self, producer_id: int, producer_epoch: int, start_ms: int) -> int | None:
+        """Return the number of the transaction that a producer began then; None if it wrote nothing here.
+
+        The log must have been read from before its first record on. It is the first of the producer's that is open, or
+        ended after that time, by the brokers' clocks.
+        """
+        for each, ended_ms in zip(self._transactions, self._ended_ms, strict=True):
+            if (each.producer_id, each.producer_epoch) != (producer_id, producer_epoch):
+                continue
+            if each.outcome is Outcome.OPEN or ended_ms >= start_ms:
+                return each.number
         return None
 
     def reaches(self, time_ms: int) -> bool:
@@ -92,7 +105,7 @@ class Transactions:
         return None
 
     def outcomes(self) -> Counter[Outcome]:
-        """How many transactions ended in which way."""
+        """The number of transactions by outcome."""
         return Counter(each.outcome for each in self._transactions)
 
     def _take(self, batch: LogBatch) -> None:

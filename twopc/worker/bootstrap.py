@@ -68,6 +68,7 @@ def _link(spec: SubtaskSpec) -> SubtaskLink:
             subtask=spec.subtask,
             token=spec.token,
             tls=worker_tls(spec.settings),
+            heartbeat_timeout_ms=spec.settings.heartbeat_timeout_ms,
         )
     except ConfigurationError as error:
         log.error("subtask %d can't dial the coordinator: %s", spec.subtask, error)
@@ -75,7 +76,7 @@ def _link(spec: SubtaskSpec) -> SubtaskLink:
 
 
 def _surroundings(spec: SubtaskSpec, link: SubtaskLink, closing: ExitStack) -> Surroundings:
-    """What this process has for a subtask: the checkpoint folder, a folder for RocksDB, and threads."""
+    """The surroundings of a subtask in this process: the checkpoint folder, a folder for RocksDB, and threads."""
     store = open_store(spec.settings.checkpoint_dir)
     require_shared(store, spec.job, spec.attempt)
     remove_of_more_subtasks(store, spec.job, spec.parallelism, spec.attempt)

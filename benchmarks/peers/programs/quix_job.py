@@ -1,10 +1,14 @@
-"""The jobs on Quix Streams: one process of them. Arguments: job, servers, source, target, name, folder, commit ms."""
+"""The jobs on Quix Streams: one process of them.
+
+Arguments: job, servers, source, target, the topic of a table, the topic of dead letters, name, folder, commit ms.
+"""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
+import orjson
 from quixstreams import Application
 
 BYTES = {f"{part}_{way}": "bytes" for part in ("key", "value") for way in ("serializer", "deserializer")}
@@ -17,9 +21,46 @@ def count(value: bytes, state: Any) -> bytes:
     return b"%d" % total
 
 
+def named(value: bytes, name: str) -> bytes:
+    """Return the number and the name."""
+    return value[:12] + b" " + name.encode()
+
+
+def halved(value: bytes) -> tuple[bytes | None, bytes]:
+    """Return JSON with a field more, None where it can't be read; and the value as it was."""
+    try:
+        body = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None, value
+    body["half"] = body["n"] // 2
+    return orjson.dumps(body), value
+
+
+def output(job: str, frame: Any, app: Application, table: str, dead: str) -> Any:
+    """Return what a job makes of its input."""
+    match job:
+        case "count":
+            return frame.apply(count, stateful=True)
+        case "rekeyed_count":
+            return frame.group_by(lambda value: value[9:12], name="rekeyed", **BYTES).apply(count, stateful=True)
+        case "windowed_count":
+            windows = frame.tumbling_window(10_000, grace_ms=0, name="windows").count()
+            told = windows.final(closing_strategy="partition")
+            return told.apply(lambda window: b"%d %d" % (window["start"], window["value"]))
+        case "table_join":
+            names = app.dataframe(app.topic(table, **BYTES)).apply(bytes.decode)
+            return frame.join_asof(names, how="inner", on_merge=named)
+        case "dead_letters":
+            both = frame.apply(halved)
+            both.filter(lambda pair: pair[0] is None).apply(lambda pair: pair[1]).to_topic(app.topic(dead, **BYTES))
+            return both.filter(lambda pair: pair[0] is not None).apply(lambda pair: pair[0])
+        case _:
+            return frame.apply(bytes.upper)
+
+
 def main() -> None:
     """Run until killed."""
-    job, servers, source, target, name, folder, interval_ms = sys.argv[1:]
+    job, servers, source, target, table, dead, name, folder, interval_ms = sys.argv[1:]
     app = Application(
         broker_address=servers,
         consumer_group=name,
@@ -44,8 +85,7 @@ def main() -> None:
         },
     )
     frame = app.dataframe(app.topic(source, **BYTES))
-    frame = frame.apply(count, stateful=True) if job == "count" else frame.apply(bytes.upper)
-    frame.to_topic(app.topic(target, **BYTES))
+    output(job, frame, app, table, dead).to_topic(app.topic(target, **BYTES))
     app.run()
 
 

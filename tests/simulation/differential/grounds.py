@@ -1,4 +1,4 @@
-"""Where sequences are played on a real broker, and with which version of the transaction protocol."""
+"""The broker on which sequences are played, and its version of the transaction protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be seen of a broker from outside, in words that are the same for the simulated and the real one."""
+"""The observable state of a broker, in words that are the same for the simulated and the real one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request was answered with; the producer or the offset that came with it, if any."""
+    """The answer to a request; the producer or the offset that came with it, if any."""
 
     code: Code
     producer: Producer | None = None
@@ -38,8 +38,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a partition shows its readers; offsets count from the start of the sequence."""
+class VisiblePartition:
+    """A partition as its readers see it; offsets count from the start of the sequence."""
 
     high_watermark: int
     last_stable_offset: int

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tests.simulation.differential.observed import BUSY, Answer, Description, Seen
+from tests.simulation.differential.observed import BUSY, Answer, Description, VisiblePartition
 from tests.simulation.differential.steps import (
     NAMES,
     PARTITIONS,
@@ -44,7 +44,7 @@ class Side(Protocol):
     def end(self, step: End, producer: Producer) -> Answer: ...
     def settle(self, name: str) -> Description | None: ...
     def lapse(self) -> None: ...
-    def seen(self, partition: int) -> Seen: ...
+    def seen(self, partition: int) -> VisiblePartition: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Note:
     asker: Producer | None = None
     answer: Answer | None = None
     description: Description | None = None
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[VisiblePartition, ...] = ()
 
 
 class Play:

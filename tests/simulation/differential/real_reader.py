@@ -11,15 +11,15 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.record import MemoryRecords
 
 from tests.simulation.differential.connection import Connection
-from tests.simulation.differential.observed import Seen
+from tests.simulation.differential.observed import VisiblePartition
 
 UNCOMMITTED, COMMITTED = 0, 1
 _PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """What one reader got. A transaction that was aborted is named by its producer id and its first offset."""
+class FetchedRecords:
+    """The records of one reader. An aborted transaction is named by its producer id and its first offset."""
 
     high_watermark: int
     last_stable_offset: int
@@ -34,16 +34,16 @@ class RealReader:
         self._partition = partition
         self._start = int(self._fetch(0, UNCOMMITTED).high_watermark)
 
-    def seen(self) -> Seen:
+    def seen(self) -> VisiblePartition:
         committed, every = self._read(COMMITTED), self._read(UNCOMMITTED)
-        return Seen(
+        return VisiblePartition(
             every.high_watermark - self._start,
             every.last_stable_offset - self._start,
             tuple(_values(committed.batches, committed.aborted)),
             tuple(_values(every.batches, frozenset())),
         )
 
-    def _read(self, isolation: int) -> Fetched:
+    def _read(self, isolation: int) -> FetchedRecords:
         """Fetch until the end is reached: one answer may hold less than there is."""
         offset = self._start
         batches: list[Any] = []
@@ -55,7 +55,7 @@ class RealReader:
             aborted |= {(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()}
             offset = new[-1].next_offset if new else offset
             if offset >= (found.last_stable_offset if isolation == COMMITTED else found.high_watermark):
-                return Fetched(found.high_watermark, found.last_stable_offset, batches, frozenset(aborted))
+                return FetchedRecords(found.high_watermark, found.last_stable_offset, batches, frozenset(aborted))
 
     def _fetch(self, offset: int, isolation: int) -> Any:
         topics = FetchRequest.FetchTopic

@@ -20,7 +20,7 @@ from kafka.record import MemoryRecordsBuilder
 
 from tests.simulation.broker_model import OFFSETS
 from tests.simulation.differential.connection import Connection
-from tests.simulation.differential.observed import Answer, Description, Seen
+from tests.simulation.differential.observed import Answer, Description, VisiblePartition
 from tests.simulation.differential.real_reader import RealReader
 from tests.simulation.differential.steps import (
     NAMES,
@@ -144,7 +144,7 @@ class RealSide:
             self._until(name, lambda state: state not in ("Ongoing", "PrepareAbort"), LAPSE_S)
         self.lapsed_s += time.monotonic() - began
 
-    def seen(self, partition: int) -> Seen:
+    def seen(self, partition: int) -> VisiblePartition:
         return self._readers[partition].seen()
 
     def _until(self, name: str, done: Callable[[str], bool], seconds: float) -> Description | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.simulation.broker_model import BrokerModel
-from tests.simulation.differential.observed import Answer, Description, Seen
+from tests.simulation.differential.observed import Answer, Description, VisiblePartition
 from tests.simulation.differential.steps import (
     LONG_MS,
     PARTITIONS,
@@ -88,10 +88,10 @@ class SimulatedSide:
             self._model.coordinator.fence(held, self._now_ms)
             self._model.finish(held.name, self._now_ms)
 
-    def seen(self, partition: int) -> Seen:
+    def seen(self, partition: int) -> VisiblePartition:
         log = self._model.logs[partition]
         committed, uncommitted = tuple(log.read(committed=True)), tuple(log.read(committed=False))
-        return Seen(log.high_watermark, log.last_stable_offset, committed, uncommitted)
+        return VisiblePartition(log.high_watermark, log.last_stable_offset, committed, uncommitted)
 
     def _now(self) -> int:
         self._now_ms += 1

@@ -1,4 +1,4 @@
-"""What is asked of both brokers, the simulated and the real one: random sequences of requests, as data."""
+"""The requests to both brokers, the simulated and the real one: random sequences, as data."""
 
 from __future__ import annotations
 

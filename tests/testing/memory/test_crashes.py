@@ -17,7 +17,7 @@ from twopc.state.backend import Family
 from twopc.testing import MemoryRun
 from twopc.testing.memory import sink
 from twopc.testing.memory.run import Moment
-from twopc.testing.memory.topics import Ending
+from twopc.testing.memory.topics import TransactionEnd
 
 AFTER: tuple[Moment, ...] = ("processing", "pre-commit", "completion")
 
@@ -141,7 +141,7 @@ def test_a_state_that_is_not_restored_is_noticed(monkeypatch: pytest.MonkeyPatch
 def test_output_of_an_aborted_transaction_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def committing(self: sink.MemoryCommitter) -> list[str]:
         for txn in self._topics.lingering(self._prefix, self._context.attempt):
-            txn.ending = Ending.COMMITTED
+            txn.ending = TransactionEnd.COMMITTED
         return []
 
     monkeypatch.setattr(sink.MemoryCommitter, "abort_lingering", committing)
@@ -150,8 +150,8 @@ def test_output_of_an_aborted_transaction_is_noticed(monkeypatch: pytest.MonkeyP
 
 
 def test_output_that_is_seen_before_its_checkpoint_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    write = sink.Encoded.write
-    monkeypatch.setattr(sink.Encoded, "write", lambda self, batch, txn: write(self, batch, None))
+    write = sink.EncodedRecords.write
+    monkeypatch.setattr(sink.EncodedRecords, "write", lambda self, batch, txn: write(self, batch, None))
     with pytest.raises(AssertionError):
         test_what_had_not_completed_is_not_to_be_seen_after_a_crash("processing")
 

@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "testing-jobs.md"
 
 
 def test_the_program_of_the_page_passes_the_tests_of_the_page(tmp_path: Path) -> None:
-    program, tests = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    program, tests, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     (tmp_path / "visits.py").write_text(program, "utf-8")
     (tmp_path / "test_visits.py").write_text(tests, "utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")

@@ -119,6 +119,18 @@ def test_an_operator_of_several_states_is_asked_for_one_by_name() -> None:
         run.state("first-of-id", "a")
 
 
+def test_a_record_without_an_extracted_time_or_without_a_value_has_its_own() -> None:
+    job = Job("j")
+    job.source(KafkaSource("in", value=Json()), timestamp=lambda value: value.get("at")).sink(
+        KafkaSink("out", value=Json())
+    )
+    with MemoryRun(job) as run:
+        for value in ({"at": 7}, {}, None):
+            run.send("in", value, timestamp=5)
+        run.checkpoint()
+        assert [record.timestamp for record in run.read("out")] == [7, 5, 5]
+
+
 def test_a_function_for_timestamps_that_fails_names_the_record() -> None:
     with MemoryRun(job) as run:
         run.send("payments", {}, "a")

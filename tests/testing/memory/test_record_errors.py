@@ -12,7 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twopc import ConfigurationError, DeadLetter, Fail, Job, Json, KafkaSink, KafkaSource, Record, Skip, String
+from twopc import (
+    ConfigurationError,
+    DeadLetter,
+    Fail,
+    Job,
+    Json,
+    KafkaSink,
+    KafkaSource,
+    Record,
+    Skip,
+    String,
+    Tumbling,
+    Window,
+)
 from twopc.error_policy import ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.testing import MemoryRun
@@ -232,6 +245,20 @@ def test_the_sink_of_dead_letters_is_one_of_the_jobs_own() -> None:
     assert Job.of(job).definition() == job
 
 
+@pytest.mark.parametrize("source", [KafkaSource("in"), KafkaSource(["other", "in"]), KafkaSource(pattern="i.*")])
+def test_a_job_that_reads_its_own_dead_letters_is_refused(source: KafkaSource) -> None:
+    job = Job("j", on_error=DeadLetter("in"))
+    job.source(source).sink(KafkaSink("out"))
+    with pytest.raises(ConfigurationError, match="dead letters would go to topic 'in', which the job reads itself"):
+        job.definition()
+
+
+def test_dead_letters_may_have_the_name_of_an_input_on_another_cluster() -> None:
+    job = Job("j", on_error=DeadLetter("in"))
+    job.source(KafkaSource("in", bootstrap_servers="there:1")).sink(KafkaSink("out"))
+    assert "dead-letters-in" in job.definition().sinks
+
+
 def test_a_function_is_called_once_for_each_record_whatever_fails_beside_it() -> None:
     calls: Counter[int] = Counter()
 
@@ -285,3 +312,51 @@ def test_what_the_client_does_not_take_is_a_dead_letter() -> None:
         run.checkpoint()
         assert [record.value for record in run.read("out")] == [b"a", b"b"]
         assert [record.value for record in run.read("dead")] == [b"1"]
+
+
+def not_the_first(window: Window) -> Any:
+    if window.start == 0:
+        raise LookupError("the first is not wanted")
+    return window.value
+
+
+def test_what_goes_wrong_with_a_window_is_an_error_of_its_key_and_not_of_the_record_that_closed_it() -> None:
+    job = Job("windows", on_error=DeadLetter("dead"))
+    clicks = job.source(KafkaSource("clicks", key=String(), value=Json()))
+    counted = clicks.window(Tumbling("1s")).count(name="clicks-a-second")
+    counted.final().map(not_the_first).sink(KafkaSink("counts", key=String(), value=Json()))
+    with MemoryRun(job) as run:
+        for key, at_ms in (("victim", 1), ("innocent", 1_500), ("last", 9_000)):
+            run.send("clicks", at_ms, key, timestamp=at_ms)
+        run.checkpoint()
+        assert [(record.key, record.value) for record in run.read("dead")] == [(b"victim", None)]
+        assert [(record.key, record.value) for record in run.read("counts")] == [("innocent", 1)]
+
+
+def test_an_error_of_a_window_names_its_key_and_who_closed_it() -> None:
+    job = Job("windows")
+    clicks = job.source(KafkaSource("clicks", key=String(), value=Json()))
+    counted = clicks.window(Tumbling("1s")).count(name="clicks-a-second")
+    counted.final().map(not_the_first).sink(KafkaSink("counts", key=String(), value=Json()))
+    made = "^what a timer or window of key 'victim' made"
+    with MemoryRun(job) as run:
+        run.send("clicks", 1, "victim", timestamp=1)
+        run.advance(9_000)
+        with pytest.raises(UserCodeError, match=f"{made} as time passed: map"):
+            run.checkpoint()
+        run.send("clicks", 9_000, "last", timestamp=9_000)
+        with pytest.raises(UserCodeError, match=rf"{made} at record clicks\[0\]@1: map"):
+            run.checkpoint()
+
+
+def test_a_time_without_end_is_an_error_of_its_record() -> None:
+    job = Job("windows", on_error=Skip())
+    clicks = job.source(KafkaSource("clicks", key=String(), value=Json()))
+    clicks.window(Tumbling("1s")).count(name="clicks-a-second").final().sink(
+        KafkaSink("counts", key=String(), value=Json())
+    )
+    with MemoryRun(job) as run:
+        for at_ms in (1, 2**63 - 1, 2, 9_000):
+            run.send("clicks", at_ms, "a", timestamp=at_ms)
+        run.checkpoint()
+        assert [record.value["value"] for record in run.read("counts")] == [2]

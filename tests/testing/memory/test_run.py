@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 import two_sources
@@ -209,6 +210,29 @@ def test_a_partition_that_is_not_there_is_refused() -> None:
         run.send("in", b"a", partition=2)
 
 
+def test_topics_may_have_numbers_of_partitions_of_their_own() -> None:
+    job = Job("join")
+    table = job.source(KafkaSource("customers")).table("customers")
+    job.source(KafkaSource("orders")).join(table, lambda order, _: order).sink(KafkaSink("out"))
+    with MemoryRun(job, partitions={"orders": 2, "customers": 2}) as run:
+        run.send("orders", b"1", b"a", partition=1)
+    with pytest.raises(ConfigurationError, match=r"customers: 3, orders: 2"):
+        MemoryRun(job, partitions={"orders": 2, "customers": 3})
+
+
+@pytest.mark.parametrize(
+    ("partitions", "said"),
+    [
+        ({"inn": 2}, "names topic 'inn', which job 'upper' does not have: it has in, out"),
+        ({"in": 0}, "at least 1 partition, not 0"),
+        ("2", "not '2'"),
+    ],
+)
+def test_numbers_of_partitions_that_cannot_be_are_refused_by_name(partitions: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        MemoryRun(upper, partitions=partitions)
+
+
 def test_a_topic_that_a_function_names_is_read_with_the_serdes_of_its_sink() -> None:
     job = Job("route")
     job.source(KafkaSource("in", value=Json())).sink(KafkaSink(lambda record: f"out-{record.value}", value=Json()))
@@ -344,3 +368,17 @@ def test_the_order_of_hashes_decides_nothing() -> None:
         for seed in ("1", "2", "3")
     }
     assert len(shown) == 1
+
+
+@pytest.mark.parametrize(
+    "far", [KafkaSink("in", bootstrap_servers="far:1"), KafkaSink("out", bootstrap_servers="far:1")], ids=["in", "out"]
+)
+def test_topics_of_one_name_on_two_clusters_are_refused_because_in_memory_they_would_be_one(far: KafkaSink) -> None:
+    job = Job("between")
+    stream = job.source(KafkaSource("in"), name="near")
+    stream.sink(KafkaSink("out"), name="beside")
+    stream.sink(far, name="far")
+    with pytest.raises(
+        ConfigurationError, match=rf"'{far.topic}' is on other brokers for '(near|beside)' than for 'far'"
+    ):
+        MemoryRun(job)

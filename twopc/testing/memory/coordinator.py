@@ -7,8 +7,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import TypeVar
 
-from coordinator.direct import DirectClient
 from coordinator.events import Attached, MessageReceived, SessionId, TriggerCheckpoint
+from coordinator.in_process_client import DirectClient
 from coordinator.jobs import Jobs
 from coordinator.ledger import Ledger
 from twopc import events
@@ -38,6 +38,10 @@ class DirectLink:
         messages = list(self._inbox)
         self._inbox.clear()
         return messages
+
+    def reading_ends(self) -> bool:
+        """Nothing has come: the subtask is being put together."""
+        return False
 
     def await_welcome(self, timeout: float) -> None:
         """It has been attached."""

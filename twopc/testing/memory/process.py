@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -16,15 +16,26 @@ from typing import Any
 from twopc import events
 from twopc.clock import ManualClock
 from twopc.config import RunSettings
-from twopc.driver.attempt import RunningJob
 from twopc.driver.edge import Coordinator
 from twopc.driver.effects import Action
 from twopc.driver.host import Host
-from twopc.driver.machine import ActionFailed, Answer, Driver, Event, Output, Over, Start, SubtaskEnded, Tick, Wanted
-from twopc.ends import JobSink
+from twopc.driver.machine import (
+    ActionFailed,
+    ActionRequest,
+    Answer,
+    Driver,
+    Event,
+    Output,
+    Over,
+    Start,
+    SubtaskEnded,
+    Tick,
+)
+from twopc.driver.running_job import RunningJob
 from twopc.errors import CheckpointCorrupted, CheckpointDeclined, TwoPhaseCommitError
 from twopc.faults.crash_table import CrashPoint
 from twopc.graph import JobDefinition
+from twopc.job_connectors import JobSink
 from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
@@ -37,7 +48,7 @@ from twopc.testing.memory.stage import MemoryHost, MemoryStage
 
 @dataclass(slots=True)
 class MemoryEdge:
-    """What the driver acts on."""
+    """The edge of a driver in memory."""
 
     definition: JobDefinition
     source: Source
@@ -53,13 +64,17 @@ class MemoryEdge:
     def all_damage(self, error: CheckpointCorrupted, checkpoint_id: CheckpointId | None) -> TwoPhaseCommitError:
         return error
 
+    def kept_positions(self) -> Sequence[SplitPosition]:
+        """Topics in memory keep what they hold."""
+        return ()
+
     def remove_work(self, attempt: AttemptId) -> None:
         """The folder goes with the run."""
 
 
 @dataclass(slots=True)
 class Outcomes:
-    """What the coordinator has said of checkpoints."""
+    """The outcomes of checkpoints, as the coordinator said them."""
 
     of_requests: dict[str, events.CheckpointCompleted | events.CheckpointAborted] = field(default_factory=dict)
     confirmed: CheckpointId = NO_CHECKPOINT
@@ -73,7 +88,7 @@ class Outcomes:
 
 
 class MemoryProcess:
-    """`over` once the job has finished; what ends it otherwise is raised by whoever runs it."""
+    """`over` once the job has finished; its caller raises what ends it otherwise."""
 
     def __init__(
         self, definition: JobDefinition, settings: RunSettings, store: MemoryStore, clock: ManualClock, folder: Path
@@ -99,6 +114,16 @@ class MemoryProcess:
         if self._stage is not None:
             self._stage.wake()
         self._run_until(lambda: self._stage is not None and not self._events and self._stage.quiet)
+
+    @property
+    def stream_time(self) -> int | None:
+        """The greatest of any operator and partition number."""
+        return None if self._stage is None else self._stage.stream_time
+
+    def pass_time(self, sources: Collection[str], to: int) -> None:
+        """Let time pass at the operators behind these sources alone."""
+        for subtask in [] if self._stage is None else self._stage.subtasks:
+            subtask.pass_time(sources, to)
 
     def checkpoint(self) -> bool:
         """Take a checkpoint and commit it; return False where an attempt failed meanwhile, so none was completed."""
@@ -136,15 +161,16 @@ class MemoryProcess:
 
     @property
     def positions(self) -> tuple[SplitPosition, ...]:
-        """How far everything was read."""
+        """The positions of all splits."""
         return () if self._stage is None else self._stage.positions
 
     def has_more(self, since: tuple[SplitPosition, ...]) -> bool:
         """Whether topics in memory hold more than what was read when the positions were these.
 
-        The job may have written to what it reads: that was committed, and perhaps read, after the checkpoint.
+        The job may have written to what it reads: that was committed, and perhaps read, after the checkpoint. An
+        attempt that failed behind it may have had more to read.
         """
-        return self._stage is not None and (self._stage.unread or self._stage.positions != since)
+        return not self.over and (self._stage is None or self._stage.unread or self._stage.positions != since)
 
     @property
     def _stage(self) -> MemoryStage | None:
@@ -197,7 +223,7 @@ class MemoryProcess:
 
     def _carry_out(self, output: Output) -> None:
         match output:
-            case Wanted(number, action):
+            case ActionRequest(number, action):
                 self._events.append(self._answered(number, action))
             case Over(error):
                 self.over = True

@@ -6,17 +6,21 @@ import gc
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self, TypeVar, get_args
 
 from twopc.clock import ManualClock
 from twopc.config import RunSettings
+from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
 from twopc.kafka.decoding import decoded
+from twopc.kafka.repartition import RepartitionSink
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_serdes import TopicSerdes
@@ -30,7 +34,7 @@ from twopc.testing.memory.sink import MemorySink
 from twopc.testing.memory.source import MemorySource
 from twopc.testing.memory.stored_state import stored_state
 from twopc.testing.memory.topics import LogRecord, MemoryTopics, NewRecord
-from twopc.testing.rows import InputRow
+from twopc.testing.rows import keys_in, values_in
 
 T = TypeVar("T")
 
@@ -54,21 +58,27 @@ class MemoryRun:
     """Runs a job in the calling thread, on topics in memory: the runtime, coordinator, driver and state of production.
 
     What is sent is read by the job's Kafka sources and decoded by their serdes, what Kafka sinks write is encoded by
-    theirs; other sources and sinks run as they are. `partitions` is how many each topic has, `parallelism` how many
-    subtasks there are. Nothing is left to chance or to a clock: the same calls have the same results.
+    theirs; other sources and sinks run as they are. `partitions` is how many each topic has, or how many some have, by
+    name: the others have 1. `parallelism` is how many subtasks there are. Nothing is left to chance or to a clock: the
+    same calls have the same results.
 
     What ends the job is raised by the call that meets it, as `job.run` would raise it; the next call starts the job
     again, from its last completed checkpoint. Close it, or use it as a context manager.
     """
 
-    def __init__(self, job: Job | JobDefinition, *, partitions: int = 1, parallelism: int = 1) -> None:
+    def __init__(
+        self, job: Job | JobDefinition, *, partitions: int | Mapping[str, int] = 1, parallelism: int = 1
+    ) -> None:
         definition = job.definition() if isinstance(job, Job) else job
+        _refuse_one_name_on_two_clusters(definition)
         self._topics = MemoryTopics(partitions)
         self._definition = definition.replaced(
             {key: _in_memory(end, self._topics) for key, end in definition.ends.items()}
         )
-        self._sources = [each for each in self._definition.sources.values() if isinstance(each, MemorySource)]
+        self._sources = [each for each in self._definition.ends.values() if isinstance(each, MemorySource)]
         self._sinks = [each for each in self._definition.sinks.values() if isinstance(each, MemorySink)]
+        if isinstance(partitions, Mapping):
+            self._require_known(partitions)
         for topic in self._inputs:
             self._topics.create(topic)
         self._settings = RunSettings(
@@ -154,6 +164,28 @@ class MemoryRun:
             "a topic that it reads itself, for ever"
         )
 
+    def advance(self, to: int | str | timedelta) -> None:
+        """Let stream time pass without a record: to a time in Unix milliseconds, or by a duration such as "1m".
+
+        All that was sent goes through first. Then the stream time of every operator reaches that time under every
+        partition number, where it is not later: windows close, timers fire. A duration is counted from the greatest
+        stream time of all. Where the job has `key_by`, operators before it go first, and a checkpoint brings what they
+        make behind it, before time passes there. What comes of it all is there to `read` after the next checkpoint.
+        """
+        process = self._run_through()
+        if process is None:
+            return
+        time = to if type(to) is int else self._later(process.stream_time, to)
+        stages = self._definition.stages
+        last = max(stages.values(), default=0)
+        for stage in range(last + 1):
+            process = self._run_through()
+            if process is not None:
+                sources = [each for each in self._definition.sources if stages.get(each, 0) <= stage]
+                self._guarded(process, partial(process.pass_time, sources, time))
+            if stage < last:
+                self.checkpoint()
+
     def read(self, topic: str) -> list[Record]:
         """Return what is committed in a topic of the job's sinks and was not read before, in the order of writing.
 
@@ -201,8 +233,8 @@ class MemoryRun:
         if process is not None and after != "processing":
             self._guarded(process, process.pre_commit if after == "pre-commit" else process.complete)
         self._process = process = None
-        if len(self._sources) + len(self._sinks) < len(self._definition.ends):
-            # The files that a process has open are closed when it dies, whoever forgot to.
+        if self._opens_more_than_memory:
+            # The files and connections that a process has open are closed when it dies, whoever forgot to.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ResourceWarning)
                 gc.collect()
@@ -215,6 +247,15 @@ class MemoryRun:
         for serdes in self._serdes.values():
             serdes.close()
         self._folder.cleanup()
+
+    @property
+    def _opens_more_than_memory(self) -> bool:
+        serdes = [
+            *((each.key, each.value) for each in self._sources),
+            *((each.key, each.value) for each in self._sinks),
+        ]
+        others = len(serdes) < len(self._definition.ends)
+        return others or any(key.must_be_opened or value.must_be_opened for key, value in serdes)
 
     @property
     def _inputs(self) -> tuple[str, ...]:
@@ -234,7 +275,7 @@ class MemoryRun:
     def _decoded(self, record: LogRecord) -> Record:
         row = record.row
         serdes = self._serdes_of(record.key or BYTES, record.value or BYTES)
-        batch = decoded([row], serdes, InputRow.key, InputRow.value)
+        batch = decoded([row], serdes, keys_in, values_in)
         return Record(
             key=batch.keys[0],
             value=batch.values[0],
@@ -263,6 +304,26 @@ class MemoryRun:
             return
         known = f"it writes {listed(static)}" if static else "it writes none"
         raise ConfigurationError(f"job {self._definition.name!r} does not write topic {topic!r}: {known}")
+
+    def _require_known(self, topics: Iterable[str]) -> None:
+        known = dict.fromkeys((*self._inputs, *(each for sink in self._sinks for each in sink.outputs)))
+        unknown = [topic for topic in topics if topic not in known]
+        if unknown and not any(callable(sink.topic) for sink in self._sinks):
+            raise ConfigurationError(
+                f"partitions= names topic {unknown[0]!r}, which job {self._definition.name!r} does not have: it has "
+                f"{listed(known)}"
+            )
+
+    def _later(self, now: int | None, by: Any) -> int:
+        try:
+            duration = duration_ms(by)
+        except ValueError as error:
+            raise ConfigurationError(f"advance: {error}; or Unix milliseconds") from error
+        if now is None:
+            raise ConfigurationError(
+                f"job {self._definition.name!r} has no stream time yet to count from: say one, in Unix milliseconds"
+            )
+        return now + duration
 
     def _running(self) -> MemoryProcess:
         """Return the job's process; start one, which recovers, where there is none."""
@@ -295,6 +356,22 @@ def _memory_folder() -> str | None:
     return IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
 
 
+def _refuse_one_name_on_two_clusters(definition: JobDefinition) -> None:
+    """Raise ConfigurationError where two topics of the job have one name: in memory they would be one."""
+    there: dict[str, tuple[str, str | None]] = {}
+    for key, end in definition.ends.items():
+        if not isinstance(end, KafkaSource | KafkaSink):
+            continue
+        for topic in end.topics if isinstance(end, KafkaSource) else end.outputs:
+            first, servers = there.setdefault(topic, (key, end.bootstrap_servers))
+            if servers != end.bootstrap_servers:
+                raise ConfigurationError(
+                    f"job {definition.name!r} can't run in memory, where a topic's name is all that tells it from "
+                    f"others: {topic!r} is on other brokers for {first!r} than for {key!r}. Have the test give one of "
+                    "them another name"
+                )
+
+
 def _in_memory(end: Any, topics: MemoryTopics) -> Any:
     match end:
         case KafkaSource() if end.pattern is not None:
@@ -304,6 +381,9 @@ def _in_memory(end: Any, topics: MemoryTopics) -> Any:
             )
         case KafkaSource():
             return MemorySource(end, topics)
+        case RepartitionSink():
+            topics.create(end.outputs[0], end.partitions)
+            return MemorySink(end, topics)
         case KafkaSink():
             return MemorySink(end, topics)
         case _:

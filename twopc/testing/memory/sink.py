@@ -22,7 +22,7 @@ from twopc.record import Batch, RecordsRefused
 from twopc.sink import Committer, Outcome, PreCommit, Settled, SharedTransaction, Sink, SinkWriter
 from twopc.source import Split
 from twopc.testing.memory.source import topic_id
-from twopc.testing.memory.topics import Ending, MemoryTopics, NewRecord, Transaction
+from twopc.testing.memory.topics import MemoryTopics, NewRecord, Transaction, TransactionEnd
 
 
 class MemorySink(KafkaSink):
@@ -43,6 +43,7 @@ class MemorySink(KafkaSink):
 
     def check_splits(self, context: JobContext, splits: Sequence[Split]) -> None:
         """All topics in memory have the same number of partitions."""
+        self.check_serdes()
 
     def open_writer(self, context: SubtaskContext) -> SinkWriter:
         return MemoryWriter(self, context, self._memory) if self._is_transactional else AtOnceWriter(self, self._memory)
@@ -51,7 +52,7 @@ class MemorySink(KafkaSink):
         return MemoryCommitter(self._memory, self.prefix(context), context)
 
     def prefix(self, context: JobContext) -> str:
-        """What the names of this sink's transactions begin with."""
+        """The prefix of this sink's transactional names."""
         return self.transactional_id_prefix or context.job
 
     @property
@@ -69,7 +70,7 @@ class MemoryWriter(SinkWriter):
         self._numbers = count()
         self._txn: Transaction | None = None
         self._records = 0
-        self._encoded: list[Encoded] = []
+        self._encoded: list[EncodedRecords] = []
         self._write = self.join(sink)
 
     @property
@@ -85,7 +86,7 @@ class MemoryWriter(SinkWriter):
 
     def join(self, sink: Sink) -> Callable[[Batch], int]:
         assert isinstance(sink, MemorySink), "only Kafka sinks have a Kafka transaction in common"
-        encoded = Encoded(sink, self._topics)
+        encoded = EncodedRecords(sink, self._topics)
         self._encoded.append(encoded)
 
         def write(batch: Batch) -> int:
@@ -115,7 +116,7 @@ class MemoryWriter(SinkWriter):
     def abort(self) -> None:
         txn, self._txn = self._txn, None
         if txn is not None:
-            txn.ending = Ending.ABORTED
+            txn.ending = TransactionEnd.ABORTED
 
     def close(self) -> None:
         for encoded in self._encoded:
@@ -126,7 +127,7 @@ class AtOnceWriter(SinkWriter):
     """Of a sink without transactions: what it writes is there at once, and again after a crash."""
 
     def __init__(self, sink: MemorySink, topics: MemoryTopics) -> None:
-        self._encoded = Encoded(sink, topics)
+        self._encoded = EncodedRecords(sink, topics)
 
     @property
     def open_transaction(self) -> str | None:
@@ -151,8 +152,8 @@ class AtOnceWriter(SinkWriter):
         self._encoded.close()
 
 
-class Encoded:
-    """What one sink writes, as production's output encodes it; it takes this for a producer."""
+class EncodedRecords:
+    """The records of one sink, as production's output encodes them; it takes this for a producer."""
 
     def __init__(self, sink: MemorySink, topics: MemoryTopics) -> None:
         self._sink = sink
@@ -167,7 +168,11 @@ class Encoded:
         return self
 
     @property
-    def deliveries(self) -> Encoded:
+    def writer(self) -> None:
+        return None
+
+    @property
+    def deliveries(self) -> EncodedRecords:
         return self
 
     def write(self, batch: Batch, txn: Transaction | None) -> int:
@@ -248,18 +253,18 @@ class MemoryCommitter(Committer):
     def abort_lingering(self) -> list[str]:
         lingering = self._topics.lingering(self._prefix, self._context.attempt)
         for txn in lingering:
-            txn.ending = Ending.ABORTED
+            txn.ending = TransactionEnd.ABORTED
         return [txn.name for txn in lingering]
 
 
 def settle(topics: MemoryTopics, committable: Committable) -> Settled:
     """Commit the transaction if it is open; say what was found."""
     txn = topics.transaction(committable.name)
-    if txn is None or txn.ending is Ending.ABORTED:
+    if txn is None or txn.ending is TransactionEnd.ABORTED:
         return Settled(committable, Outcome.LOST, f"transaction {committable.name} was aborted", certain=True)
-    if txn.ending is Ending.COMMITTED:
+    if txn.ending is TransactionEnd.COMMITTED:
         return Settled(committable, Outcome.ALREADY_COMMITTED, "it is committed")
-    txn.ending = Ending.COMMITTED
+    txn.ending = TransactionEnd.COMMITTED
     return Settled(committable, Outcome.COMMITTED, "it was open")
 
 

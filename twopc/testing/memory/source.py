@@ -10,19 +10,19 @@ from itertools import islice
 from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
+from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, GroupOffset, TopicInfo
 from twopc.kafka.decoding import decoded
 from twopc.kafka.planner import KafkaPlanner
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, split_positions
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_serdes import TopicSerdes
-from twopc.kafka.wire import EARLIEST, LATEST, ControlClient, GroupOffset, TopicInfo
 from twopc.protocol.facts import SplitPosition
 from twopc.record import Batch, Row
 from twopc.serde import Serde
 from twopc.source import SourcePlanner, SourceReader, Split
 from twopc.testing.memory.topics import LogRecord, MemoryTopics
-from twopc.testing.rows import InputRow
+from twopc.testing.rows import keys_in, values_in
 
 
 class MemorySource(KafkaSource):
@@ -39,7 +39,8 @@ class MemorySource(KafkaSource):
         return nullcontext()
 
     def open_planner(self, context: JobContext) -> SourcePlanner:
-        return MemoryPlanner(self.topics, self._group(context), self.start, "", {}, None, self._memory)
+        group = self._group(context)
+        return MemoryPlanner(self.topics, group, self.start, "", {}, None, self.key, self.value, self._memory)
 
     def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         return MemoryReader(self._memory, self.key, self.value, list(map(PartitionSplit.from_split, splits)))
@@ -59,7 +60,7 @@ class MemoryPlanner(KafkaPlanner):
 
 
 class MemoryClient(ControlClient):
-    """What a planner asks the brokers."""
+    """The client of a planner, which it asks as it asks brokers."""
 
     def __init__(self, topics: MemoryTopics) -> None:
         self.properties = {}
@@ -109,7 +110,7 @@ class MemoryReader(SourceReader):
         for row in rows:
             self._at[TopicPartition(row.topic_, row.partition_)] = row.offset_ + 1
         self._skip_aborted()
-        return decoded(rows, self._serdes, InputRow.key, InputRow.value) if rows else None
+        return decoded(rows, self._serdes, keys_in, values_in) if rows else None
 
     def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
         at = dict(self._at)
@@ -131,6 +132,11 @@ class MemoryReader(SourceReader):
     def finished(self) -> bool:
         return all(
             split.stop is not None and self._at[partition] >= split.stop for partition, split in self._splits.items()
+        )
+
+    def caught_up(self) -> frozenset[str]:
+        return frozenset(
+            str(at) for at, split in self._splits.items() if next(iter(self._readable(split)), None) is None
         )
 
     def lag(self) -> int:

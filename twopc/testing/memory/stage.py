@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ class MemorySubtask:
 
     @property
     def positions(self) -> tuple[SplitPosition, ...]:
-        """How far it has read."""
+        """Its positions."""
         return () if self._parts is None else self._parts.inputs.positions(lambda source: ())
 
     def wake(self) -> None:
@@ -79,6 +80,16 @@ class MemorySubtask:
         """Take one turn."""
         if not self.ended:
             self._try(self._step)
+
+    @property
+    def stream_time(self) -> int | None:
+        """The greatest of its operators and partition numbers."""
+        return None if self._parts is None else self._parts.dataflow.timed.stream_time
+
+    def pass_time(self, sources: Collection[str], to: int) -> None:
+        """Let time pass behind these sources, and write what comes of it."""
+        if self._parts is not None:
+            self._try(partial(_pass_time, self._parts, sources, to))
 
     def deliver(self) -> None:
         """Hand what it has said to the coordinator."""
@@ -119,6 +130,10 @@ class MemorySubtask:
             self._link.send(failure_of(error))
 
 
+def _pass_time(parts: SubtaskDependencies, sources: Collection[str], to: int) -> None:
+    parts.outputs.write(parts.dataflow.pass_time(sources, to), parts.dataflow.refuse)
+
+
 class MemoryStage:
     """The subtasks of one attempt, as the driver sees them."""
 
@@ -132,13 +147,19 @@ class MemoryStage:
 
     @property
     def positions(self) -> tuple[SplitPosition, ...]:
-        """How far everything was read."""
+        """The positions of all splits."""
         return tuple(held for each in self.subtasks for held in each.positions)
 
     @property
     def unread(self) -> bool:
         """Whether topics hold more to read, as far as their readers know."""
         return any(each.unread for each in self.subtasks)
+
+    @property
+    def stream_time(self) -> int | None:
+        """The greatest of any operator and partition number."""
+        known = (each.stream_time for each in self.subtasks)
+        return max((time for time in known if time is not None), default=None)
 
     def step(self) -> None:
         """Let each subtask take one turn, in order."""
@@ -188,6 +209,9 @@ class MemoryHost:
         self.folder = folder
 
     def notice(self) -> str | None:
+        return None
+
+    def refusal(self, parallelism: int) -> str | None:
         return None
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> MemoryStage:

@@ -11,7 +11,7 @@ Invariants:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -23,8 +23,8 @@ from twopc.serde import Serde
 from twopc.testing.rows import InputRow
 
 
-class Ending(Enum):
-    """What a transaction has come to."""
+class TransactionEnd(Enum):
+    """The end of a transaction."""
 
     NONE = "open"
     COMMITTED = "committed"
@@ -38,7 +38,7 @@ class Transaction:
     name: str
     prefix: str
     attempt: AttemptId
-    ending: Ending = Ending.NONE
+    ending: TransactionEnd = TransactionEnd.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRecord:
-    """What is appended; `timestamp` is Unix milliseconds, `partition` None for the one that key or turn says."""
+    """A record to append; `timestamp` is Unix milliseconds, `partition` None for the one that key or turn says."""
 
     topic: str
     key: bytes | None
@@ -65,21 +65,29 @@ class NewRecord:
 
 
 class MemoryTopics:
-    """All topics of one run. A topic is made when it is first named, with `partitions` partitions."""
+    """All topics of one run. A topic is made when it is first named, with 1 partition unless `partitions` says more.
 
-    def __init__(self, partitions: int) -> None:
-        if partitions < 1:
-            raise ConfigurationError(f"a topic has at least 1 partition, not {partitions}")
-        self._partitions = partitions
+    `partitions` is the number that each topic has, or that of some topics by name.
+    """
+
+    def __init__(self, partitions: int | Mapping[str, int]) -> None:
+        by_topic = partitions if isinstance(partitions, Mapping) else {}
+        most = 1 if isinstance(partitions, Mapping) else partitions
+        for each in (most, *by_topic.values()):
+            if type(each) is not int or each < 1:
+                raise ConfigurationError(f"a topic has at least 1 partition, not {each!r}")
+        self._partitions = most
+        self._by_topic = by_topic
         self._logs: dict[str, list[list[LogRecord]]] = {}
         self._turns: Counter[str] = Counter()
         self._appended = 0
         self._transactions: dict[str, Transaction] = {}
 
-    def create(self, topic: str) -> None:
+    def create(self, topic: str, partitions: int | None = None) -> None:
         """Make a topic, unless it is there."""
         if topic not in self._logs:
-            self._logs[topic] = [[] for _ in range(self._partitions)]
+            number = self._by_topic.get(topic) or partitions or self._partitions
+            self._logs[topic] = [[] for _ in range(number)]
 
     def exists(self, topic: str) -> bool:
         return topic in self._logs
@@ -114,16 +122,18 @@ class MemoryTopics:
     def readable(self, topic: str, partition: int, start: int, stop: int | None = None) -> Iterator[LogRecord]:
         """Yield what a read_committed reader sees, from one offset up to another."""
         for record in self._logs[topic][partition][start:stop]:
-            ending = Ending.COMMITTED if record.transaction is None else record.transaction.ending
-            if ending is Ending.NONE:
+            ending = TransactionEnd.COMMITTED if record.transaction is None else record.transaction.ending
+            if ending is TransactionEnd.NONE:
                 return
-            if ending is Ending.COMMITTED:
+            if ending is TransactionEnd.COMMITTED:
                 yield record
 
     def end(self, topic: str, partition: int) -> int:
         """Return the offset up to which a read_committed reader can come now."""
         log = self._logs[topic][partition]
-        unended = (at for at, each in enumerate(log) if each.transaction and each.transaction.ending is Ending.NONE)
+        unended = (
+            at for at, each in enumerate(log) if each.transaction and each.transaction.ending is TransactionEnd.NONE
+        )
         return next(unended, len(log))
 
     def offset_at(self, topic: str, partition: int, timestamp: int) -> int:
@@ -145,7 +155,7 @@ class MemoryTopics:
         return [
             each
             for each in self._transactions.values()
-            if each.prefix == prefix and each.attempt < before and each.ending is Ending.NONE
+            if each.prefix == prefix and each.attempt < before and each.ending is TransactionEnd.NONE
         ]
 
     def _partition(self, new: NewRecord, partitions: int) -> int:

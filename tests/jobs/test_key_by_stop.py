@@ -1,0 +1,90 @@
+"""A job with key_by that is stopped while its own topic holds records: the next run reads them, and none twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from twopc import Job, Json, KafkaSink, KafkaSource, RunSettings, events
+from twopc.driver.run import run
+from twopc.errors import ConfigurationError
+from twopc.testing.broker import Broker
+from twopc.testing.topics import Write, create_topic, produce, read_topic
+
+pytestmark = pytest.mark.broker
+
+RECORDS = 2_000
+KEYS = 5
+
+
+def counting(name: str) -> Job:
+    job = Job(name)
+    (
+        job.source(KafkaSource(f"{name}-in", value=Json()))
+        .key_by(lambda number: number % KEYS, name="by-rest")
+        .stateful_map(lambda count, number: ((count or 0) + 1,) * 2, name="count")
+        .sink(KafkaSink(f"{name}-out", key=Json(), value=Json()))
+    )
+    return job
+
+
+def test_what_a_stop_leaves_in_the_topic_is_read_by_the_next_run(
+    broker: Broker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    name, servers = topic(), broker.bootstrap_servers
+    create_topic(servers, f"{name}-in", 2)
+    create_topic(servers, f"{name}-out", 1)
+    produce(servers, f"{name}-in", [Write(b"%d" % number, partition=number % 2) for number in range(RECORDS)])
+    settings = RunSettings(bootstrap_servers=servers, checkpoint_dir=str(tmp_path), host="inline")
+    stop = threading.Event()
+
+    def on_event(event: events.Event) -> None:
+        # All of the input is read, and nothing of it committed: what reads the topic sees none of it.
+        if isinstance(event, events.SubtaskProgress) and event.progress.records_in == RECORDS:
+            stop.set()
+
+    run(counting(name).definition(), replace(settings, checkpoint_interval_ms=600_000), on_event=on_event, stop=stop)
+    assert stop.is_set()
+    assert list(read_topic(servers, f"{name}-out")) == []
+    run(counting(name).definition(), replace(settings, until_end=True))
+    found: dict[bytes, list[int]] = {}
+    for record in read_topic(servers, f"{name}-out"):
+        found.setdefault(record.key or b"", []).append(int(record.value or b""))
+    assert found == {b"%d" % key: list(range(1, RECORDS // KEYS + 1)) for key in range(KEYS)}
+
+
+def test_a_job_may_go_back_to_where_it_had_read_all_that_it_had_written(
+    broker: Broker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    name, servers = topic(), broker.bootstrap_servers
+    create_topic(servers, f"{name}-in", 2)
+    create_topic(servers, f"{name}-out", 1)
+    settings = RunSettings(bootstrap_servers=servers, checkpoint_dir=str(tmp_path), host="inline", until_end=True)
+    settings = replace(settings, checkpoints_retained=50)
+
+    def fill() -> None:
+        produce(servers, f"{name}-in", [Write(b"%d" % number, partition=number % 2) for number in range(KEYS * 20)])
+
+    fill()
+    drained = run(counting(name).definition(), settings).last_checkpoint_id
+    fill()
+    stop = threading.Event()
+
+    def on_event(event: events.Event) -> None:
+        # What was made of the second half is in the topic, and not read.
+        if isinstance(event, events.SubtaskProgress) and event.progress.records_in == KEYS * 20:
+            stop.set()
+
+    rare = replace(settings, checkpoint_interval_ms=600_000, until_end=False)
+    stopped = run(counting(name).definition(), rare, on_event=on_event, stop=stop).last_checkpoint_id
+    run(counting(name).definition(), replace(settings, restore_from=str(drained)))
+    found: dict[bytes, list[int]] = {}
+    for record in read_topic(servers, f"{name}-out"):
+        found.setdefault(record.key or b"", []).append(int(record.value or b""))
+    assert found == {b"%d" % key: list(range(1, 41)) for key in range(KEYS)}
+    with pytest.raises(ConfigurationError, match=rf"checkpoint {stopped}, to be restored, is older than the latest"):
+        run(counting(name).definition(), replace(settings, restore_from=str(stopped)))

@@ -1,0 +1,207 @@
+"""Two streams joined by key and event time: who meets whom, who goes out alone and when, and what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.kit import Node
+from twopc import Json
+from twopc.operators import Dataflow
+from twopc.operators.dataflow import OnError, SinkOutput, fail
+from twopc.operators.stream_join import join_streams
+from twopc.record import RecordError
+from twopc.state.layout import StateName
+from twopc.testing.rows import InputRow, batch_of
+from twopc.testing.states import DictStore
+
+Given = tuple[str, Any, int | None]
+"""Which side, the value, and its time."""
+
+
+def pair(left: Any, right: Any) -> list[Any]:
+    return [left, right]
+
+
+def flow(
+    store: DictStore, how: str = "inner", grace: int = 0, function: Any = pair, on_error: OnError = fail
+) -> Dataflow:
+    """Records of the left and the right within 10 ms of each other."""
+    join = join_streams(function, how, "join", (10, grace), (Json(), Json()))
+    return Dataflow(
+        [Node("left"), Node("right"), Node("join", ("left", "right"), join), Node("out", ("join",))], store, on_error
+    )
+
+
+def fed(dataflow: Dataflow, *given: Given, key: bytes = b"k") -> list[tuple[Any, int | None]]:
+    """Return values and times of what comes out when these come one after the other."""
+    found: list[tuple[Any, int | None]] = []
+    for source, value, time in given:
+        for output in dataflow.process(source, batch_of([InputRow(value, key_=key, timestamp_=time)])):
+            assert set(output.batch.keys) == {key}
+            found += zip(output.batch.values, output.batch.timestamps, strict=True)
+    return found
+
+
+def test_records_meet_that_are_near_in_time_whichever_comes_first() -> None:
+    dataflow = flow(DictStore())
+    given: Sequence[Given] = (("left", 1, 100), ("right", "a", 110), ("right", "b", 111), ("left", 2, 120))
+    assert fed(dataflow, *given) == [([1, "a"], 110), ([2, "a"], 120), ([2, "b"], 120)]
+
+
+def test_each_pair_is_told_once() -> None:
+    given: Sequence[Given] = (("left", 1, 5), ("left", 2, 6), ("right", "a", 7), ("right", "b", 8))
+    assert [value for value, _ in fed(flow(DictStore()), *given)] == [[1, "a"], [2, "a"], [1, "b"], [2, "b"]]
+
+
+def test_other_keys_and_other_partition_numbers_do_not_meet() -> None:
+    dataflow = flow(DictStore())
+    fed(dataflow, ("left", 1, 5))
+    assert fed(dataflow, ("right", "a", 5), key=b"other") == []
+    elsewhere = batch_of([InputRow("a", key_=b"k", timestamp_=5, partition_=1)])
+    assert dataflow.process("right", elsewhere) == []
+
+
+@pytest.mark.parametrize(
+    ("how", "alone"), [("inner", []), ("left", [([1, None], 5)]), ("outer", [([1, None], 5), ([None, "a"], 5)])]
+)
+def test_what_meets_nothing_goes_out_alone_when_its_time_is_past(how: str, alone: list[Any]) -> None:
+    dataflow = flow(DictStore(), how)
+    fed(dataflow, ("left", 1, 5))
+    fed(dataflow, ("right", "a", 5), key=b"other")
+    assert fed(dataflow, ("left", 2, 15), key=b"third") == []
+    every = dataflow.process("left", batch_of([InputRow(3, key_=b"third", timestamp_=16)]))
+    assert [pair for out in every for pair in zip(out.batch.values, out.batch.timestamps, strict=True)] == alone
+
+
+def test_what_met_something_does_not_go_out_alone() -> None:
+    dataflow = flow(DictStore(), "outer")
+    assert fed(dataflow, ("left", 1, 5), ("right", "a", 15)) == [([1, "a"], 15)]
+    assert fed(dataflow, ("left", 2, 100)) == []
+    assert fed(dataflow, ("left", 3, 200)) == [([2, None], 100)]
+
+
+def test_the_grace_lets_late_records_meet() -> None:
+    given: Sequence[Given] = (("left", 1, 5), ("left", 2, 30), ("right", "a", 6))
+    assert fed(flow(DictStore(), "left"), *given) == [([1, None], 5)]
+    assert fed(flow(DictStore(), "left", grace=20), *given) == [([1, "a"], 6)]
+
+
+def test_what_comes_too_late_to_wait_meets_who_is_there_or_goes_out_alone_at_once() -> None:
+    dataflow = flow(DictStore(), "left")
+    fed(dataflow, ("right", "a", 20), ("right", "b", 30))
+    assert fed(dataflow, ("left", 1, 9)) == [([1, None], 9)]
+    dataflow = flow(DictStore(), "left", grace=5)
+    fed(dataflow, ("right", "a", 20), ("right", "b", 30))
+    assert fed(dataflow, ("left", 1, 14)) == [([1, "a"], 20)]
+
+
+def test_nothing_is_kept_of_what_is_past() -> None:
+    store = DictStore()
+    dataflow = flow(store, "left")
+    fed(dataflow, ("left", 1, 5), ("right", "a", 5), ("right", "b", 7))
+    dataflow.write_back()
+    assert {state for state, _, key in store.states if key == b"k"} == {
+        StateName("join", "left"),
+        StateName("join", "right"),
+    }
+    fed(dataflow, ("left", None, 100))
+    dataflow.write_back()
+    assert {state for state, _, _ in store.states} == {StateName("join", "$stream-time")}
+
+
+def test_a_record_without_a_value_meets_nothing() -> None:
+    assert fed(flow(DictStore(), "outer"), ("left", None, 5), ("right", "a", 5), ("right", None, 50)) == [
+        ([None, "a"], 5)
+    ]
+
+
+def refusing() -> tuple[list[RecordError], OnError]:
+    errors: list[RecordError] = []
+
+    def refuse(source: str, error: RecordError) -> list[SinkOutput]:
+        errors.append(error)
+        return []
+
+    return errors, refuse
+
+
+def test_a_record_without_a_timestamp_is_refused_by_name() -> None:
+    errors, on_error = refusing()
+    assert fed(flow(DictStore(), on_error=on_error), ("left", 1, None), ("left", 2, 1), ("right", 3, 1)) == [
+        ([2, 3], 1)
+    ]
+    assert "the record has no timestamp" in str(errors[0].cause)
+
+
+def test_a_record_on_which_the_function_raises_leaves_no_trace() -> None:
+    def picky(left: int, right: int) -> float:
+        return left / right
+
+    errors, on_error = refusing()
+    dataflow = flow(DictStore(), "inner", 0, picky, on_error)
+    assert fed(dataflow, ("left", 6, 1), ("right", 0, 2), ("left", 9, 2), ("right", 3, 3)) == [(2.0, 3), (3.0, 3)]
+    assert len(errors) == 1
+
+
+def test_one_that_fails_when_it_goes_out_alone_holds_up_no_other() -> None:
+    def picky(left: int, right: int | None) -> float:
+        return 1 / left
+
+    errors, on_error = refusing()
+    dataflow = flow(DictStore(), "left", 0, picky, on_error)
+    assert fed(dataflow, ("left", 0, 1), ("left", 1, 2), ("left", 2, 50)) == [(1.0, 2)]
+    assert fed(dataflow, ("left", 4, 100)) == [(0.5, 50)]
+    assert len(errors) == 1
+
+
+times = st.integers(0, 60)
+records = st.lists(st.tuples(st.sampled_from(["left", "right"]), times, st.sampled_from([b"k", b"l"])), max_size=25)
+
+
+class Rule:
+    """What a join makes, one record after the other, written down a second time."""
+
+    def __init__(self, how: str, grace: int) -> None:
+        self.told = {"inner": (), "left": ("left",), "outer": ("left", "right")}[how]
+        self.lasts = 10 + grace
+        self.now = -1
+        self.made: list[tuple[Any, bytes]] = []
+        self.waiting: list[dict[str, Any]] = []
+
+    def take(self, side: str, value: int, at: int, key: bytes) -> None:
+        self.now = max(self.now, at)
+        past = [each for each in self.waiting if each["at"] + self.lasts < self.now]
+        self.waiting = [each for each in self.waiting if each not in past]
+        came = {"side": side, "value": value, "at": at, "key": key, "met": False}
+        for each in self.waiting:
+            if each["side"] != side and each["key"] == key and abs(each["at"] - at) <= 10:
+                each["met"] = came["met"] = True
+                both = (value, each["value"]) if side == "left" else (each["value"], value)
+                self.made.append((list(both), key))
+        (self.waiting if at + self.lasts >= self.now else past).append(came)
+        for each in past:
+            if not each["met"] and each["side"] in self.told:
+                alone = [each["value"], None] if each["side"] == "left" else [None, each["value"]]
+                self.made.append((alone, each["key"]))
+
+
+@given(records, st.sampled_from(["inner", "left", "outer"]), st.integers(0, 15), st.data())
+def test_a_join_makes_what_its_rule_says_and_through_a_restart_too(
+    every: list[tuple[str, int, bytes]], how: str, grace: int, data: st.DataObject
+) -> None:
+    store, rule = DictStore(), Rule(how, grace)
+    dataflow = flow(store, how, grace)
+    found: list[tuple[Any, bytes]] = []
+    for value, (side, at, key) in enumerate([*every, ("left", 1_000, b"end")]):
+        if data.draw(st.booleans()):
+            dataflow.write_back()
+            dataflow = flow(store, how, grace)
+        for output in dataflow.process(side, batch_of([InputRow(value, key_=key, timestamp_=at)])):
+            found += zip(output.batch.values, output.batch.keys, strict=True)
+        rule.take(side, value, at, key)
+    assert sorted(map(repr, found)) == sorted(map(repr, rule.made))

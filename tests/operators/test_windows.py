@@ -1,0 +1,240 @@
+"""Windows that begin at multiples of a duration: what is in them, when they close, what is late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.window_kit import WindowHarness, at
+from twopc import ConfigurationError, Hopping, Job, KafkaSink, KafkaSource, String, Tumbling, UserCodeError, Window
+from twopc.operators.dataflow import SinkOutput
+from twopc.operators.window_step import Aggregate, Reduce
+from twopc.record import RecordError
+from twopc.state.forms import WindowsOf
+from twopc.state.layout import StateName
+from twopc.testing.rows import InputRow, batch_of
+from twopc.testing.states import DictStore
+
+TEN = Tumbling("10ms")
+
+
+def values(*parts: tuple[Any, int, Any]) -> list[InputRow]:
+    """Rows of key, timestamp and value."""
+    return [
+        InputRow(value, key_=key, partition_=0, offset_=offset, timestamp_=stamp)
+        for offset, (key, stamp, value) in enumerate(parts)
+    ]
+
+
+def test_a_window_is_told_once_when_stream_time_reaches_its_end() -> None:
+    told = WindowHarness(TEN).put(at(("a", 0), ("b", 3), ("a", 9), ("b", 10), ("b", 25)))
+    assert told["final"] == [("a", 0, 10, 2), ("b", 0, 10, 1), ("b", 10, 20, 1)]
+
+
+def test_a_window_stays_open_for_the_grace_behind_its_end() -> None:
+    windowed = WindowHarness(TEN, grace_ms=5)
+    assert "final" not in windowed.put(at(("a", 0), ("a", 14), ("a", 9)))
+    assert windowed.put(at(("a", 15)))["final"] == [("a", 0, 10, 2)]
+
+
+def test_a_record_whose_window_has_closed_is_late_and_comes_out_as_it_was() -> None:
+    told = WindowHarness(TEN, grace_ms=5).put([*at(("a", 1), ("b", 15)), *at(("a", 9), value="left")])
+    assert told["late"] == [("a", "left", 9)]
+    assert told["final"] == [("a", 0, 10, 1)]
+
+
+def test_every_change_is_told_with_the_time_of_its_record() -> None:
+    windowed = WindowHarness(TEN)
+    assert windowed.put(at(("a", 0), ("a", 11), ("b", 11)))["current"] == [
+        ("a", 0, 10, 1),
+        ("a", 10, 20, 1),
+        ("b", 10, 20, 1),
+    ]
+    (output,) = (each for each in windowed.flow.process("in", batch_of(at(("a", 13)))) if each.sink == "current")
+    assert output.batch.timestamps == [13]
+
+
+def test_the_timestamp_of_a_final_window_is_its_last_millisecond_and_it_has_no_headers() -> None:
+    windowed = WindowHarness(TEN)
+    outputs = windowed.flow.process("in", batch_of(at(("a", 0), ("a", 30))))
+    (final,) = (each.batch for each in outputs if each.sink == "final")
+    assert (final.timestamps, final.headers) == ([9], [None])
+    assert [row.offset() for row in final.rows] == [1]
+
+
+def test_windows_that_close_at_once_come_in_the_order_of_their_ends() -> None:
+    told = WindowHarness(TEN, grace_ms=100).put(at(("b", 21), ("a", 11), ("b", 1), ("c", 500)))
+    assert told["final"] == [("b", 0, 10, 1), ("a", 10, 20, 1), ("b", 20, 30, 1)]
+
+
+def test_a_record_is_in_every_hopping_window_around_it() -> None:
+    told = WindowHarness(Hopping("10ms", every="5ms")).put(at(("a", 7), ("a", 12), ("a", 100)))
+    assert told["current"][:4] == [("a", 0, 10, 1), ("a", 5, 15, 1), ("a", 5, 15, 2), ("a", 10, 20, 1)]
+    assert told["final"] == [("a", 0, 10, 1), ("a", 5, 15, 2), ("a", 10, 20, 1)]
+
+
+def test_a_record_for_which_some_hopping_windows_are_over_is_in_the_others_and_not_late() -> None:
+    told = WindowHarness(Hopping("10ms", every="5ms")).put(at(("b", 12), ("a", 7), ("b", 100)))
+    assert "late" not in told
+    assert ("a", 5, 15, 1) in told["final"]
+    assert ("a", 0, 10, 1) not in told["final"]
+
+
+def test_partition_numbers_have_stream_times_of_their_own() -> None:
+    told = WindowHarness(TEN).put([*at(("a", 100), partition=1), *at(("a", 3), partition=0)])
+    assert told.keys() == {"current"}
+
+
+def test_keys_come_back_as_they_were() -> None:
+    keys: list[Any] = ["text", 1, True, {"b": 1, "a": [2]}]
+    told = WindowHarness(TEN).put(at(*((key, 1) for key in keys), (0, 99)))
+    assert sorted(repr(key) for key, *_ in told["final"]) == sorted(map(repr, ["text", 1, True, {"a": [2], "b": 1}]))
+    assert WindowHarness(TEN).put(at((b"\xffbytes", 1), (b"b", 99)))["final"] == [(b"\xffbytes", 0, 10, 1)]
+
+
+def test_reduce_begins_with_the_first_value() -> None:
+    windowed = WindowHarness(TEN, Reduce(max))
+    assert windowed.put(values(("a", 1, 3), ("a", 2, 8), ("a", 3, 5), ("a", 99, 0)))["final"] == [("a", 0, 10, 8)]
+
+
+def test_aggregate_begins_with_the_initial_value_of_every_window() -> None:
+    def listed(so_far: list[int], value: int) -> list[int]:
+        so_far.append(value)
+        return so_far
+
+    initials: list[Any] = [[], list]
+    for initial in initials:
+        windowed = WindowHarness(TEN, Aggregate(initial, listed))
+        told = windowed.put(values(("a", 1, 3), ("a", 12, 8), ("b", 3, 5), ("a", 4, 4), ("a", 99, 0)), [1, 1])
+        assert told["final"] == [("a", 0, 10, [3]), ("a", 10, 20, [8])]
+
+
+def test_functions_see_a_value_as_its_serde_gives_it_back() -> None:
+    seen = []
+
+    def look(so_far: Any, value: Any) -> Any:
+        seen.append(so_far)
+        return (value,)
+
+    WindowHarness(TEN, Aggregate((), look)).put(values(("a", 1, 3), ("a", 2, 4)))
+    assert seen == [[], [3]]
+
+
+def test_what_a_window_comes_to_is_encoded_by_its_serde() -> None:
+    windowed = WindowHarness(TEN, Reduce(lambda so_far, value: so_far + value), serde=String())
+    assert windowed.put(values(("a", 1, "x"), ("a", 2, "y")))["current"] == [("a", 0, 10, "x"), ("a", 0, 10, "xy")]
+
+
+def test_a_record_on_which_the_function_raises_changes_nothing_and_those_around_it_go_on() -> None:
+    errors: list[RecordError] = []
+
+    def keep(source: str, error: RecordError) -> list[SinkOutput]:
+        errors.append(error)
+        return []
+
+    windowed = WindowHarness(TEN, Reduce(lambda so_far, value: so_far + value), on_error=keep)
+    told = windowed.put(values(("a", 1, 3), ("a", 9, "x"), ("a", 2, 4), ("b", 50, None), ("a", 3, 5)))
+    assert told == {"current": [("a", 0, 10, 3), ("a", 0, 10, 7), ("a", 0, 10, 12)]}
+    assert [error.row.offset() for error in errors] == [1, 3]
+
+
+def test_a_record_without_a_timestamp_is_refused_by_name() -> None:
+    with pytest.raises(UserCodeError, match=r"has no timestamp, and count\(.*timestamp= on the source"):
+        WindowHarness(TEN).put(at(("a", None)))
+
+
+def test_a_record_without_a_key_is_refused_by_name() -> None:
+    with pytest.raises(UserCodeError, match="has no key"):
+        WindowHarness(TEN).put(at((None, 1)))
+
+
+def test_a_closed_window_leaves_no_state_but_the_stream_time() -> None:
+    store = DictStore()
+    windowed = WindowHarness(TEN, store=store)
+    windowed.put(at(("a", 1), ("b", 2)))
+    serde = WindowsOf(String())
+    assert serde.deserialize(store.states[StateName("op", "op"), 0, b"a"]) == [Window(0, 10, "1")]
+    windowed.put(at(("b", 99)))
+    windowed.put(at(("b", 109)))
+    assert {(state.name, key) for state, _, key in store.states} == {
+        ("$stream-time", b""),
+        ("$told", b""),
+        ("op", b"b"),
+        ("$timers", (2**63 + 110).to_bytes(8) + b"tb"),
+    }
+
+
+TIMES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 120)), max_size=40)
+
+
+@given(TIMES, st.lists(st.integers(1, 9), max_size=12), st.sampled_from([TEN, Hopping("12ms", every="4ms")]))
+def test_what_comes_out_does_not_depend_on_batches_nor_on_restarts(
+    parts: list[tuple[str, int]], sizes: list[int], windows: Any
+) -> None:
+    rows = at(*parts)
+    whole = WindowHarness(windows, grace_ms=7)
+    expected = whole.put(rows)
+    assert WindowHarness(windows, grace_ms=7).put(rows, sizes) == expected
+    store = DictStore()
+    told: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, some in WindowHarness(windows, grace_ms=7, store=store).put([row]).items():
+            told[name] = told.get(name, []) + some
+    assert told == expected
+    assert isinstance(whole.store, DictStore)
+    assert store.states == whole.store.states
+
+
+@given(TIMES)
+def test_a_window_is_final_as_it_was_last_told(parts: list[tuple[str, int]]) -> None:
+    told = WindowHarness(Hopping("12ms", every="4ms"), grace_ms=7).put(at(*parts, ("z", 10_000)))
+    last = {(key, start): value for key, start, _, value in told.get("current", []) if key != "z"}
+    assert {(key, start): value for key, start, _, value in told.get("final", [])} == last
+
+
+def test_windows_that_make_no_sense_are_refused_by_name() -> None:
+    with pytest.raises(ConfigurationError, match=r"the size of Tumbling\('0s'\) must be longer than nothing"):
+        Tumbling("0s")
+    with pytest.raises(ConfigurationError, match="write a number and its unit"):
+        Tumbling(60)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="leaves gaps"):
+        Hopping("1m", every="5m")
+    stream = Job("windows").source(KafkaSource("in"))
+    with pytest.raises(ConfigurationError, match=r'such as Tumbling\("1m"\), not \'1m\''):
+        stream.window("1m")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="the grace of window"):
+        stream.window(TEN, grace="soon")
+    with pytest.raises(ConfigurationError, match="reduce needs a function"):
+        stream.window(TEN).reduce(1, name="x")  # type: ignore[arg-type]
+
+
+def test_windows_behind_a_change_of_the_key_are_refused() -> None:
+    stream = Job("windows").source(KafkaSource("in")).map_records(lambda record: record)
+    with pytest.raises(ConfigurationError, match=r"Put count before it"):
+        stream.window(TEN).count(name="x")
+
+
+def test_a_windowed_table_is_explained_with_its_windows() -> None:
+    job = Job("windows")
+    table = job.source(KafkaSource("in")).window(Hopping("5m", every="1m"), grace="10s").reduce(max, name="largest")
+    text = table.final().sink(KafkaSink("out")).definition().describe()
+    assert "reduce(max, Hopping('5m', every='1m'), grace=10000ms, name='largest')" in text
+    assert "<- largest.final" in text
+
+
+def test_open_windows_of_another_size_are_refused_by_name() -> None:
+    store = DictStore()
+    WindowHarness(TEN, store=store).put(at(("a", 1)))
+    with pytest.raises(ConfigurationError, match="is still open from before, and is none of these"):
+        WindowHarness(Tumbling("20ms"), store=store).put(at(("a", 2)))
+
+
+@pytest.mark.parametrize("grace_ms", [0, 3, 9])
+def test_a_grace_that_was_changed_holds_for_the_windows_that_are_open(grace_ms: int) -> None:
+    store = DictStore()
+    WindowHarness(TEN, grace_ms=5, store=store).put(at(("a", 1)))
+    told = WindowHarness(TEN, grace_ms=grace_ms, store=store).put(at(("b", 100)))
+    assert told["final"] == [("a", 0, 10, 1)]

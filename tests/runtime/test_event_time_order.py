@@ -1,0 +1,308 @@
+"""Which record goes first where sources meet by key, what waits for what, and what is held meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twopc.clock import ManualClock
+from twopc.protocol.facts import SplitPosition
+from twopc.protocol.ids import CheckpointId
+from twopc.record import Batch, RecordError, Row, Stage
+from twopc.runtime.event_time_order import EventTimeOrder
+from twopc.runtime.inputs import Inputs
+from twopc.source import SourceReader
+from twopc.testing.rows import InputRow
+
+
+class Lines(SourceReader):
+    """Hands over what it is given, in the order of its numbers; `there` is how many of each number can be read now."""
+
+    def __init__(self, source: str, times: Mapping[int, Iterable[int | None]], *, tells: bool = True) -> None:
+        self.rows = {
+            number: [
+                InputRow(f"{source}{number}.{at}", partition_=number, offset_=at, timestamp_=time)
+                for at, time in enumerate(each)
+            ]
+            for number, each in times.items()
+        }
+        self.there = {number: len(rows) for number, rows in self.rows.items()}
+        self.at = dict.fromkeys(self.rows, 0)
+        self.tells = tells
+        self.bad: set[str] = set()
+        self.bounded = False
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        found: list[InputRow] = []
+        for number, rows in self.rows.items():
+            some = rows[self.at[number] : min(self.there[number], self.at[number] + most - len(found))]
+            self.at[number] += len(some)
+            found += some
+        good: list[InputRow] = []
+        errors: list[tuple[int, RecordError]] = []
+        for row in found:
+            if row.value() in self.bad:
+                errors.append((len(good), RecordError(row, Stage.VALUE_CONVERTER, "", ValueError())))
+            else:
+                good.append(row)
+        return Batch(good, [row.value() for row in good], errors=errors) if found else None
+
+    def caught_up(self) -> frozenset[str] | None:
+        known = frozenset(f"[{number}]" for number, rows in self.rows.items() if self.at[number] >= len(rows))
+        return known if self.tells else None
+
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        at = dict(self.at)
+        for row in waiting:
+            at[row.partition() or 0] = min(at[row.partition() or 0], row.offset() or 0)
+        return tuple(SplitPosition(f"[{number}]", number, where) for number, where in at.items())
+
+    def bound(self) -> bool:
+        self.bounded = True
+        return True
+
+    def finished(self) -> bool:
+        return self.bounded and all(self.at[number] == len(rows) for number, rows in self.rows.items())
+
+
+def ordered(
+    readers: Mapping[str, Lines],
+    idle_seconds: float = 0.0,
+    clock: ManualClock | None = None,
+    times: Mapping[str, Callable[[Any], Any]] | None = None,
+) -> Inputs:
+    return Inputs(readers, orders=[EventTimeOrder(readers, times or {}, idle_seconds, clock or ManualClock())])
+
+
+def drained(inputs: Inputs, most: int = 100) -> list[str]:
+    """Return all that comes until nothing does, as it stands in its number."""
+    found: list[str] = []
+    while (polled := inputs.poll(0.0, most)) is not None:
+        _, batch = polled
+        errors = dict(batch.errors)
+        for index in range(len(batch) + 1):
+            found += [f"bad {errors[index].row.value()}"] if index in errors else []
+            found += [batch.values[index]] if index < len(batch) else []
+    return found
+
+
+def test_the_earlier_record_goes_first_whichever_topic_it_is_of() -> None:
+    inputs = ordered({"a": Lines("a", {0: [1, 4, 5, 9]}), "b": Lines("b", {0: [2, 3, 7]})})
+    assert drained(inputs) == ["a0.0", "b0.0", "b0.1", "a0.1", "a0.2", "b0.2", "a0.3"]
+
+
+def test_of_one_time_the_record_of_the_first_source_goes_first() -> None:
+    readers = {"table": Lines("t", {0: [1, 2, 2]}), "stream": Lines("s", {0: [0, 1, 2, 3]})}
+    assert drained(ordered(readers)) == ["s0.0", "t0.0", "s0.1", "t0.1", "t0.2", "s0.2", "s0.3"]
+
+
+def test_partitions_of_different_numbers_do_not_wait_for_each_other() -> None:
+    inputs = ordered({"a": Lines("a", {0: [50], 1: [1]}), "b": Lines("b", {0: [2], 1: [60]})})
+    source, batch = inputs.poll(0.0, 100) or ("", None)
+    assert batch is not None
+    assert (source, batch.values) in (("b", ["b0.0"]), ("a", ["a1.0"]))
+    assert {*drained(inputs)} | {*batch.values} == {"a0.0", "a1.0", "b0.0", "b1.0"}
+
+
+def test_the_times_of_a_topic_that_jump_back_or_are_missing_keep_its_order() -> None:
+    inputs = ordered({"a": Lines("a", {0: [5, 1, None, 6]}), "b": Lines("b", {0: [None, 5, 6]})})
+    assert drained(inputs) == ["b0.0", "a0.0", "a0.1", "a0.2", "b0.1", "a0.3", "b0.2"]
+
+
+def test_a_record_waits_for_a_topic_that_has_more_to_read() -> None:
+    late = Lines("b", {0: [1]})
+    late.there[0] = 0
+    inputs = ordered({"a": Lines("a", {0: [2]}), "b": late})
+    assert inputs.poll(0.0, 100) is None
+    assert [held.position for held in inputs.positions(lambda _: ())] == [0, 0]
+    assert not inputs.at_end()
+    late.there[0] = 1
+    assert drained(inputs) == ["b0.0", "a0.0"]
+    assert [held.position for held in inputs.positions(lambda _: ())] == [1, 1]
+
+
+def test_nobody_waits_for_a_topic_that_is_read_to_its_end_unless_told_to() -> None:
+    clock = ManualClock()
+    empty = Lines("b", {0: []})
+    assert drained(ordered({"a": Lines("a", {0: [2]}), "b": Lines("b", {0: []})})) == ["a0.0"]
+    inputs = ordered({"a": Lines("a", {0: [2]}), "b": empty}, 0.5, clock)
+    assert drained(inputs) == []
+    clock.advance(499)
+    assert drained(inputs) == []
+    clock.advance(1)
+    assert drained(inputs) == ["a0.0"]
+
+
+def test_the_wait_for_a_topic_begins_anew_when_it_had_a_record() -> None:
+    clock = ManualClock()
+    late, other = Lines("b", {0: [1, 3]}), Lines("a", {0: [2, 4]})
+    late.rows[0], rest = late.rows[0][:1], late.rows[0][1:]
+    inputs = ordered({"a": other, "b": late}, 0.5, clock)
+    assert drained(inputs) == ["b0.0"]
+    clock.advance(400)
+    late.rows[0] += rest
+    late.there[0] = 2
+    assert drained(inputs) == ["a0.0", "b0.1"]
+    clock.advance(400)
+    assert drained(inputs) == []
+    clock.advance(100)
+    assert drained(inputs) == ["a0.1"]
+
+
+def test_a_topic_that_nobody_looked_into_meanwhile_was_not_idle() -> None:
+    clock = ManualClock()
+    late = Lines("b", {0: [1, 3]}, tells=False)
+    late.there[0] = 1
+    inputs = ordered({"a": Lines("a", {0: [2, 4]}, tells=False), "b": late}, 0.5, clock)
+    assert drained(inputs) == ["b0.0"]
+    clock.advance(10_000)
+    late.there[0] = 2
+    assert drained(inputs) == ["a0.0", "b0.1"]
+
+
+def test_the_wait_for_a_topic_begins_anew_when_it_had_something_to_read_though_no_record_came_of_it() -> None:
+    clock = ManualClock()
+    aborted = Lines("b", {0: []})
+    inputs = ordered({"a": Lines("a", {0: [2]}), "b": aborted}, 0.5, clock)
+    assert drained(inputs) == []
+    clock.advance(400)
+    aborted.rows[0] = [InputRow("b0.0", partition_=0, offset_=0, timestamp_=1)]
+    assert drained(inputs) == []
+    clock.advance(400)
+    aborted.rows[0] = []
+    assert drained(inputs) == []
+    clock.advance(500)
+    assert drained(inputs) == ["a0.0"]
+
+
+def test_nobody_waits_for_a_topic_whose_end_was_reached_in_a_bounded_read() -> None:
+    clock = ManualClock()
+    inputs = ordered({"a": Lines("a", {0: [2]}), "b": Lines("b", {0: [1]})}, 60.0, clock)
+    inputs.bound()
+    assert drained(inputs) == ["b0.0", "a0.0"]
+    assert (inputs.at_end(), inputs.finished()) == (True, True)
+
+
+def test_what_is_held_is_not_the_end() -> None:
+    late = Lines("b", {0: [1]})
+    late.there[0] = 0
+    inputs = ordered({"a": Lines("a", {0: [2]}), "b": late})
+    inputs.bound()
+    assert inputs.poll(0.0, 100) is None
+    assert (inputs.at_end(), inputs.finished()) == (False, False)
+
+
+def test_of_a_source_that_does_not_tell_an_empty_poll_does() -> None:
+    readers = {"a": Lines("a", {0: [2]}, tells=False), "b": Lines("b", {0: []}, tells=False)}
+    assert drained(ordered(readers)) == ["a0.0"]
+
+
+def test_an_event_time_of_the_users_own_is_what_counts_and_one_that_fails_keeps_its_place() -> None:
+    times = {"a": {"a0.0": 7, "a0.1": 8, "a0.2": "late"}.__getitem__}
+    readers = {"a": Lines("a", {0: [1, 1, 1, 1]}), "b": Lines("b", {0: [7, 8, 9]})}
+    assert drained(ordered(readers, times=times)) == ["a0.0", "b0.0", "a0.1", "a0.2", "a0.3", "b0.1", "b0.2"]
+
+
+def test_a_record_for_which_the_users_function_has_no_time_is_ordered_by_its_own() -> None:
+    times = {"a": {"a0.0": 7, "a0.1": None}.__getitem__}
+    readers = {"a": Lines("a", {0: [1, 9]}), "b": Lines("b", {0: [8, 10]})}
+    assert drained(ordered(readers, times=times)) == ["a0.0", "b0.0", "a0.1", "b0.1"]
+
+
+def test_a_record_that_was_not_decoded_follows_the_one_before_it() -> None:
+    a = Lines("a", {0: [1, 2, 6, 7]})
+    a.bad = {"a0.0", "a0.2"}
+    inputs = ordered({"a": a, "b": Lines("b", {0: [3, 9]})})
+    assert drained(inputs) == ["bad a0.0", "a0.1", "bad a0.2", "b0.0", "a0.3", "b0.1"]
+
+
+def test_a_batch_is_as_large_as_it_may_be() -> None:
+    inputs = ordered({"a": Lines("a", {0: [1] * 7, 1: [1] * 7}), "b": Lines("b", {0: [], 1: []})})
+    sizes = []
+    while (polled := inputs.poll(0.0, 5)) is not None:
+        sizes.append(len(polled[1]))
+    assert max(sizes) == 5
+    assert sum(sizes) == 14
+
+
+def test_where_nothing_else_can_be_read_nobody_waits_any_longer() -> None:
+    late = Lines("b", {0: [1], 1: [1] * 30_000})
+    late.there = {0: 0, 1: 30_000}
+    other = Lines("a", {0: [2] * 30_000, 1: [1]})
+    other.there = {0: 30_000, 1: 0}
+    inputs = ordered({"a": other, "b": late})
+    most = 0
+    for _ in range(30):
+        inputs.poll(0.0, 1_000)
+        held = sum(len(list(inputs._held_rows(source))) for source in "ab")
+        most = max(most, held)
+    assert most <= 22_000
+    assert other.at[0] > 10_000
+
+
+class Topics(SourceReader):
+    """Both topics of one source, each with the number 0: `t` and `u`."""
+
+    def __init__(self, **times: Iterable[int]) -> None:
+        self.lines = {
+            name: [InputRow(f"{name}.{at}", offset_=at, timestamp_=time, topic_=name) for at, time in enumerate(each)]
+            for name, each in times.items()
+        }
+        self.at = dict.fromkeys(self.lines, 0)
+        self.hidden: set[str] = set()
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        found = [row for name, rows in self.lines.items() if name not in self.hidden for row in rows[self.at[name] :]]
+        self.at |= {name: len(rows) for name, rows in self.lines.items() if name not in self.hidden}
+        return Batch(found, [row.value() for row in found]) if found else None
+
+    def caught_up(self) -> frozenset[str]:
+        return frozenset(f"{name}[0]" for name, rows in self.lines.items() if self.at[name] >= len(rows))
+
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        return tuple(SplitPosition(f"{name}[0]", 0, at) for name, at in self.at.items())
+
+    def finished(self) -> bool:
+        return False
+
+
+def test_of_two_topics_of_one_source_the_earlier_record_goes_first_and_one_that_has_more_is_waited_for() -> None:
+    reader = Topics(t=[1, 4, 5], u=[2, 3, 7])
+    reader.hidden.add("u")
+    order = EventTimeOrder({"a": reader}, {}, 0.0, ManualClock(), {"a": lambda split: split[0]})
+    inputs = Inputs({"a": reader}, orders=[order])
+    assert drained(inputs) == []
+    reader.hidden.clear()
+    assert drained(inputs) == ["t.0", "u.0", "u.1", "t.1", "t.2", "u.2"]
+
+
+times = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=12)
+
+
+@given(times, times, st.integers(1, 5), st.data())
+def test_whatever_comes_when_every_record_comes_once_and_in_the_order_of_its_topic(
+    a: list[int | None], b: list[int | None], most: int, data: st.DataObject
+) -> None:
+    readers = {"a": Lines("a", {0: a, 1: b}), "b": Lines("b", {0: b, 1: a})}
+    for reader in readers.values():
+        reader.there = dict.fromkeys(reader.there, 0)
+    inputs = ordered(readers)
+    found: list[str] = []
+    for turn in range(100):
+        for reader in readers.values():
+            for number, rows in reader.rows.items():
+                reader.there[number] = min(
+                    len(rows), reader.there[number] + (data.draw(st.integers(0, 3)) if turn < 30 else 12)
+                )
+        polled = inputs.poll(0.0, most)
+        found += [] if polled is None else polled[1].values
+        gone = {f"{held.source}{held.partition}": held.position for held in inputs.positions(lambda _: ())}
+        assert gone == {
+            lane: sum(1 for value in found if value.startswith(f"{lane}.")) for lane in ("a0", "a1", "b0", "b1")
+        }
+    for lane, count in (("a0", len(a)), ("a1", len(b)), ("b0", len(b)), ("b1", len(a))):
+        assert [value for value in found if value.startswith(f"{lane}.")] == [f"{lane}.{at}" for at in range(count)]
+    inputs.check_input(CheckpointId(1))

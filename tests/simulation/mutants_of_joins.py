@@ -1,0 +1,244 @@
+"""Breaks of tables, joins, the order in which records meet, broadcast tables, and coroutine functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import tests.simulation.subtask
+import twopc.runtime.event_time_order
+import twopc.source_groups
+from tests.simulation.bad_records import DEAD
+from tests.simulation.joins import OPEN, STREAMS, TABLE, TOLD, WAITS
+from tests.simulation.mutants import Mutant, instead
+from twopc.operators.async_map import AsyncMap, _Calls, _Failed
+from twopc.operators.broadcast import BroadcastTable
+from twopc.operators.stream_join import StreamJoin
+from twopc.operators.table import TableOperator
+from twopc.operators.write_back_cache import WriteBackCache
+from twopc.record import Batch
+from twopc.runtime.broadcasts import Broadcasts
+from twopc.runtime.event_time_order import EventTimeOrder, _Lane
+from twopc.runtime.inputs import Inputs
+
+_put = WriteBackCache.put
+_join, _alone = StreamJoin.process, StreamJoin.on_timer
+_keep = BroadcastTable.process
+_orders_of = twopc.runtime.event_time_order.orders_of
+_source_groups = twopc.source_groups.source_groups
+_map_async = AsyncMap.process
+_END = object()
+
+
+def _put_no_tombstones(cache: Any, partition: int, keys: Any, values: Any) -> None:
+    kept = [(key, value) for key, value in zip(keys, values, strict=True) if value is not None]
+    _put(cache, partition, [key for key, _ in kept], [value for _, value in kept])
+
+
+def _put_new_keys(cache: Any, partition: int, keys: Any, values: Any) -> None:
+    held, _ = cache.of(partition)
+    kept = [(key, value) for key, value in zip(keys, values, strict=True) if value is None or held.get(key) is None]
+    _put(cache, partition, [key for key, _ in kept], [value for _, value in kept])
+
+
+def _waiting(grace_ms: int) -> Callable[..., Any]:
+    """Wait so much longer, or shorter, than two records may be apart."""
+
+    def process(join: Any, record: Any, context: Any) -> Any:
+        said, join.grace_ms = join.grace_ms, grace_ms
+        try:
+            return _join(join, record, context)
+        finally:
+            join.grace_ms = said
+
+    return process
+
+
+def _alone_at_once(join: Any, record: Any, context: Any) -> Any:
+    """Put out who has met nobody yet, and still let them meet who comes later."""
+    outputs = _join(join, record, context)
+    if not outputs and record.value is not None and join._goes_alone(is_right=join.is_right):
+        outputs = [record.replace(value=join._joined(record.value, None))]
+    return outputs
+
+
+def _alone_all_the_same(join: Any, at: int, context: Any) -> Any:
+    for side in (join.left, join.right):
+        side.set([each._replace(met=False) for each in side.get()])
+    return _alone(join, at, context)
+
+
+def _hold_as_they_are(lane: Any, batch: Any, times: Any) -> None:
+    lane._chunks.append(twopc.runtime.event_time_order._Chunk(batch, list(times)))
+    lane.size += len(times)
+
+
+def _unwaited(definition: Any, readers: Any, max_idle_seconds: float, clock: Any) -> Any:
+    return _orders_of(definition, readers, 0.0, clock)
+
+
+def _read_some(broadcasts: Any, operator: str, source: Any, context: Any, reading_ends: Any) -> Any:
+    with source.open_planner(context) as planner:
+        splits = planner.plan({}, bounded=True)
+    with closing(source.open_reader(context, splits)) as reader:
+        broadcasts._take(operator, reader.poll(0.0, 1))
+    return source.open_reader(context, [replace(split, start=split.stop, stop=None) for split in splits])
+
+
+def _read_and_look_again(broadcasts: Any, operator: str, source: Any, context: Any, reading_ends: Any) -> Any:
+    """Follow from the end that is there when all has been read."""
+    with source.open_planner(context) as planner:
+        splits = planner.plan({}, bounded=True)
+        with closing(source.open_reader(context, splits)) as reader:
+            while not reader.finished():
+                broadcasts._take(operator, reader.poll(0.0, 1))
+        now = planner.plan({}, bounded=True)
+    return source.open_reader(context, [replace(split, start=split.stop, stop=None) for split in now])
+
+
+def _keep_no_tombstones(table: Any, batch: Any, over: Any) -> Any:
+    before = dict(table._values)
+    result = _keep(table, batch, over)
+    table._values = before | table._values
+    return result
+
+
+async def _as_they_end(calls: Any) -> None:
+    while not calls._failed and (element := next(calls._rest, _END)) is not _END:
+        try:
+            result = await calls._call(element)
+        except BaseException as error:  # noqa: BLE001 - as it is there
+            result, calls._failed = _Failed(error), True
+        calls.results.append(result)
+
+
+def _one_in_flight(async_map: Any, batch: Any, over: Any) -> Any:
+    """Let the last result of a batch come with the next one."""
+    result = _map_async(async_map, batch, over)
+    before, output = getattr(async_map, "_late", None), result.batch
+    last = len(output) - 1 if result.cause is None and result.taken == len(batch) else len(output)
+    async_map._late = output.behind(last) if last < len(output) else None
+    parts = [each for each in (before, output.first(last)) if each is not None and len(each)]
+    return result._replace(batch=Batch.joined(parts) if parts else output.first(0))
+
+
+async def _once(async_map: Any, function: Callable[[], Any]) -> Any:
+    return await async_map._in_time(function)
+
+
+def _forget_ahead(async_map: Any, batch: Any, over: Any) -> Any:
+    result = _map_async(async_map, batch, over)
+    async_map._ahead = []
+    return result
+
+
+def _two_sources_last_first(definition: Any) -> Any:
+    return tuple(met[::-1] for met in _source_groups(definition))
+
+
+JOINED = {"sinks": ("out", DEAD), "sizes": (12, 10), "other_sizes": (11, 12), "input_grows_ms": 0}
+RESTARTS = JOINED | {"kill_every_ms": 500, "fault_phase_ms": 3_000}
+TABLES = {"joins": (TABLE, "left", TOLD)}
+PAIRS = {"joins": (STREAMS, "outer", TOLD)}
+
+MUTANTS_OF_JOINS = (
+    Mutant(
+        "a table is in no checkpoint", instead(TableOperator, "write_back", lambda table: None), RESTARTS | TABLES, 500
+    ),
+    Mutant("a tombstone deletes nothing", instead(WriteBackCache, "put", _put_no_tombstones), JOINED | TABLES, 100),
+    Mutant("the first value of a key stays", instead(WriteBackCache, "put", _put_new_keys), JOINED | TABLES, 100),
+    Mutant(
+        "a tombstone deletes nothing, whatever the order",
+        instead(WriteBackCache, "put", _put_no_tombstones),
+        JOINED | {"joins": (TABLE, "inner", OPEN)},
+        500,
+    ),
+    Mutant("both sides wait too short", instead(StreamJoin, "process", _waiting(-12)), JOINED | PAIRS, 100),
+    Mutant(
+        "both sides wait too short, whatever the order",
+        instead(StreamJoin, "process", _waiting(-12)),
+        JOINED | {"joins": (STREAMS, "inner", OPEN)},
+        500,
+    ),
+    Mutant("the grace of a join is forgotten", instead(StreamJoin, "process", _waiting(0)), JOINED | PAIRS, 100),
+    Mutant(
+        "who meets nobody at once goes out alone", instead(StreamJoin, "process", _alone_at_once), JOINED | PAIRS, 100
+    ),
+    Mutant(
+        "who has met somebody goes out alone too",
+        instead(StreamJoin, "on_timer", _alone_all_the_same),
+        JOINED | PAIRS,
+        100,
+    ),
+    Mutant(
+        "of an outer join only one side goes out alone",
+        instead(StreamJoin, "_goes_alone", lambda join, *, is_right: not is_right),
+        JOINED | PAIRS,
+        100,
+    ),
+    Mutant(
+        "records meet in the order in which they are read",
+        instead(tests.simulation.subtask, "orders_of", lambda *ignored: []),
+        JOINED | TABLES,
+        100,
+    ),
+    Mutant(
+        "of one time the stream's record goes before the table's",
+        instead(twopc.runtime.event_time_order, "source_groups", _two_sources_last_first),
+        JOINED | TABLES,
+        100,
+    ),
+    Mutant(
+        "who has more to read is not waited for",
+        instead(EventTimeOrder, "_is_idle", lambda order, lane: True),
+        JOINED | TABLES,
+        100,
+    ),
+    Mutant(
+        "nobody is waited for longer",
+        instead(tests.simulation.subtask, "orders_of", _unwaited),
+        JOINED | {"joins": (TABLE, "inner", WAITS)},
+        100,
+    ),
+    Mutant("a time that jumps back is the earlier", instead(_Lane, "hold", _hold_as_they_are), JOINED | TABLES, 300),
+    Mutant(
+        "what is held is not waited for at the end",
+        instead(Inputs, "_held", lambda inputs, source: 0),
+        JOINED | TABLES,
+        100,
+    ),
+    Mutant(
+        "a broadcast table is read in part before the first record",
+        instead(Broadcasts, "_read", _read_some),
+        JOINED | TABLES,
+        100,
+    ),
+    Mutant(
+        "what comes while a broadcast table is read is passed over",
+        instead(Broadcasts, "_read", _read_and_look_again),
+        RESTARTS | TABLES,
+        1_000,
+    ),
+    Mutant(
+        "a broadcast table is not followed",
+        instead(Broadcasts, "follow", lambda broadcasts: None),
+        JOINED | TABLES | {"fault_phase_ms": 3_000},
+        500,
+    ),
+    Mutant(
+        "a tombstone of a broadcast table deletes nothing",
+        instead(BroadcastTable, "process", _keep_no_tombstones),
+        JOINED | TABLES,
+        100,
+    ),
+    Mutant(
+        "results come in the order in which calls end", instead(_Calls, "_work", _as_they_end), JOINED | TABLES, 100
+    ),
+    Mutant(
+        "a batch ends while a call is in flight", instead(AsyncMap, "process", _one_in_flight), RESTARTS | TABLES, 500
+    ),
+    Mutant("a call that failed is not made again", instead(AsyncMap, "_retried", _once), JOINED | TABLES, 100),
+    Mutant("a call that has ended is made again", instead(AsyncMap, "process", _forget_ahead), JOINED | TABLES, 500),
+)

@@ -1,0 +1,118 @@
+"""The source of a job that reads what it has itself written, as behind a `key_by`.
+
+It reads what is committed, and has no end until it is told to have one: that is the high watermark of that moment, as
+in production. Control records and what was aborted have offsets too, and are passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.simulation.broker import SimBroker
+from tests.simulation.job import KAFKA_TOPICS, KEYS, OWN
+from tests.simulation.kafka_clients import identity_of
+from tests.simulation.source import AT_ONCE, LOOKS_AGAIN_MS, SimGroup, SimRow, SplitReader
+from twopc.context import JobContext, SubtaskContext
+from twopc.errors import Unavailable
+from twopc.kafka.positions import PartitionSplit, input_of, partition_positions
+from twopc.kafka.topic_identity import TopicIdentity
+from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.protocol.facts import SplitPosition
+from twopc.protocol.ids import AttemptId
+from twopc.record import Batch
+from twopc.source import Follower, Source, SourcePlanner, Split
+
+TOPIC = KAFKA_TOPICS[OWN]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRow(SimRow):
+    """A record that the job has written."""
+
+    text: str
+
+    def key(self) -> bytes:
+        return b"k%d" % (int(self.text.split(":")[1]) % KEYS)
+
+    def value(self) -> str:
+        return self.text
+
+
+class OwnReader(SplitReader):
+    """Reads up to the last stable offset; once it is bounded, to its stops."""
+
+    def __init__(
+        self, broker: SimBroker, identity: TopicIdentity, splits: Sequence[PartitionSplit], attempt: AttemptId
+    ) -> None:
+        super().__init__(broker, identity, splits, attempt)
+        self._stops: dict[TopicPartition, int] | None = None
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        if self._broker.away or not self._next:
+            return None
+        partition = self._world.pick(list(self._next))
+        log = self._broker.partition_log(partition)
+        end = min(log.last_stable_offset, (self._stops or {}).get(partition, log.last_stable_offset))
+        if end <= self._next[partition]:
+            return None
+        found = [(at, value) for at, value in log.committed(self._next[partition]) if at < end]
+        taken = found[: min(most, AT_ONCE if self._world.calm else self._world.between(1, 3))]
+        self._next[partition] = end if len(taken) == len(found) else taken[-1][0] + 1
+        rows = [OwnRow(partition, at, value) for at, value in taken]
+        return Batch(rows, [row.value() for row in rows])
+
+    @property
+    def arrives_in(self) -> int | None:
+        """Milliseconds until a poll may find something; None if it never will."""
+        return None if self.finished() else LOOKS_AGAIN_MS
+
+    def bound(self) -> bool:
+        if self._broker.away:
+            raise Unavailable("simulated: nobody says where the topic ends")
+        self._world.coverage["a later stage told to end"] += 1
+        if self._stops is None:
+            self._stops = {each: self._broker.partition_log(each).high_watermark for each in self._next}
+            self._broker.bounded |= {(self._attempt, each): stop for each, stop in self._stops.items()}
+        return True
+
+    def finished(self) -> bool:
+        return self._stops is not None and all(self._next[each] >= stop for each, stop in self._stops.items())
+
+
+class OwnSource(Source, SourcePlanner):
+    """The topic that the sink `own` writes to, from its first record."""
+
+    inputs = (TOPIC,)
+
+    def __init__(self, broker: SimBroker) -> None:
+        self._broker = broker
+
+    def open_planner(self, context: JobContext) -> SourcePlanner:
+        return self
+
+    def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
+        assert not bounded, "what it has to read is not there yet"
+        known = {held.partition: held.position for held in partition_positions(restored.values())}
+        partitions = (TopicPartition(TOPIC, number) for number in range(len(self._broker.lanes)))
+        return [
+            PartitionSplit(each, self._broker.topic_id, known.get(each, Position(0)), None).to_split()
+            for each in partitions
+        ]
+
+    def follower(self) -> Follower:
+        return SimGroup(self._broker, TOPIC)
+
+    def misses_some(self, attempt: AttemptId) -> bool:
+        """All partitions are there from the beginning."""
+        return False
+
+    def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
+        return {}
+
+    def input_of(self, split: str) -> str:
+        return input_of(split)
+
+    def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> OwnReader:
+        partitions = list(map(PartitionSplit.from_split, splits))
+        return OwnReader(self._broker, identity_of(context, self._broker), partitions, context.attempt)

@@ -1,0 +1,131 @@
+"""Joins in a run in memory: what meets what, through crashes and at every parallelism."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from twopc import Job, Json, KafkaSink, KafkaSource
+from twopc.testing import MemoryRun
+
+
+def enriched(order: Any, customer: Any) -> Any:
+    return {**order, "name": None if customer is None else customer["name"]}
+
+
+def enriching() -> Job:
+    job = Job("enrich")
+    orders = job.source(KafkaSource("orders", value=Json()))
+    customers = job.source(KafkaSource("customers", value=Json())).table("customers")
+    return orders.join(customers, enriched, how="left").sink(KafkaSink("enriched", value=Json()))
+
+
+def names(run: MemoryRun) -> list[tuple[int, str | None]]:
+    return [(record.value["n"], record.value["name"]) for record in run.read("enriched")]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_an_order_has_the_name_of_its_customer_through_a_crash(parallelism: int) -> None:
+    with MemoryRun(enriching(), partitions=4, parallelism=parallelism) as run:
+        for n in range(9):
+            run.send("customers", {"name": f"c{n}"}, b"%d" % n)
+        run.checkpoint()
+        for n in range(10):
+            run.send("orders", {"n": n}, b"%d" % n)
+        run.crash()
+        run.checkpoint()
+        assert sorted(names(run)) == [(n, f"c{n}") for n in range(9)] + [(9, None)]
+        assert run.state("customers", b"3") == {"name": "c3"}
+
+
+def test_a_tombstone_deletes_and_a_change_of_the_table_puts_nothing_out() -> None:
+    with MemoryRun(enriching()) as run:
+        run.send("customers", {"name": "a"}, b"a")
+        run.checkpoint()
+        run.send("orders", {"n": 1}, b"a")
+        run.checkpoint()
+        run.send("customers", None, b"a")
+        run.crash("completion")
+        run.checkpoint()
+        run.send("orders", {"n": 2}, b"a")
+        run.checkpoint()
+        assert names(run) == [(1, "a"), (2, None)]
+        assert run.state("customers", b"a") is None
+
+
+def test_what_was_sent_together_meets_in_the_order_of_event_time() -> None:
+    with MemoryRun(enriching()) as run:
+        for n, at in enumerate((10, 25, 40)):
+            run.send("orders", {"n": n}, b"a", timestamp=at)
+        run.send("customers", {"name": "second"}, b"a", timestamp=30)
+        run.send("customers", {"name": "third"}, b"a", timestamp=41)
+        run.send("customers", {"name": "first"}, b"b", timestamp=42)
+        run.checkpoint()
+        assert names(run) == [(0, None), (1, None), (2, "second")]
+
+
+def test_of_records_of_one_time_the_tables_goes_first() -> None:
+    with MemoryRun(enriching()) as run:
+        run.send("orders", {"n": 1}, b"a")
+        run.send("customers", {"name": "a"}, b"a")
+        run.checkpoint()
+        assert names(run) == [(1, "a")]
+
+
+def test_the_event_time_is_what_the_job_says() -> None:
+    job = Job("enrich")
+    orders = job.source(KafkaSource("orders", value=Json()), timestamp=lambda order: order["n"])
+    customers = job.source(KafkaSource("customers", value=Json()), timestamp=lambda customer: customer["at"])
+    orders.join(customers.table("customers"), enriched, how="left").sink(KafkaSink("enriched", value=Json()))
+    with MemoryRun(job) as run:
+        run.send("orders", {"n": 1}, b"a")
+        run.send("orders", {"n": 3}, b"a")
+        run.send("customers", {"name": "a", "at": 2}, b"a")
+        run.checkpoint()
+        assert names(run) == [(1, None), (3, "a")]
+
+
+def test_a_batch_of_many_meets_as_one_record_after_the_other_would() -> None:
+    with MemoryRun(enriching(), partitions=3, parallelism=2) as run:
+        for n in range(3_000):
+            key = b"%d" % (n % 7)
+            run.send("orders", {"n": n}, key, timestamp=10 * n + 5)
+            if n % 11 == 0:
+                run.send("customers", {"name": f"{n}"}, key, timestamp=10 * n)
+        run.checkpoint()
+        latest: dict[int, str] = {}
+        expected = {}
+        for n in range(3_000):
+            if n % 11 == 0:
+                latest[n % 7] = f"{n}"
+            expected[n] = latest.get(n % 7)
+        assert dict(names(run)) == expected
+
+
+def shipping(how: Any) -> Job:
+    job = Job("ship")
+    orders, payments = (job.source(KafkaSource(name, value=Json()), name=name) for name in ("orders", "payments"))
+    paid = orders.join(payments, lambda order, payment: [order, payment], within="1m", how=how, name="paid")
+    return paid.stateful_map(lambda seen, both: ((seen or 0) + 1, both), name="seen").sink(
+        KafkaSink("out", value=Json())
+    )
+
+
+@pytest.mark.parametrize("after", ["processing", "pre-commit", "completion"])
+def test_two_streams_meet_within_a_time_through_a_crash(after: Any) -> None:
+    with MemoryRun(shipping("left"), partitions=2, parallelism=2) as run:
+        for key in (b"a", b"b", b"c"):
+            run.send("orders", key.decode(), key, timestamp=10_000)
+        run.checkpoint()
+        run.send("payments", "late", b"a", timestamp=70_000)
+        run.crash(after)
+        run.send("payments", "too late", b"b", timestamp=70_001)
+        run.checkpoint()
+        for key in (b"a", b"b", b"c"):
+            run.send("payments", "next", key, timestamp=200_000)
+        run.crash(after)
+        run.checkpoint()
+        found = sorted(map(str, (record.value for record in run.read("out"))))
+        assert found == ["['a', 'late']", "['b', None]", "['c', None]"]
+        assert run.state("paid/left", b"a") is None

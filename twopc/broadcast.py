@@ -1,0 +1,72 @@
+"""The rules of a broadcast table: it is made of the records of a source of its own, and steps that need only these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from twopc.errors import ConfigurationError
+from twopc.operators.broadcast import feeding_broadcasts
+from twopc.operators.node import feeding
+from twopc.operators.steps import (
+    AssignTimestamps,
+    Filter,
+    FilterRecords,
+    FlatMap,
+    FlatMapRecords,
+    KeepBroadcast,
+    Map,
+    MapRecords,
+    Peek,
+    PeekRecords,
+)
+from twopc.source import Source
+
+if TYPE_CHECKING:
+    from twopc.graph import Operator
+
+MAY_FEED = (
+    Source,
+    Map,
+    Filter,
+    FlatMap,
+    MapRecords,
+    FilterRecords,
+    FlatMapRecords,
+    Peek,
+    PeekRecords,
+    AssignTimestamps,
+    KeepBroadcast,
+)
+"""The steps that may stand before one: every subtask runs them, and again at each start."""
+
+
+def refuse_broadcasts(job: str, operators: Sequence[Operator]) -> None:
+    """Refuse a broadcast table behind what can't be run so, or on a source that something else reads, too."""
+    fed = feeding_broadcasts(operators)
+    sources = {each.id for each in operators if isinstance(each.what, Source) and each.id in fed}
+    # A join takes no records of the table that it looks into.
+    taking = [each for each in operators if not isinstance(each.what, KeepBroadcast)]
+    for each in operators:
+        if each.id in fed and (not isinstance(each.what, MAY_FEED) or each.behind is not None):
+            raise ConfigurationError(
+                f"job {job!r}: {each.id}, {each}, can't stand before a broadcast table, which every subtask makes for "
+                "itself, from the beginning: make it of a source with map, filter, flat_map and peek behind that, and "
+                "let another job write what takes more to a topic"
+            )
+        if each.id not in fed and (shared := sorted(sources & feeding(taking, (each.id,)))):
+            raise ConfigurationError(
+                f"job {job!r}: {shared[0]!r} is read by every subtask, for a broadcast table, and {each.id}, {each}, "
+                "takes its records too: read the topic for that by a source of its own"
+            )
+        if isinstance(each.what, Source) and each.id in fed:
+            each.what.from_beginning()
+            _refuse_dead_letters(job, each)
+
+
+def _refuse_dead_letters(job: str, source: Operator) -> None:
+    if source.on_error.sink_id is not None:
+        raise ConfigurationError(
+            f"job {job!r}: records of {source.id!r} that go wrong can be no dead letters: every subtask meets them "
+            "again at each start, for its broadcast table: give the source on_error=Skip() or Fail()"
+        )

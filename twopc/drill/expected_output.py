@@ -1,0 +1,94 @@
+"""The expected output of a range of the input, computed in this process: by the job's steps, on the restored state.
+
+Nothing of checkpoints, transactions or subtasks takes part, so it can be held against what a run of those wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from twopc.graph import JobDefinition
+from twopc.kafka.cluster import Cluster
+from twopc.kafka.connectors import KafkaConnectors
+from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_reader import read
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.ids import SubtaskIndex
+from twopc.state.backend import Family
+from twopc.state.keyed import KeyedState
+from twopc.state.layout import parse_keyed_key
+from twopc.state.restore import restore_state
+from twopc.state.schema_check import drop_undeclared
+from twopc.state.serdes import check_serdes, read_serdes
+from twopc.state.snapshot_store import SnapshotStore
+from twopc.storage.local import LocalStore
+from twopc.verify.paths import Paths
+from twopc.verify.replay import Replay, ReplayedRecord
+
+
+class ExpectedOutput:
+    """Holds the state of all subtasks together: that of a checkpoint, or none; `records` is how many it has read.
+
+    To be opened before a run prunes what it is restored from.
+    """
+
+    def __init__(
+        self, definition: JobDefinition, metadata: CheckpointMetadata | None, job_folder: Path, work: Path
+    ) -> None:
+        self._definition = definition
+        self._paths = Paths.of(definition).to(definition.sinks)
+        self.records = 0
+        snapshots = () if metadata is None else metadata.snapshots
+        numbers = frozenset() if metadata is None else frozenset(held.partition for held in metadata.positions)
+        self._backend = restore_state(SnapshotStore(LocalStore(job_folder)), snapshots, numbers, SubtaskIndex(0), work)
+
+    def __enter__(self) -> ExpectedOutput:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._backend.close()
+
+    def declare(self, dropped: Collection[str]) -> Sequence[str]:
+        """Leave these states behind; return those that the job declares and the checkpoint does not have.
+
+        Raises ConfigurationError as a run does: for other states that the job no longer declares, or another serde.
+        """
+        declared = self._definition.state_serdes
+        new = sorted(map(str, declared.keys() - read_serdes(self._backend).keys()))
+        drop_undeclared(self._backend, declared, dropped)
+        check_serdes(self._backend, declared)
+        return new
+
+    def keyed(self) -> dict[bytes, bytes]:
+        """Return the keyed state as it is now, as it is stored, of all operators whose state can be worked out."""
+        known = {node.operator for node in self._paths.nodes}
+        every = self._backend.scan(Family.KEYED, b"")
+        return {key: state for key, state in every if parse_keyed_key(key)[0].operator in known}
+
+    def compute(
+        self,
+        clusters: Mapping[str, Cluster],
+        starts: Mapping[TopicPartition, Position],
+        ends: Mapping[TopicPartition, Position],
+    ) -> Iterator[ReplayedRecord]:
+        """Yield what the input makes from each start up to each end. Once only. `clusters` are those of the sources.
+
+        Each input partition comes in its order, one source after the other.
+        """
+        paths = self._paths
+        with Replay(paths, KeyedState(self._backend)) as replay:
+            for name, source in KafkaConnectors.of(self._definition).sources.items():
+                ranges = {
+                    each: (starts[each], max(end, starts[each]))
+                    for each, end in sorted(ends.items())
+                    if each.topic in source.topics
+                }
+                for batch in read(clusters[name], ranges, key=source.key, value=source.value):
+                    self.records += len(batch)
+                    if name in paths.sources:
+                        yield from replay.make(name, batch)
+            replay.write_back()

@@ -1,0 +1,175 @@
+"""Topics of the job's own (`key_by`) in a restore drill: what they held at the checkpoint, and how they are read.
+
+The real topic has all records from the checkpoint's positions on: the job deletes none that a kept checkpoint may read.
+Those that stood there before it was taken were not read yet. A scratch run has to find them in its own topic, before
+what it writes itself.
+
+Whose a record is its transaction says: what the checkpoint's own transactions wrote is from before it, and what was
+committed before it was acknowledged. A transaction that began after it is committed only when a later one is complete.
+So brokers' and coordinator's clocks may differ by less than a checkpoint interval.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from twopc.bench.own_topic import kept_source
+from twopc.drill.bounds import prepared_of
+from twopc.drill.broker import create_scratch_topic
+from twopc.drill.job import DrillJob
+from twopc.drill.output_comparison import Ends, OutputSinceCheckpoint
+from twopc.drill.real_output import OutputTopic, WrittenOutput, holes_of
+from twopc.drill.replay_range import ReplayRange
+from twopc.drill.scratch_job import Names
+from twopc.graph import JobDefinition
+from twopc.kafka.cluster import Cluster
+from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.connectors import KafkaConnectors
+from twopc.kafka.repartition import TOPIC_SETTINGS
+from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_reader import high_watermarks, read
+from twopc.kafka.topic_writer import TopicWriter
+from twopc.protocol.facts import CheckpointMetadata
+from twopc.record import Row
+from twopc.verify.history import Expected, Outcome
+from twopc.verify.lanes import everywhere
+from twopc.verify.transaction_lookup import TopicLog, TransactionLookup
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTopic:
+    """One of the job's own: `scratch` stands in the place of the `real` one. Its connectors are `source` and `sink`."""
+
+    source: str
+    sink: str
+    real: str
+    scratch: str
+    cluster: Cluster
+
+    def copy_unread(self, metadata: CheckpointMetadata, starts: Ends) -> dict[TopicPartition, Position]:
+        """Make the scratch topic, with what the checkpoint had written to the real one and not read.
+
+        Return behind how many records of each partition the scratch run writes its own.
+        """
+        partitions = sum(each.topic == self.real for each in starts)
+        create_scratch_topic(self.cluster, self.scratch, partitions, TOPIC_SETTINGS)
+        writer, copied = TopicWriter(self.cluster), Counter[int]()
+        for row in self._unread(metadata, starts):
+            number = row.partition() or 0
+            copied[number] += 1
+            writer.write(
+                self.scratch,
+                row.value(),
+                row.key(),
+                partition=number,
+                timestamp=row.timestamp()[1],
+                headers=list(row.headers() or ()),
+            )
+        writer.finish()
+        return {TopicPartition(self.scratch, number): Position(copied[number]) for number in range(partitions)}
+
+    def _unread(self, metadata: CheckpointMetadata, starts: Ends) -> Iterator[Row]:
+        log = TopicLog(self.cluster)
+        ends = high_watermarks(self.cluster, [each for each in starts if each.topic == self.real])
+        ranges = {each: (starts[each], end) for each, end in ends.items()}
+        lookup = log.lookup(ranges, ends)
+        before = written_before(metadata, prepared_of(metadata.committables), lookup)
+        for batch in read(self.cluster, ranges, committed=False):
+            for row in batch.rows:
+                partition = TopicPartition(row.topic() or "", row.partition() or 0)
+                transaction = lookup[partition].at(row.offset() or 0)
+                if transaction is None or transaction.outcome is Outcome.ABORTED:
+                    continue
+                if transaction.number in before[partition]:
+                    yield row
+
+
+@dataclass(frozen=True, slots=True)
+class OwnOutput(OutputTopic):
+    """A topic of the job's own, as what the job really wrote there: whose each record is, is known."""
+
+    def written(
+        self, topic: str, metadata: CheckpointMetadata, replay_range: ReplayRange, expected: Sequence[Expected]
+    ) -> WrittenOutput:
+        ranges = {
+            each: (max(first, replay_range.starts[each]), end)
+            for each, (first, end) in replay_range.written_to(topic).items()
+        }
+        lookup = self.log.lookup(ranges)
+        before = written_before(metadata, self.prepared, lookup)
+        found = [
+            each
+            for each in self.log.see(ranges, lookup)
+            if each.transaction is None or each.transaction.number not in before[each.place.partition]
+        ]
+        return WrittenOutput(OutputSinceCheckpoint(found), everywhere, holes_of(lookup))
+
+
+def own_topics(job: DrillJob, names: Names) -> list[OwnTopic]:
+    """Return the topics of the job's own, in the order in which they are written."""
+    scratch = names.outputs(job.connectors)
+    return [
+        OwnTopic(source, sink, topic, scratch[sink], job.outputs[sink])
+        for source, sink in job.connectors.own.items()
+        for topic in job.connectors.sinks[sink].outputs
+    ]
+
+
+def ends_of_records(job: DrillJob, positions: Ends, ends: Ends) -> dict[TopicPartition, Position]:
+    """Return these ends; that of a partition of the job's own is its position where no record follows it.
+
+    A job ends where such a partition did when all had been committed, and a broker may write the last transaction's
+    marker after it has acknowledged the commit.
+    """
+    found = dict(ends)
+    for source in job.connectors.own:
+        topics = job.connectors.sources[source].topics
+        short = {
+            each: (position, ends[each])
+            for each, position in positions.items()
+            if each.topic in topics and position < ends[each]
+        }
+        followed = {
+            TopicPartition(row.topic() or "", row.partition() or 0)
+            for batch in read(job.inputs[source], short)
+            for row in batch.rows
+        }
+        found |= {each: position for each, (position, _) in short.items() if each not in followed}
+    return found
+
+
+def on_scratch_topics(definition: JobDefinition, own: Sequence[OwnTopic]) -> JobDefinition:
+    """Return the job as it reads the scratch topics in the place of its own, to work out what that makes."""
+    connectors = KafkaConnectors.of(definition)
+    return definition.replaced(
+        {
+            each.source: kept_source(
+                connectors.sources[each.source],
+                each.scratch,
+                group=None,
+                servers=connectors.sources[each.source].bootstrap_servers,
+            )
+            for each in own
+        }
+    )
+
+
+def written_before(
+    metadata: CheckpointMetadata, prepared: Sequence[PreparedTransaction], lookup: TransactionLookup
+) -> dict[TopicPartition, frozenset[int]]:
+    """Return the numbers of the transactions of each partition that are from before a checkpoint.
+
+    `prepared` are its own, and the logs must have been read from its positions on.
+    """
+    return {
+        partition: log.ended_before(metadata.acknowledged_ms)
+        | {
+            number
+            for each in prepared
+            if partition in each.partitions
+            and (number := log.begun(each.producer_id, each.producer_epoch, each.start_ms)) is not None
+        }
+        for partition, log in lookup.items()
+    }

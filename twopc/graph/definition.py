@@ -1,0 +1,197 @@
+"""A complete and valid job, as data: what its parts are, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from twopc.error_policy import ErrorPolicy
+from twopc.graph.operator import Operator, upstream
+from twopc.graph.rules import refuse_loose_ends, refuse_what_cannot_be
+from twopc.job_connectors import JobSink, JobSource
+from twopc.operators.broadcast import feeding_broadcasts
+from twopc.operators.steps import ByKey, KeyedStep, StatefulMap, Step
+from twopc.port import Port
+from twopc.serde import Serde
+from twopc.sink import Sink
+from twopc.source import Source
+from twopc.state.layout import StateName
+
+
+@dataclass(frozen=True, slots=True)
+class JobOrigin:
+    """The origin of a job that was loaded: the name of the module, and its file."""
+
+    module: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefinition:
+    """A complete and valid job: all that has to reach a subtask.
+
+    `origin` is there as long as loading it again gives the same job, but for how it gets at brokers. `sources`, `sinks`
+    and `steps` are the operators of each kind by their ids; a step stands between them, and has a function.
+    `broadcasts` are the sources of broadcast tables.
+    """
+
+    name: str
+    operators: tuple[Operator, ...]
+    origin: JobOrigin | None = field(default=None, compare=False, repr=False)
+    sources: Mapping[str, Source] = field(init=False, compare=False, repr=False)
+    broadcasts: Mapping[str, Source] = field(init=False, compare=False, repr=False)
+    sinks: Mapping[str, Sink] = field(init=False, compare=False, repr=False)
+    steps: Mapping[str, Step] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        fed = feeding_broadcasts(self.operators)
+        every = {each.id: each.what for each in self.operators}
+        read = {key: what for key, what in every.items() if isinstance(what, Source)}
+        object.__setattr__(self, "sources", {key: each for key, each in read.items() if key not in fed})
+        object.__setattr__(self, "broadcasts", {key: each for key, each in read.items() if key in fed})
+        object.__setattr__(self, "sinks", {key: each for key, each in every.items() if isinstance(each, Sink)})
+        object.__setattr__(self, "steps", {key: each for key, each in every.items() if isinstance(each, Step)})
+        refuse_what_cannot_be(self.name, self.operators)
+        refuse_loose_ends(self)
+
+    @property
+    def source(self) -> JobSource:
+        """All sources as one, for the driver."""
+        return JobSource(self.sources, self.stages, self.broadcasts)
+
+    @property
+    def sink(self) -> JobSink:
+        """All sinks as one, for the driver."""
+        return JobSink(self.sinks)
+
+    @property
+    def error_policies(self) -> dict[str, ErrorPolicy]:
+        """The policy for the records of each source that go wrong, by operator id."""
+        return {each.id: each.on_error for each in self.operators if isinstance(each.what, Source)}
+
+    @property
+    def dead_letters(self) -> dict[str, tuple[str, ...]]:
+        """The sources whose dead letters each sink takes, by its operator id."""
+        taken: dict[str, tuple[str, ...]] = {}
+        for source, policy in self.error_policies.items():
+            if policy.sink_id is not None:
+                taken[policy.sink_id] = (*taken.get(policy.sink_id, ()), source)
+        return taken
+
+    @property
+    def ends(self) -> dict[str, Source | Sink]:
+        """Sources, those of broadcast tables too, and sinks, by operator id."""
+        return {**self.sources, **self.broadcasts, **self.sinks}
+
+    @property
+    def keyed_inputs(self) -> dict[str, tuple[str, ...]]:
+        """The sources from which records come to each operator that works by key, by its id."""
+        return {key: self.sources_before(key) for key, step in self.steps.items() if isinstance(step, ByKey)}
+
+    @property
+    def timed_inputs(self) -> dict[str, tuple[str, ...]]:
+        """The sources from which records come to each place where the order of event time counts, by an operator's id.
+
+        That is an operator by key, or the sink of a `key_by` before one. Functions of `stateful_map` see no time.
+        """
+        behind = {each.id: each.behind for each in self.operators if each.behind is not None}
+        timed = self.keyed_inputs.items()
+        found = {key: before for key, before in timed if not isinstance(self.steps[key], StatefulMap)}
+        sources = [source for before in found.values() for source in before]
+        while sources:
+            sink = behind.get(sources.pop())
+            if sink is not None and sink not in found:
+                found[sink] = self.sources_before(sink)
+                sources += found[sink]
+        return found
+
+    @property
+    def stages(self) -> dict[str, int]:
+        """The stage of each source: 0, or one more than those whose records come to the sink that it is behind."""
+        stages: dict[str, int] = {}
+        for each in self.operators:
+            if each.id in self.sources:
+                before = () if each.behind is None else self.sources_before(each.behind)
+                stages[each.id] = max((stages[source] + 1 for source in before), default=0)
+        return stages
+
+    def sources_before(self, operator: str) -> tuple[str, ...]:
+        """The sources from which records come to an operator."""
+        return tuple(each.id for each in upstream(self.operators, operator) if each.id in self.sources)
+
+    @property
+    def keyed_sources(self) -> frozenset[str]:
+        """The sources whose splits belong to partition groups."""
+        return frozenset().union(*self.keyed_inputs.values(), *self.timed_inputs.values())
+
+    @property
+    def state_serdes(self) -> dict[StateName, Serde]:
+        """The serde of each state by key."""
+        keyed = ((key, step) for key, step in self.steps.items() if isinstance(step, KeyedStep))
+        return {StateName(key, name): serde for key, step in keyed for name, serde in step.states.items()}
+
+    def replaced(self, parts: Mapping[str, Source | Step | Sink], name: str | None = None) -> JobDefinition:
+        """Return the job in which these operators do something else; their ids and places are the same."""
+        operators = tuple(replace(each, what=parts.get(each.id, each.what)) for each in self.operators)
+        return replace(self, name=name or self.name, operators=operators, origin=None)
+
+    def with_access(self, properties: Mapping[str, Any]) -> JobDefinition:
+        """Return the job with Kafka properties that its sources and sinks have where they set none of their own."""
+        ends = {key: end.with_access(properties) for key, end in self.ends.items()}
+        return replace(self.replaced(ends), origin=self.origin)
+
+    def describe(self) -> str:
+        """Return the job as text: a line for each operator with its id, what it does, and where its records are from.
+
+        Of an operator whose input stands on the line before, that is not said.
+        """
+        width = max(len(each.id) for each in self.operators)
+        lines = [f"job {self.name}"]
+        dead_letters = self.dead_letters
+        before = ""
+        for each in self.operators:
+            inputs = each.inputs or tuple(f"errors of {source}" for source in dead_letters.get(each.id, ()))
+            if each.behind is not None:
+                inputs = (each.behind,)
+            origin = "" if inputs in ((), (before,)) else f"  <- {', '.join(inputs)}"
+            lines.append(f"  {each.id:{width}}  {each}{origin}")
+            before = each.id
+        return "\n".join(lines)
+
+    def mermaid(self) -> str:
+        """Return the job as a flowchart in Mermaid's language, which pages and issues show as a picture."""
+        numbers = {each.id: number for number, each in enumerate(self.operators)}
+        lines = ["flowchart TD"]
+        for each in self.operators:
+            opening, closing = ("([", "])") if each.id in self.ends else ("[", "]")
+            text = _mermaid_text(each.id) + "<br>" + _mermaid_text(str(each))
+            lines.append(f'  n{numbers[each.id]}{opening}"{text}"{closing}')
+        lines += [
+            f"  n{numbers[port.operator]} -->{f'|{port.output}|' if port.output else ''} n{numbers[each.id]}"
+            for each in self.operators
+            for port in map(Port.parse, each.inputs)
+        ]
+        lines += [f"  n{numbers[each.behind]} --> n{numbers[each.id]}" for each in self.operators if each.behind]
+        lines += [
+            f"  n{numbers[source]} -. errors .-> n{numbers[sink]}"
+            for sink, sources in self.dead_letters.items()
+            for source in sources
+        ]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same as data."""
+        operators = [
+            {"id": each.id, "inputs": list(each.inputs), "what": str(each)}
+            | ({"on_error": str(each.on_error)} if each.on_error.goes_on else {})
+            | ({"behind": each.behind} if each.behind else {})
+            for each in self.operators
+        ]
+        return {"job": self.name, "operators": operators}
+
+
+def _mermaid_text(text: str) -> str:
+    """Return a text as it may stand in quotes: what has a meaning there is written as an entity."""
+    return text.replace("#", "#35;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")

@@ -1,0 +1,27 @@
+"""The name under which a join of two streams keeps its records, where the user gives it none.
+
+It is made of what both sides read, so it stays the same whatever else is added to the job or taken out of it: a number
+in the order of the job would be another join's then, and with it what that had kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twopc.graph.operator import Operator
+from twopc.graph.rules import senders
+from twopc.port import Port
+from twopc.source import Source
+
+
+def default_join_name(operators: Sequence[Operator], *ports: str) -> str | None:
+    """Return the name of a join of what comes out of these ports; None where a source does not say what it reads."""
+    sides: list[str] = []
+    for port in ports:
+        before = senders(operators, Port.parse(port).operator)
+        sources = [each.what for each in operators if each.id in before and isinstance(each.what, Source)]
+        if not all(source.inputs for source in sources):
+            return None
+        sides.append("-".join(read for source in sources for read in source.inputs))
+    # An operator's name has no dot: a port's has one.
+    return "-join-".join(sides).replace(".", "_")

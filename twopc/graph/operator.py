@@ -1,0 +1,60 @@
+"""One operator of a job's graph, and those that records come through before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from twopc.error_policy import ErrorPolicy, Fail
+from twopc.operators.steps import KeepBroadcast, Step
+from twopc.port import Port
+from twopc.sink import Sink
+from twopc.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Several streams as one: the records of each in their order, those of different ones in any."""
+
+    operator = "merge"
+
+    def __str__(self) -> str:
+        return "merge"
+
+
+FAIL: ErrorPolicy = Fail()
+
+What = Source | Step | Merge | Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a job: its id, the ports that it takes records from, and what it does with them.
+
+    `on_error`, of a source, is what becomes of its records that go wrong, wherever in the job that is. `behind`, of one
+    that reads what the job itself writes, is the sink that writes it.
+    """
+
+    id: str
+    inputs: tuple[str, ...]
+    what: What
+    on_error: ErrorPolicy = FAIL
+    behind: str | None = None
+
+    def __str__(self) -> str:
+        if isinstance(self.what, Source | Sink):
+            kind, *rest = (
+                f"{name}={value}" if name != "type" else str(value) for name, value in self.what.describe().items()
+            )
+            return f"{kind}({', '.join(rest)})"
+        return str(self.what)
+
+
+def upstream(operators: Sequence[Operator], of: str) -> Iterator[Operator]:
+    """Yield every operator from which records come to this one, the nearest first; through no broadcast table."""
+    wanted = {of}
+    for each in reversed(operators):
+        if each.id in wanted and (each.id == of or not isinstance(each.what, KeepBroadcast)):
+            wanted.update(Port.parse(before).operator for before in each.inputs)
+            if each.id != of:
+                yield each

@@ -1,0 +1,112 @@
+"""The rules of a job's graph, whatever it reads and writes: what breaks one is refused as soon as it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from twopc.broadcast import refuse_broadcasts
+from twopc.errors import ConfigurationError
+from twopc.graph.operator import Operator, What, upstream
+from twopc.operators.steps import SETS_KEYS, ByKey, JoinTable, KeepBroadcast, KeepTable
+from twopc.operators.stream_join import JoinStreams
+from twopc.port import Port
+from twopc.sink import Sink
+from twopc.source import Source
+
+if TYPE_CHECKING:
+    from twopc.graph.definition import JobDefinition
+
+
+def refuse_what_cannot_be(job: str, operators: Sequence[Operator]) -> None:
+    """Raise ConfigurationError for what is wrong with these operators, whatever is added to them."""
+    refuse_duplicates(job, operators)
+    refuse_scattered_keys(job, operators)
+    refuse_joins_with_oneself(job, operators)
+    refuse_broadcasts(job, operators)
+
+
+def refuse_duplicates(job: str, operators: Sequence[Operator]) -> None:
+    """Refuse two operators of one id."""
+    seen: dict[str, Operator] = {}
+    for each in operators:
+        if (other := seen.get(each.id)) is not None:
+            raise ConfigurationError(
+                f"job {job!r} has more than one operator named {each.id!r}, {other} and {each}: what is stored for "
+                "them would mix; give each a name of its own, with name="
+            )
+        seen[each.id] = each
+
+
+def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
+    """State by key is kept by partition number: where records of one key come under several, it has several."""
+    for keyed in operators:
+        if not isinstance(keyed.what, ByKey):
+            continue
+        before = upstream(operators, keyed.id)
+        if changing := next((each for each in before if may_set_key(each.what)), None):
+            raise ConfigurationError(
+                f"job {job!r}: {keyed} keeps a state for each key under each partition number, and {changing} before "
+                "it may change the key: records of the new key may come from any partition, and each has a state of "
+                f"its own. Put {keyed.what.operator} before it, and change values with map, filter and flat_map, which "
+                "keep the key; or put key_by between the two, which brings all records of one key together"
+            )
+
+
+def refuse_joins_with_oneself(job: str, operators: Sequence[Operator]) -> None:
+    """Of records of one source in both inputs of a join, the order of branches would say what it sees."""
+    for join in operators:
+        if not isinstance(join.what, JoinTable | JoinStreams):
+            continue
+        stream, table = (senders(operators, Port.parse(port).operator) for port in join.inputs)
+        shared = next(
+            (each.id for each in operators if isinstance(each.what, Source) and each.id in stream & table), ""
+        )
+        if shared:
+            raise ConfigurationError(
+                f"job {job!r}: {join} joins records of {shared!r} with the same records, and nothing says whether a "
+                "record comes before itself: keep what came before by key, with process or stateful_map, or bring both "
+                "sides through key_by first, each of which has a topic, and an order, of its own"
+            )
+
+
+def senders(operators: Sequence[Operator], of: str) -> set[str]:
+    """Return an operator and those whose records come to it. A table that was looked into has sent none."""
+    wanted = {of}
+    for each in reversed(operators):
+        if each.id in wanted:
+            sent = each.inputs[:1] if isinstance(each.what, JoinTable) else each.inputs
+            wanted.update(Port.parse(before).operator for before in sent)
+    return wanted
+
+
+def may_set_key(what: What) -> bool:
+    """Whether a record may have another key behind this operator."""
+    return isinstance(what, SETS_KEYS) and not isinstance(what, JoinStreams)
+
+
+def refuse_loose_ends(job: JobDefinition) -> None:
+    """Refuse a job that lacks an end, or in which something leads nowhere."""
+    if not job.sources:
+        raise ConfigurationError(f"job {job.name!r} has no source: begin with job.source(KafkaSource('topic'))")
+    if not job.sinks:
+        raise ConfigurationError(f"job {job.name!r} has no sink: end the chain with .sink(KafkaSink('topic'))")
+    dead_letters = job.dead_letters
+    for each in job.operators:
+        if isinstance(each.what, Sink) and not each.inputs and each.id not in dead_letters:
+            raise ConfigurationError(f"job {job.name!r}: nothing comes to {each.id}, {each}: leave it out")
+    if missing := sorted(dead_letters.keys() - job.sinks.keys()):
+        raise ConfigurationError(
+            f"job {job.name!r} has no sink {missing[0]!r} for the dead letters of {dead_letters[missing[0]][0]!r}"
+        )
+    used = {Port.parse(before).operator for each in job.operators for before in each.inputs}
+    for each in job.operators:
+        if each.id not in used and isinstance(each.what, KeepTable | KeepBroadcast):
+            raise ConfigurationError(
+                f"job {job.name!r}: no stream looks into {each.id}, {each}: join one with it, or leave it out"
+            )
+        if each.id not in used and each.id not in job.sinks:
+            raise ConfigurationError(
+                f"job {job.name!r}: what comes out of {each.id}, {each}, goes nowhere: end it with "
+                ".sink(KafkaSink('topic')), or leave it out"
+            )

@@ -1,0 +1,40 @@
+"""The reachability of brokers, found out quickly and said plainly.
+
+kafka-python would try for long, say little, and leave a thread behind when it gives up.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from twopc.errors import ConfigurationError, Unavailable
+
+CONNECT_SECONDS = 10.0
+PAUSE_SECONDS = 0.25
+
+
+def await_reachable(servers: str, seconds: float = CONNECT_SECONDS) -> list[str]:
+    """Return those that accept a connection, once one does; raise Unavailable, naming all, if none does in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        reasons = {server: _reason_not_reachable(server) for server in map(str.strip, servers.split(","))}
+        if reached := [server for server, reason in reasons.items() if reason is None]:
+            return reached
+        if time.monotonic() > deadline:
+            reason = next(iter(reasons.values()))
+            raise Unavailable(
+                f"no Kafka broker answers at {servers} ({reason}): start it, or correct bootstrap_servers"
+            )
+        time.sleep(PAUSE_SECONDS)
+
+
+def _reason_not_reachable(server: str) -> str | None:
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigurationError(f"bootstrap_servers must be host:port, comma-separated; {server!r} is not")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=2).close()
+    except OSError as error:
+        return str(error)
+    return None

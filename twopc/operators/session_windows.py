@@ -1,0 +1,68 @@
+"""Sessions: what comes at most a gap apart is one, and a record that comes between two makes one of them.
+
+Held of each: the time of its last record, and what it comes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any
+
+from twopc.operators.window_kind import WINDOW_BYTES, Change, Open
+from twopc.operators.window_step import WindowAggregate
+from twopc.operators.window_values import Held, WindowValues
+from twopc.state.forms import joined_windows, windows
+from twopc.windows import Session, Window
+
+Span = tuple[int, Held]
+
+
+class SessionWindows:
+    """The sessions of one step."""
+
+    def __init__(self, step: WindowAggregate, kind: Session, values: WindowValues) -> None:
+        self._values = values
+        self._gap_ms = kind.gap_ms
+        self._open_ms = kind.gap_ms + step.grace_ms + 1
+
+    def change(self, windows: Open, stamp: int, now: int, value: Any) -> Change | None:
+        gap_ms = self._gap_ms
+        near = sorted(start for start, (last, _) in windows.items() if start - gap_ms <= stamp <= last + gap_ms)
+        if not near:
+            return Change({stamp: (stamp, self._values.add(None, value))}) if stamp + self._open_ms > now else None
+        first = min(stamp, near[0])
+        last = max(stamp, *(windows[start][0] for start in near))
+        held = reduce(self._values.merge, [windows[start][1] for start in near])
+        return Change({first: (last, self._values.add(held, value))}, [start for start in near if start != first])
+
+    def closes(self, start: int, held: Span) -> int:
+        return held[0] + self._open_ms
+
+    def take_over(self, windows: Open, at: int) -> list[tuple[int, Span]]:
+        over = sorted(start for start, (last, _) in windows.items() if last + self._open_ms <= at)
+        return [(start, windows.pop(start)) for start in over]
+
+    def window(self, start: int, held: Span) -> Window:
+        return Window(start, held[0], self._values.shown(held[1]))
+
+    def timestamp(self, start: int, held: Span) -> int:
+        return held[0]
+
+    def held(self, stored: list[bytes | None]) -> list[Open | None]:
+        taken = self._values.taken
+        return [
+            None if each is None else {start: (last, taken(value)) for start, last, value in windows(each)}
+            for each in stored
+        ]
+
+    def stored(self, held: list[Open | None]) -> list[bytes | None]:
+        return [None if each is None else joined_windows(self._entries(each)) for each in held]
+
+    def size_bytes(self, held: Iterable[Open | None]) -> int:
+        return sum(WINDOW_BYTES * len(each) for each in held if each is not None)
+
+    def _entries(self, held: Open) -> Iterable[tuple[int, int, bytes]]:
+        for start in sorted(held):
+            last, value = held[start]
+            yield start, last, self._values.stored(value)

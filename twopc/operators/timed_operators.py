@@ -1,0 +1,65 @@
+"""The operators of a subtask that have a stream time by partition number, at which something may be due."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from twopc.operators.process import ProcessOperator
+from twopc.operators.values import Result
+from twopc.operators.windows import WindowOperator
+from twopc.protocol.measures import StreamTimeAt
+
+Timed = ProcessOperator | WindowOperator
+
+Passed = Iterator[tuple[str, Result]]
+"""The results of passing time: of which operator, and what, one after the other."""
+
+
+class TimedOperators:
+    """In topological order. `sources` has those from which records come to each; `numbers` are kept here."""
+
+    def __init__(self, keyed: Mapping[str, Any], sources: Mapping[str, frozenset[str]], numbers: Iterable[int]) -> None:
+        self.sources = sources
+        self._operators: dict[str, Timed] = {key: each for key, each in keyed.items() if isinstance(each, Timed)}
+        self._numbers = sorted(numbers)
+        self._drained: set[str] = set()
+
+    def drain(self, sources: Collection[str]) -> Passed:
+        """Let time pass, once for each operator behind these sources alone, until nothing waits for it."""
+        for key, operator in self._behind(sources):
+            if key not in self._drained:
+                self._drained.add(key)
+                for number in self._numbers:
+                    yield key, operator.drain(number)
+
+    def pass_over(self, sources: Collection[str]) -> None:
+        """Let no drain that comes later reach the operators behind these sources alone."""
+        self._drained.update(key for key, _ in self._behind(sources))
+
+    def pass_time(self, sources: Collection[str], to: int) -> Passed:
+        """Let the stream time of the operators behind these sources alone reach this."""
+        for key, operator in self._behind(sources):
+            for number in self._numbers:
+                yield key, operator.pass_time(number, to)
+
+    @property
+    def stream_time(self) -> int | None:
+        """The greatest of any operator and partition number here; None before any."""
+        return max((each.time_ms for each in self.stream_times()), default=None)
+
+    def stream_times(self) -> tuple[StreamTimeAt, ...]:
+        """The stream time of every operator and partition number here that has one."""
+        return tuple(
+            StreamTimeAt(key, number, time)
+            for key, each in self._operators.items()
+            for number in self._numbers
+            if (time := each.stream_time(number)) is not None
+        )
+
+    def late(self) -> Mapping[str, int]:
+        """The number of records of this attempt that came too late, by window."""
+        return {key: each.late for key, each in self._operators.items() if isinstance(each, WindowOperator)}
+
+    def _behind(self, sources: Collection[str]) -> list[tuple[str, Timed]]:
+        return [(key, each) for key, each in self._operators.items() if self.sources[key].issubset(sources)]

@@ -1,0 +1,111 @@
+"""The step of `stream.window(...)`, as a frozen description: what each window of each key comes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, assert_never
+
+from twopc.errors import ConfigurationError
+from twopc.operators.functions import Function, function_name, is_asynchronous
+from twopc.protocol.ids import checked_name
+from twopc.serde import Bytes, Json, Serde, checked_state_serde
+from twopc.state.forms import SessionsOf, SlidingOf, WindowsOf
+from twopc.state.layout import STREAM_TIME, TIMERS, TOLD
+from twopc.windows import Hopping, Session, Sliding, Tumbling, Windows
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The number of records in a window."""
+
+    operator: ClassVar[str] = "count"
+
+    def __str__(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """(value so far, value) -> value"""
+
+    function: Function
+    operator: ClassVar[str] = "reduce"
+
+    def __post_init__(self) -> None:
+        _check_function(self.operator, self.function)
+
+    def __str__(self) -> str:
+        return f"{function_name(self.function)}, "
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """(aggregate, value) -> aggregate, from `initial` on; merge: (aggregate, aggregate) -> aggregate"""
+
+    initial: Any
+    function: Function
+    merge: Function | None = None
+    operator: ClassVar[str] = "aggregate"
+
+    def __post_init__(self) -> None:
+        _check_function(self.operator, self.function)
+        if self.merge is not None:
+            _check_function("merge of aggregate", self.merge)
+
+    def __str__(self) -> str:
+        return f"{function_name(self.function)}, "
+
+
+Aggregation = Count | Reduce | Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate:
+    """Records -> what each window of each key comes to, at three side outputs: final, current and late."""
+
+    windows: Windows
+    grace_ms: int
+    aggregation: Aggregation
+    name: str
+    serde: Serde
+
+    def __post_init__(self) -> None:
+        checked_name(f"the name of a windowed {self.operator}", self.name)
+        checked_state_serde(f"state of {self}", self.serde)
+        if isinstance(self.windows, Session) and isinstance(self.aggregation, Aggregate) and not self.aggregation.merge:
+            raise ConfigurationError(
+                f"{self}: a record that comes between two sessions makes them one, so aggregate needs "
+                "merge=function, which makes one aggregate of two"
+            )
+
+    @property
+    def operator(self) -> str:
+        """The name of the method that made this step."""
+        return self.aggregation.operator
+
+    @property
+    def states(self) -> dict[str, Serde]:
+        """The serde of each state, by name: the open windows of a key, and those of the operator itself."""
+        return {self.name: _form_of(self.windows)(self.serde), STREAM_TIME: Json(), TIMERS: Bytes(), TOLD: Json()}
+
+    def __str__(self) -> str:
+        return f"{self.operator}({self.aggregation}{self.windows}, grace={self.grace_ms}ms, name={self.name!r})"
+
+
+def _form_of(windows: Windows) -> type[WindowsOf]:
+    match windows:
+        case Tumbling() | Hopping():
+            return WindowsOf
+        case Session():
+            return SessionsOf
+        case Sliding():
+            return SlidingOf
+        case _:
+            assert_never(windows)
+
+
+def _check_function(operator: str, function: Any) -> None:
+    if not callable(function):
+        raise ConfigurationError(f"{operator} needs a function, not {type(function).__name__}")
+    if is_asynchronous(function):
+        raise ConfigurationError(f"{operator} can't run a coroutine function: give it a plain one")

@@ -1,0 +1,88 @@
+"""The broadcast tables of one subtask: read whole before its first record, and followed between two batches.
+
+They are apart from all else that it reads: no splits, no positions, no place in the order of event time, and nothing of
+them is in a checkpoint. So a record that goes wrong is met again at each start; it is never a dead letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import replace
+
+from twopc.context import SubtaskContext
+from twopc.graph import JobDefinition
+from twopc.operators import Dataflow, KeyedStateStore
+from twopc.operators.broadcast import BroadcastTable, feeding_broadcasts
+from twopc.record import Batch
+from twopc.runtime.record_errors import RecordErrors
+from twopc.source import Source, SourceReader
+
+POLL_SECONDS = 0.1
+
+MOST = 10_000
+"""Records of one table's input that are taken between two batches of the job."""
+
+
+class Broadcasts:
+    """Used by one thread, the one that looks into the tables."""
+
+    def __init__(
+        self,
+        definition: JobDefinition,
+        tables: Mapping[str, BroadcastTable],
+        store: KeyedStateStore,
+        record_errors: RecordErrors,
+    ) -> None:
+        """`store` is the subtask's; a broadcast table keeps nothing there."""
+        fed = feeding_broadcasts(definition.operators)
+        nodes = [each for each in definition.operators if each.id in fed]
+        self._flow = Dataflow(nodes, store, record_errors.refuse, tables=tables)
+        self._sources = definition.broadcasts
+        self._record_errors = record_errors
+        self._readers: dict[str, SourceReader] = {}
+
+    def read(self, context: SubtaskContext, opened: ExitStack, reading_ends: Callable[[], bool]) -> None:
+        """Read each input from its first record up to the end that it has now, and be ready to follow it from there.
+
+        Where `reading_ends`, no record of the job will look into a table, and the rest is left. Raises
+        ConfigurationError for an input that is missing, Unavailable where it can't be asked about.
+        """
+        for operator, source in self._sources.items():
+            reader = self._read(operator, source.from_beginning(), context, reading_ends)
+            if reader is None:
+                return
+            self._readers[operator] = reader
+            opened.callback(reader.close)
+
+    def follow(self) -> None:
+        """Take in what has come since, without waiting for anything."""
+        for operator, reader in self._readers.items():
+            self._take(operator, reader.poll(0.0, MOST))
+
+    def lag(self) -> int:
+        """The number of records that are left to take in, as far as known."""
+        return sum(reader.lag() or 0 for reader in self._readers.values())
+
+    def _read(
+        self, operator: str, source: Source, context: SubtaskContext, reading_ends: Callable[[], bool]
+    ) -> SourceReader | None:
+        """Return a reader of what comes behind the end that the input has now; all before that has been taken.
+
+        None where reading has ended before.
+        """
+        with source.open_planner(context) as planner:
+            splits = planner.plan({}, bounded=True)
+        with closing(source.open_reader(context, splits)) as reader:
+            while not reader.finished():
+                if reading_ends():
+                    return None
+                self._take(operator, reader.poll(POLL_SECONDS, MOST))
+        return source.open_reader(context, [replace(split, start=split.stop, stop=None) for split in splits])
+
+    def _take(self, operator: str, batch: Batch | None) -> None:
+        if batch is not None:
+            self._record_errors.read(operator, len(batch) + len(batch.errors))
+            self._flow.put(operator, self._record_errors.readable(operator, batch))
+            while self._flow.waits:
+                self._flow.advance()

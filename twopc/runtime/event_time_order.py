@@ -1,0 +1,283 @@
+"""Readers whose records meet by key, as one: under each partition number the earlier record goes first.
+
+Kafka Streams' rule: where a partition has nothing at hand while others of its number have, it is waited for as long as
+there is something to read, as far as is known, and `max_task_idle` longer; then the others go on without it.
+
+Invariants:
+
+- The records of one split keep their order. A time that is missing, or smaller than one before it there, counts as the
+  greatest before it.
+- A record that could not be decoded follows the one before it.
+- A source of which HELD_MAX records are held is not read; where nothing else can be read, nobody is waited for any
+  longer, so memory is bounded and nothing stands still.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from types import MappingProxyType
+from typing import Any
+
+from twopc.clock import Clock
+from twopc.column_rows import partitions_of, places_of
+from twopc.graph import JobDefinition
+from twopc.record import Batch, RecordError, Row
+from twopc.source import SourceReader
+from twopc.source_groups import event_times, source_groups
+from twopc.termination import TERMINATION
+
+HELD_MAX = 10_000
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Records that go in this order; `at` is the first that has not gone. One that was not decoded is a batch alone."""
+
+    batch: Batch
+    times: list[float]
+    at: int = 0
+
+
+Place = tuple[str, int]
+"""The input of a record, where its source reads several, and its partition number."""
+
+
+class _Lane:
+    """The held records of one split of a source."""
+
+    def __init__(self, source: str, split: str) -> None:
+        self.source, self.split = source, split
+        self.size = 0
+        self._chunks: deque[_Chunk] = deque()
+        self._latest = -math.inf
+
+    @property
+    def first(self) -> float:
+        """The time of the first record; there is one."""
+        return self._chunks[0].times[self._chunks[0].at]
+
+    def hold(self, batch: Batch, times: Sequence[float]) -> None:
+        grown = list(accumulate(times, max, initial=self._latest))[1:]
+        self._chunks.append(_Chunk(batch, grown))
+        self._latest = grown[-1]
+        self.size += len(grown)
+
+    def hold_error(self, error: RecordError) -> None:
+        self.hold(Batch([], [], errors=[(0, error)]), [-math.inf])
+
+    def take(self, until: float, most: int) -> list[Batch]:
+        """Take the records from the first on whose time is not after this one."""
+        taken: list[Batch] = []
+        while self._chunks and most > 0 and self.first <= until:
+            chunk = self._chunks[0]
+            start, whole = chunk.at, len(chunk.times)
+            stop = min(bisect_right(chunk.times, until, start), start + most)
+            taken.append(chunk.batch if stop - start == whole else chunk.batch.part(start, stop))
+            most -= stop - start
+            self.size -= stop - start
+            chunk.at = stop
+            if stop == whole:
+                self._chunks.popleft()
+        return taken
+
+    def rows(self) -> Iterator[Row]:
+        for chunk in self._chunks:
+            yield from chunk.batch.rows[chunk.at :]
+            yield from (error.row for _, error in chunk.batch.errors)
+
+
+class EventTimeOrder:
+    """The readers of sources that meet, those first that are the earlier at equal times. Used by one thread."""
+
+    def __init__(
+        self,
+        readers: Mapping[str, SourceReader],
+        event_times: Mapping[str, Callable[[Any], Any]],
+        max_idle_seconds: float,
+        clock: Clock,
+        input_of: Mapping[str, Callable[[str], str]] = MappingProxyType({}),
+    ) -> None:
+        """`input_of` is there for each source that reads several inputs: the input that a split is a piece of."""
+        self.sources = tuple(readers)
+        self._readers = dict(readers)
+        self._event_times = event_times
+        self._max_idle = max_idle_seconds
+        self._clock = clock
+        self._input_of = input_of
+        self._lanes = {source: dict(self._opened(source, reader)) for source, reader in readers.items()}
+        self._numbers = deque(sorted({number for lanes in self._lanes.values() for _, number in lanes}))
+        self._under = {
+            number: [lane for lanes in self._lanes.values() for place, lane in lanes.items() if place[1] == number]
+            for number in self._numbers
+        }
+        self._turns = deque(self.sources)
+        self._silent: set[str] = set()
+        self._caught_up: dict[str, frozenset[str]] = {}
+        self._idle_since: dict[_Lane, float] = {}
+        self._looked_at = clock.monotonic()
+
+    def _opened(self, source: str, reader: SourceReader) -> Iterator[tuple[Place, _Lane]]:
+        input_of = self._input_of.get(source)
+        for held in reader.positions():
+            yield ("" if input_of is None else input_of(held.split), held.partition), _Lane(source, held.split)
+
+    def _places(self, source: str, rows: Sequence[Row]) -> list[Place]:
+        if source in self._input_of:
+            return [(read, number) for read, number, _ in places_of(rows)]
+        return [("", number) for number in partitions_of(rows)]
+
+    def held(self, source: str) -> int:
+        """Return how many records of a source are held."""
+        return sum(lane.size for lane in self._lanes[source].values())
+
+    def rows(self, source: str) -> Iterator[Row]:
+        """Yield the rows of a source that are held."""
+        for lane in self._lanes[source].values():
+            yield from lane.rows()
+
+    def poll(self, timeout: float, most: int, is_over: Callable[[str], bool]) -> tuple[str, Batch] | None:
+        """Return records of one source whose turn it is; None after `timeout` seconds without any.
+
+        `is_over` says of a source that nothing more of it will be read.
+        """
+        while True:
+            if (ready := self._ready(most, is_over)) is not None:
+                return ready
+            hungry = [source for source in self._turns if not is_over(source) and self._wants(source)]
+            if not hungry:
+                return self._ready(most, lambda _: True)
+            if not self._read(hungry, timeout, most):
+                return self._ready(most, is_over)
+
+    def _wants(self, source: str) -> bool:
+        lanes = self._lanes[source].values()
+        return any(not lane.size for lane in lanes) and self.held(source) < HELD_MAX
+
+    def _read(self, sources: Sequence[str], timeout: float, most: int) -> bool:
+        """Hold what these sources have now; return whether that is anything."""
+        found = False
+        self._looked_at = self._clock.monotonic()
+        for number, source in enumerate(sources, 1):
+            wait = timeout if number == len(sources) and not found else 0.0
+            batch = self._readers[source].poll(wait, most)
+            if batch is None or not (len(batch) or batch.errors):
+                self._silent.add(source)
+                continue
+            self._silent.discard(source)
+            self._hold(source, batch)
+            found = True
+        self._caught_up.clear()
+        self._turns.rotate(-1)
+        return found
+
+    def _hold(self, source: str, batch: Batch) -> None:
+        times = self._times(source, batch)
+        start = 0
+        for before, error in batch.errors:
+            self._hold_runs(source, batch, times, start, before)
+            self._lanes[source][self._places(source, [error.row])[0]].hold_error(error)
+            start = before
+        self._hold_runs(source, batch, times, start, len(batch))
+
+    def _hold_runs(self, source: str, batch: Batch, times: Sequence[float], start: int, stop: int) -> None:
+        for place, run in groupby(self._places(source, batch.rows[start:stop])):
+            end = start + sum(1 for _ in run)
+            part = batch if end - start == len(batch) and not batch.errors else batch.part(start, end)
+            lane = self._lanes[source][place]
+            lane.hold(part, times[start:end])
+            self._idle_since.pop(lane, None)
+            start = end
+
+    def _times(self, source: str, batch: Batch) -> list[float]:
+        function = self._event_times.get(source)
+        times: list[float | None] = []
+        if function is not None:
+            times = [_extracted(function, value) for value in batch.values]
+        if function is None or None in times:
+            own = batch.timestamps
+            times = [each if each is not None else stamp for each, stamp in zip(times or own, own, strict=True)]
+        return [-math.inf if time is None else time for time in times]
+
+    def _ready(self, most: int, is_over: Callable[[str], bool]) -> tuple[str, Batch] | None:
+        """Return what may go of the source that is first under some number, of all numbers where it is the first."""
+        source, parts = "", list[Batch]()
+        for number in tuple(self._numbers):
+            turn = self._turn(number, is_over)
+            if turn is None or (source and source != turn[0].source):
+                continue
+            lane, until = turn
+            source = lane.source
+            parts += (taken := lane.take(until, most))
+            most -= sum(len(each) + len(each.errors) for each in taken)
+            if most <= 0:
+                break
+        self._numbers.rotate(-1)
+        return (source, Batch.joined(parts)) if parts else None
+
+    def _turn(self, number: int, is_over: Callable[[str], bool]) -> tuple[_Lane, float] | None:
+        """Return whose records go first under a number, and up to which time; None where nobody's may go."""
+        here = self._under[number]
+        heads = [(lane.first, place) for place, lane in enumerate(here) if lane.size]
+        waits = [lane for lane in here if not lane.size]
+        if not heads or not all(is_over(lane.source) or self._is_idle(lane) for lane in waits):
+            return None
+        _, first = min(heads)
+        # A time is a whole number: of an earlier source those of the same time go before.
+        until = min((time - (place < first) for time, place in heads if place != first), default=math.inf)
+        return here[first], until
+
+    def _is_idle(self, lane: _Lane) -> bool:
+        """Whether there has been nothing to read of a split for so long that nobody waits for it."""
+        source = lane.source
+        if source not in self._caught_up:
+            known = self._readers[source].caught_up()
+            if known is None:
+                known = frozenset(each.split for each in self._lanes[source].values() if source in self._silent)
+            self._caught_up[source] = known
+        if lane.split not in self._caught_up[source]:
+            self._idle_since.pop(lane, None)
+            return False
+        # What came while nobody looked is no idleness: a function may take long, and a process may stand still.
+        return self._looked_at - self._idle_since.setdefault(lane, self._looked_at) >= self._max_idle
+
+
+def orders_of(
+    definition: JobDefinition, readers: Mapping[str, SourceReader], max_idle_seconds: float, clock: Clock
+) -> list[EventTimeOrder]:
+    """Return what orders the records of a job's sources, one for those that meet in each place.
+
+    A source alone has one only where two of its splits that are read here have one partition number.
+    """
+    times = event_times(definition)
+    orders = []
+    for met in source_groups(definition):
+        several = {
+            source: definition.sources[source].input_of for source in met if _has_a_number_twice(readers[source])
+        }
+        if len(met) > 1 or several:
+            here = {source: readers[source] for source in met}
+            orders.append(EventTimeOrder(here, times, max_idle_seconds, clock, several))
+    return orders
+
+
+def _has_a_number_twice(reader: SourceReader) -> bool:
+    numbers = [held.partition for held in reader.positions()]
+    return len(set(numbers)) < len(numbers)
+
+
+def _extracted(function: Callable[[Any], Any], value: Any) -> float | None:
+    """Return the time of a value, None for its record's own; a bad one is refused by the operator that assigns it."""
+    if value is None:
+        return None
+    try:
+        time = function(value)
+    except TERMINATION:
+        raise
+    except BaseException:  # noqa: BLE001 - it is raised again where it has a record
+        return -math.inf
+    return time if time is None or type(time) is int else -math.inf
