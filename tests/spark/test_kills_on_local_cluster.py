@@ -23,7 +23,7 @@ from twopc.faults.points import CrashPoint
 from twopc.storage.local import LocalStore
 from twopc.storage.store import has_ledger
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.proof]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 RANDOM_KILLS = 2

@@ -21,6 +21,7 @@ FAILED_STARTS = 4
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
+@pytest.mark.proof
 def test_python_workers_are_killed_from_outside_one_after_the_other(rig: Rig) -> None:
     # The first holds up checkpoints, the second commits: nobody comes to a later place before its turn.
     moments = {CrashPoint.AFTER_ACK: 3, CrashPoint.BEFORE_COMMIT: 6, CrashPoint.AFTER_END_TXN: 9}
@@ -57,7 +58,6 @@ def test_a_jvm_that_stands_still_is_ended_when_its_attempt_fails(rig: Rig) -> No
     assert judge(rig) == []
 
 
-@pytest.mark.proof
 def test_a_jvm_that_does_not_start_again_at_once_is_tried_again(rig: Rig, tmp_path: Path) -> None:
     java = tmp_path / "java-home" / "bin" / "java"
     java.parent.mkdir(parents=True)

@@ -25,7 +25,7 @@ from twopc.faults.process import ManagedProcess, await_true
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.proof, pytest.mark.timeout(900)]
 
 RECORDS = 800
 LUMPS = 8

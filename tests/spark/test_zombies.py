@@ -71,8 +71,17 @@ def job(broker: Broker, session: SparkSession, tmp_path: Path, topic: Callable[[
     return ZombieJob(broker.bootstrap_servers, session, topic(), tmp_path)
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("zombie", ZOMBIES, ids=str)
+GUARDS_A_CHANGE = ("completed-not-committed",)
+"""The place where both the zombie and its successor have something to commit; simulation and drills play the others."""
+
+
+@pytest.mark.parametrize(
+    "zombie",
+    [
+        pytest.param(each, marks=() if each.name in GUARDS_A_CHANGE else pytest.mark.proof, id=str(each))
+        for each in ZOMBIES
+    ],
+)
 def test_a_zombie_finds_itself_fenced(job: ZombieJob, monkeypatch: pytest.MonkeyPatch, zombie: Zombie) -> None:
     late = zombie.woken is Woken.AFTER_THE_JOB
     with job.running(monkeypatch, zombie.crash, checkpoint_interval=zombie.interval) as future:

@@ -17,7 +17,7 @@ SECONDS = 280
 """How long one run may take beside other tests; alone it takes 60."""
 
 # It needs no broker, and takes as long as those that do.
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(TRIES * SECONDS + 60)]
+pytestmark = [pytest.mark.broker, pytest.mark.proof, pytest.mark.timeout(TRIES * SECONDS + 60)]
 
 ROOT = Path(__file__).resolve().parents[3]
 

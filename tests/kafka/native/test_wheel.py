@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 # It needs no broker, and takes as long as those that do.
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.proof]
 
 ROOT = Path(__file__).resolve().parents[3]
 OPTIONS = ["-m", "pip", "--disable-pip-version-check", "--quiet"]

@@ -23,7 +23,7 @@ from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.testing.broker import Broker
 from twopc.testing.topics import read_topic
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.proof, pytest.mark.timeout(600)]
 
 FLIGHTS, OFFSETS_A_BATCH = 20_000, 8_000
 SURELY_PASSED = timedelta(days=5)

@@ -60,7 +60,6 @@ def query(broker: Broker, light_jvms: dict[str, str], tmp_path: Path, topic: Cal
     return made
 
 
-@pytest.mark.proof
 def test_a_query_killed_at_each_place_of_a_batch_writes_every_row_once(query: Query) -> None:
     assert query.killed_at(CrashPoint.COORDINATOR_AFTER_ACKS, 1), "before the decision"
     assert query.killed_at(CrashPoint.COORDINATOR_AFTER_COMPLETION, 1), "after the decision, before EndTxn"
