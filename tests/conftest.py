@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import record_paths
+from tests import record_paths, warm_start
 from tests.groups import name_groups
 from twopc.compiled import problems
 from twopc.driver.discovery import FOLDER_VARIABLE
@@ -45,6 +45,7 @@ def pytest_configure() -> None:
         os.environ[ports.VARIABLE] = f"{first}-{first + share - 1}"
     # Chosen before the processes of tests start, so that all of them choose the same.
     record_paths.choose()
+    warm_start.install()
 
 
 def pytest_report_header() -> list[str]:

@@ -5,19 +5,18 @@ As `twopc.faults.driver`; but a worker that is stopped is left alone at the end 
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
-from typing import cast
 
-from tests.crash_cells.fork_server import ForkServer
+import confluent_kafka  # noqa: F401 - what every worker imports when it runs
+import rocksdict  # noqa: F401
+
+import twopc.worker.bootstrap  # noqa: F401
+from tests.warm_start import install_here
 from twopc.driver.processes import ProcessHost, ProcessStage
 from twopc.faults.driver import main
 from twopc.faults.process import is_stopped
 from twopc.graph import JobDefinition
-from twopc.protocol.codec import to_json
 from twopc.runtime.spec import SubtaskSpec
 
 
@@ -30,20 +29,14 @@ class _LeavesZombies(ProcessStage):
 
 
 class ZombieHost(ProcessHost):
-    """As ProcessHost; but a worker that is stopped outlives its attempt, and all are forked, as they are many."""
-
-    def __init__(self, job_file: str, fork_server: ForkServer) -> None:
-        super().__init__(job_file)
-        self._fork_server = fork_server
+    """As ProcessHost; but a worker that is stopped outlives its attempt."""
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessStage:
         self._stage = _LeavesZombies([self._start(spec) for spec in specs])
         return self._stage
 
-    def _start(self, spec: SubtaskSpec) -> subprocess.Popen[str]:
-        worker = self._fork_server.start([self._job_file, str(os.getpid())], json.dumps(to_json(spec)))
-        return cast("subprocess.Popen[str]", worker)
-
 
 if __name__ == "__main__":
-    sys.exit(main(ZombieHost(sys.argv[1], ForkServer())))
+    # The workers of a cell are many.
+    install_here()
+    sys.exit(main(ZombieHost(sys.argv[1])))

@@ -39,6 +39,14 @@ def test_the_page_on_testing_counts_places_cells_and_breaks_as_they_are() -> Non
     assert f"broken in {len(MUTANTS + MUTANTS_OF_SILENCE + MUTANTS_OF_EXPIRY)} ways" in page
 
 
+def test_the_page_on_testing_says_which_tests_each_folder_needs() -> None:
+    page = (DOCUMENT.parent / "testing.md").read_text()
+    table = page[page.index("| folder changed |") : page.index("How it behaves between two messages")]
+    folders = [f"twopc/{path.parent.name}" for path in ROOT.glob("twopc/*/__init__.py")]
+    assert [folder for folder in [*folders, "coordinator/", "proto/"] if f"`{folder}`" not in table] == []
+    assert [path for path in re.findall(r"`(tests/[\w./]+)`", table) if not (ROOT / path).exists()] == []
+
+
 PAGES = (
     *DOCUMENT.parent.glob("*.md"),
     *DOCUMENT.parent.glob("*/*.md"),

@@ -1,0 +1,85 @@
+"""A warm start is like a cold one, as far as whoever starts and whoever is started can tell."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests import warm_start
+
+TWOPC = [sys.executable, "-m", "twopc"]
+JOB = """
+import os, sys, signal, time
+print(sys.argv, os.getcwd(), os.environ.get("SAID"), os.getppid(), os.getsid(0) == os.getpid(), flush=True)
+{what}
+"""
+
+
+@pytest.fixture(params=["warm", "cold"])
+def environment(request: pytest.FixtureRequest) -> dict[str, str]:
+    """An environment in which commands start as the test's id says."""
+    return dict(os.environ) | ({warm_start.COLD: "1"} if request.param == "cold" else {})
+
+
+def job(folder: Path, what: str) -> list[str]:
+    """Return a command that loads a file which does that."""
+    (folder / "job.py").write_text(JOB.format(what=what))
+    return [*TWOPC, "run", "job.py", "-b", "127.0.0.1:1", "--host", "inline"]
+
+
+def test_a_command_has_the_arguments_folder_environment_and_parent_that_it_was_given(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    command = job(tmp_path, "sys.exit(7)")
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment | {"SAID": "so"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode != 0
+    assert (
+        f"__main__.py', 'run', 'job.py', '-b', '127.0.0.1:1', '--host', 'inline'] {tmp_path} so {os.getpid()} False"
+        in (done.stdout + done.stderr)
+    )
+
+
+def test_one_that_is_killed_is_seen_to_be(tmp_path: Path, environment: dict[str, str]) -> None:
+    command = job(tmp_path, "time.sleep(600)")
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.rstrip().endswith(b"True"), line
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait(60) == -signal.SIGKILL
+
+
+def test_nothing_of_a_command_is_left_when_it_has_ended(environment: dict[str, str]) -> None:
+    with subprocess.Popen([*TWOPC, "version"], env=environment, stdout=subprocess.DEVNULL) as process:
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        assert process.wait(120) == 0
+    _, alive = psutil.wait_procs(family, timeout=60)
+    assert alive == []
+
+
+def test_an_interpreter_is_started_where_the_environment_asks_for_another_kind_of_one() -> None:
+    done = subprocess.run(
+        [*TWOPC, "version"],
+        env=os.environ | {"PYTHONVERBOSE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert "import 'site'" in done.stderr
