@@ -17,7 +17,7 @@ from twopc.config import RunSettings
 from twopc.driver.events import EventWatch
 from twopc.driver.machine import Driver, Event
 from twopc.driver.running_job import RunningJob
-from twopc.driver.shell import DriverShell, JobEdge
+from twopc.driver.shell import LOOK_SECONDS, DriverShell, JobEdge
 from twopc.storage.local import LocalStore
 
 PATIENCE_SECONDS = 120
@@ -35,7 +35,7 @@ class Silent:
 
 def shell_of(coordinator: Any, folder: Path, stop: threading.Event) -> DriverShell:
     definition = in_a_row("flights", QuietSource(), (), EmptySink())
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    events: queue.Queue[Event] = queue.Queue()
     host: Any = None
     edge = JobEdge(definition, definition.source, definition.sink, coordinator, host, LocalStore(folder))
     driver = Driver(RunningJob(definition, "", ""), RunSettings(), "latest")

@@ -87,7 +87,7 @@ def run(
         client = JobClient(coordinator.address, token=coordinator.token, tls=coordinator.tls)
         closing.callback(client.close)
         signals = closing.enter_context(StopSignals(stop))
-        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        events: queue.Queue[Event] = queue.Queue()
         counting = closing.enter_context(metrics_served(settings, coordinator, definition.name))
         tracing = closing.enter_context(traces_of(settings))
         told = combined_listener(combined_listener(on_event, counting), tracing)
