@@ -1,7 +1,7 @@
 """The status of a job: its phase, and its description for people. Pure.
 
 The phase is derived from what the ledger holds and what the running attempt knows, and kept nowhere. `PHASE_CHANGES`
-says which may follow which; a test that plays random lives of a coordinator holds the code to it.
+says which may follow which; the simulation (`tests/simulation`) holds the code to it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""The tables of transitions: every cell is walked, and what happens in random lives is in them."""
+"""The tables of transitions: every cell is walked. That of phases is held against all that the simulation plays."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from enum import Enum
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -19,15 +17,11 @@ from coordinator.checkpoint import (
     CheckpointRequest,
     PendingCheckpoint,
 )
-from coordinator.core import Core
-from coordinator.status import PHASE_CHANGES, Phase
-from tests.coordinator.kit import INTERVAL, Scene, checkpoint
-from tests.coordinator.lives import STEPS, Life
+from tests.coordinator.kit import checkpoint
 from twopc.errors import ProtocolViolation
 from twopc.kafka.slots import SLOT_TRANSITIONS, Slot, SlotEvent, SlotState
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import AttemptId
-from twopc.protocol.messages import Failed
 from twopc.protocol.times import Instant
 
 ENDED = (CheckpointPhase.COMPLETED, CheckpointPhase.ABORTED, CheckpointPhase.EXPIRED, CheckpointPhase.SUBSUMED)
@@ -100,58 +94,3 @@ def test_every_state_is_reached(first: Enum, cells: dict[tuple[Enum, Enum], Enum
     for _ in cells:
         reached |= {after for (before, _), after in cells.items() if before in reached}
     assert reached == set(type(first))
-
-
-def changes_of(phases: set[tuple[Phase, Phase]]) -> Callable[..., Any]:
-    step = Core.step
-
-    def watched(core: Core, *arguments: Any) -> Any:
-        before = core.phase
-        decision = step(core, *arguments)
-        if core.phase is not before:
-            phases.add((before, core.phase))
-        return decision
-
-    return watched
-
-
-def play_ends() -> None:
-    """End, fail and start again from phases in which the lives never do."""
-    failure = Failed("Unavailable", "lost", True)
-    for play in (
-        lambda scene: scene.detach(0),
-        lambda scene: None,
-        lambda scene: scene.wait(INTERVAL),
-        lambda scene: scene.say(0, failure),
-    ):
-        scene = Scene()
-        scene.run()
-        play(scene)
-        scene.end()
-        scene.start(restart=True)
-    for play in (lambda scene: scene.say(1, failure), lambda scene: scene.start(restart=True)):
-        scene = Scene()
-        scene.run()
-        scene.stop()
-        scene.ack(0, 1, "t0")
-        scene.ack(1, 1, "t1")
-        play(scene)
-    scene = Scene()
-    scene.run()
-    scene.detach(0)
-    scene.say(1, failure)
-
-
-def test_the_phases_of_a_job_change_as_the_table_says() -> None:
-    known = {(change.before, change.after) for change in PHASE_CHANGES}
-    happened: set[tuple[Phase, Phase]] = set()
-    with patch.object(Core, "step", changes_of(happened)):
-        for seed in range(60):
-            life = Life(seed)
-            for _ in range(STEPS):
-                life.step()
-            life.settle()
-        play_ends()
-    assert happened <= known, f"not in the table: {sorted(f'{a.name} to {b.name}' for a, b in happened - known)}"
-    missing = {change for change in known - happened if Phase.FENCED not in change}
-    assert not missing, f"never seen: {sorted(f'{a.name} to {b.name}' for a, b in missing)}"

@@ -12,8 +12,8 @@ from coordinator.status import Phase
 from scripts.protocol_doc import DOCUMENT, parts, refreshed
 from scripts.protocol_tables import TABLES, phases
 from tests.crash_cells.cells import CELLS, Signal
+from tests.simulation.every_mutant import ALL
 from tests.simulation.queries.mutants import MUTANTS, MUTANTS_OF_EXPIRY, MUTANTS_OF_SILENCE
-from tests.simulation.test_mutants import ALL
 from twopc.faults.crash_table import CrashPoint
 
 ROOT = DOCUMENT.parents[1]

@@ -9,12 +9,15 @@ from coordinator.events import SessionId
 from coordinator.in_process_client import DirectClient
 from coordinator.jobs import Jobs
 from tests.simulation.clocks import SimClock
+from tests.simulation.coordinator_judge import CoordinatorJudge
 from tests.simulation.disk import CheckpointFolder
+from tests.simulation.job import JOB
 from tests.simulation.network import Stream
 from tests.simulation.process import Crashed, Lane
 from tests.simulation.world import World
 from twopc import events
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable
+from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.messages import FencedOff, ToSubtask
 
 DEADLINE_SECONDS = 0.2
@@ -40,6 +43,7 @@ class SimCoordinator:
         self._tick_at: int | None = None
         self._folder = folder
         folder.opened()
+        self._judge = CoordinatorJudge(world, folder, self._queued)
         self.jobs = Jobs(lambda job: folder, self._clock, self)
         world.note(self.process.name, "starts")
 
@@ -97,6 +101,7 @@ class SimCoordinator:
     def send(self, session: SessionId, message: ToSubtask) -> None:
         stream = self._streams.get(session)
         if stream is not None:
+            self._judge.sent(stream.attempt, message)
             stream.deliver(message)
             if isinstance(message, FencedOff):
                 stream.deliver(None)
@@ -109,6 +114,7 @@ class SimCoordinator:
     def publish(self, event: events.CoordinatorEvent) -> None:
         if isinstance(event, events.AttemptFenced):
             self._judge_fencing()
+        self._judge.told(event)
         self._tell(event)
         if not self._world.keeps_trace:
             return
@@ -123,6 +129,9 @@ class SimCoordinator:
                 self._world.note(self.process.name, event.name, f"attempt {event.attempt}", event.message)
             case _:
                 pass
+
+    def _queued(self) -> list[CheckpointKind]:
+        return [request.kind for request in self.jobs.describe(JOB).queued]
 
     def _judge_fencing(self) -> None:
         """Nobody loses to itself, however many answers were lost."""

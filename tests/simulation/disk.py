@@ -15,10 +15,17 @@ from tests.simulation.process import Crashed
 from tests.simulation.world import World
 from twopc.errors import CheckpointCorrupted
 from twopc.faults.points import CrashPoint, reached
-from twopc.protocol.attempt_facts import StopRequested
+from twopc.protocol.attempt_facts import AttemptEnded, StopRequested
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
 from twopc.protocol.layout import ENTRIES, LEDGER, TWINS, checkpoint_of_metadata, metadata_path
-from twopc.protocol.ledger_facts import CheckpointCompleted, CheckpointsDisposed, CommittablesConfirmed, LossSettled
+from twopc.protocol.ledger_facts import (
+    CheckpointCompleted,
+    CheckpointReserved,
+    CheckpointsDisposed,
+    CommittablesConfirmed,
+    Entry,
+    LossSettled,
+)
 from twopc.protocol.ledger_state import LedgerState, decode_entry
 from twopc.storage.local import LocalStore
 from twopc.storage.store import Content, StoredObject
@@ -60,6 +67,7 @@ class CheckpointFolder(LocalStore):
         self._creators = 0
         self.savepoints: set[CheckpointId] = set()
         self._outstanding: dict[CheckpointId, set[str]] = {}
+        self._global_names: set[str] = set()
         self._confirmed: set[str] = set()
         self._bases: dict[CheckpointId, set[CheckpointId]] = {}
         self._doubtful = NO_CHECKPOINT
@@ -70,6 +78,8 @@ class CheckpointFolder(LocalStore):
         """Whether a creator was just refused by an entry that it has given up, with nothing behind it."""
         self.draining: set[AttemptId] = set()
         """The attempts that somebody has asked to drain, or one before that they go on for."""
+        self.ended: set[AttemptId] = set()
+        self.last_reserved = NO_CHECKPOINT
         self.rotten = ""
         self._disk = SimFileSystem(self._refuses, self._named)
         self.top = self._doubtful_at = self._disk.root
@@ -293,10 +303,13 @@ class CheckpointFolder(LocalStore):
             return
         _, entry = decode_entry(data, path)
         match entry:
+            case CheckpointReserved(checkpoint_id=checkpoint_id):
+                self.last_reserved = max(self.last_reserved, checkpoint_id)
             case CheckpointCompleted(checkpoint_id=checkpoint_id) as record:
                 self.world.note("disk", "COMPLETION RECORD", checkpoint_id)
                 names = {name for each in record.committables for name in each}
                 self.completed_names |= names
+                self._global_names.update(record.global_committables)
                 self._outstanding[checkpoint_id] = names - self._confirmed
                 self._doubtful, self._doubtful_at = checkpoint_id, self._disk.path(path)
                 if record.kind.is_savepoint:
@@ -309,15 +322,30 @@ class CheckpointFolder(LocalStore):
                 self._outstanding.get(entry.checkpoint_id, set()).difference_update(entry.names)
                 bases = self._bases.setdefault(entry.checkpoint_id, set())
                 bases.update(base for _, base in entry.bases if base)
+            case CheckpointsDisposed():
+                self.savepoints.difference_update(entry.forgotten)
+            case _:
+                self._named_of_attempt(entry)
+
+    def _named_of_attempt(self, entry: Entry | LedgerState) -> None:
+        match entry:
+            case AttemptEnded(attempt=attempt):
+                self.ended.add(attempt)
             case StopRequested(drain=True):
                 self.draining.add(entry.attempt)
             case LedgerState(stop=StopRequested(drain=True)):
                 # An attempt begins with a summary, and goes on with what the one before was asked for.
                 self.draining.add(entry.current)
-            case CheckpointsDisposed():
-                self.savepoints.difference_update(entry.forgotten)
             case _:
                 pass
+
+    def was_completed(self, checkpoint_id: CheckpointId) -> bool:
+        """Whether a completion record of it is there, or was until it was needed no more."""
+        return checkpoint_id in self._outstanding
+
+    def outstanding_of(self, checkpoint_id: CheckpointId) -> frozenset[str]:
+        """What subtasks have to commit of a completed checkpoint, and is not known to be committed."""
+        return frozenset(self._outstanding.get(checkpoint_id, ())) - self._global_names
 
     @property
     def newest(self) -> CheckpointId:

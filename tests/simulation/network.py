@@ -67,6 +67,11 @@ class Stream:
         self._hung_up = False
         self.session = peer.open(self)
 
+    @property
+    def attempt(self) -> AttemptId:
+        """That of its subtask."""
+        return self._link.attempt
+
     def say(self, event: Attached | MessageReceived) -> None:
         self._up.append(event)
         if isinstance(event, MessageReceived) and self._world.strikes("said twice", self._world.faults.duplicates):
@@ -153,7 +158,7 @@ class SimLink:
         self.lane = lane
         self.job = job
         self._world = world
-        self._attempt = attempt
+        self.attempt = attempt
         self._subtask = subtask
         self._pid = pid
         self._dial = dial
@@ -242,7 +247,7 @@ class SimLink:
         stream.say(
             Attached(
                 session=stream.session,
-                attempt=self._attempt,
+                attempt=self.attempt,
                 subtask=self._subtask,
                 last_checkpoint_id=self._memory.last_checkpoint_id,
                 end_of_input=self._memory.end_of_input,

@@ -35,7 +35,9 @@ import twopc.runtime.state
 import twopc.runtime.subtask
 import twopc.state.restore
 import twopc.storage.files
+from coordinator.core import Core
 from tests.simulation.async_client import SimLoop
+from tests.simulation.coordinator_judge import watched_step
 from tests.simulation.filesystem import SimDisk
 from tests.simulation.modules import SimSecrets, SimShutil, remove_tree
 from tests.simulation.plain_values import made_plainly
@@ -154,6 +156,7 @@ def replaced() -> Iterator[None]:
         stack.enter_context(patch.object(twopc.driver.supervision, "SWEEP_PAUSE_SECONDS", SWEEP_SECONDS))
         stack.enter_context(patch.object(coordinator.silence, "START_MS", START_MS))
         stack.enter_context(patch.object(coordinator.ledger, "encode_entry", _present.encode_entry))
+        stack.enter_context(patch.object(Core, "step", watched_step(lambda: _present._now)))
         for module in (twopc.protocol.ledger_state, coordinator.ledger, tests.simulation.disk):
             stack.enter_context(patch.object(module, "decode_entry", _present.decode_entry))
         stack.enter_context(patch.object(twopc.kafka.retry, "time", _present))

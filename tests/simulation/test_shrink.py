@@ -9,10 +9,10 @@ import pytest
 
 from tests.simulation.__main__ import main
 from tests.simulation.dice import Dice, Strike
+from tests.simulation.every_mutant import noticing
 from tests.simulation.faults import draw
 from tests.simulation.mutants import MUTANTS, Mutant
 from tests.simulation.shrink import Case, invariant_of, shrink
-from tests.simulation.test_mutants import caught
 
 pytestmark = pytest.mark.simulation
 
@@ -31,7 +31,7 @@ def mutant(what: str) -> Mutant:
 
 
 def first_caught(broken: Mutant) -> Case:
-    return broken.case(next(seed for seed in range(broken.seeds) if caught(broken, seed)))
+    return broken.case(noticing(broken, 1)[0])
 
 
 @pytest.mark.parametrize("what", SHORT)

@@ -13,12 +13,15 @@ from functools import cache
 
 import pytest
 
+from coordinator.status import PHASE_CHANGES, Phase, PhaseChange
 from tests.simulation.__main__ import main
 from tests.simulation.cells import PeerState
-from tests.simulation.play import Rules, Tally, play, play_here
+from tests.simulation.coordinator_judge import phase_change
+from tests.simulation.play import SHARE, Rules, Tally, play, play_here
 from tests.simulation.required_cells import cells_left_out, cells_to_reach
 from tests.simulation.simulate import simulate
 from twopc.faults.points import CrashPoint
+from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 
 pytestmark = [pytest.mark.simulation, pytest.mark.xdist_group("all seeds")]
 """They look at one play of all seeds, which one process makes."""
@@ -119,9 +122,26 @@ def test_the_seeds_have_the_broker_restart_and_its_coordinator_move() -> None:
     assert [each for each in wanted if not coverage[f"broker {each}"]] == []
 
 
+def test_the_phases_of_a_job_change_in_all_ways_that_the_table_says() -> None:
+    coverage = played(NO_LOSS).coverage
+    changes = {phase_change(change.before.name, change.after.name) for change in PHASE_CHANGES if is_common(change)}
+    assert [change for change in sorted(changes) if not coverage[change]] == []
+
+
+def is_common(change: PhaseChange) -> bool:
+    """Another coordinator seldom owns the ledger while this one, in just that phase, still lives and notices."""
+    return change.after is not Phase.FENCED or change.before in (Phase.WAITING, Phase.RUNNING, Phase.PENDING)
+
+
+def test_the_seeds_abort_checkpoints_for_every_reason_but_a_full_queue() -> None:
+    coverage = played(NO_LOSS).coverage
+    reasons = set(FailureReason) - {FailureReason.TOO_MANY_CHECKPOINT_REQUESTS}
+    assert [reason for reason in sorted(reasons) if not coverage[f"aborted: {reason}"]] == []
+
+
 def test_the_seeds_have_savepoints_taken_and_jobs_drained() -> None:
     coverage = played(NO_LOSS).coverage
-    wanted = ("asked to drain", "completed: savepoint", "completed: final-savepoint")
+    wanted = ("asked to drain", *(f"completed: {kind}" for kind in CheckpointKind))
     assert [each for each in wanted if not coverage[each]] == []
 
 
@@ -170,7 +190,7 @@ def test_two_seeds_play_different_runs() -> None:
 
 
 def test_seeds_come_to_the_same_in_several_processes_as_in_one() -> None:
-    seeds = range(250)
+    seeds = range(SHARE + 20)
     here, there = play_here(seeds, LOSSES), added_up(play(seeds, LOSSES, processes=2))
     assert (here.played, here.lost, here.failed) == (there.played, there.lost, there.failed)
     assert here.coverage == there.coverage
