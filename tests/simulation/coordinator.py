@@ -138,25 +138,26 @@ class SimCoordinator:
         if self._folder.is_own_entry_in_the_way:
             self._world.violated("a coordinator was fenced by an entry of its own", self.process.name)
 
-    def _arm(self) -> int | None:
-        """Have a tick when the jobs' deadline, a time of this process, has come; return it."""
+    def _arm(self) -> None:
+        """Have a tick when the jobs' deadline, a time of this process, has come."""
         deadline = self.jobs.deadline()
         if deadline is None:
-            return None
+            return
         delay = max(0, deadline - self._clock.now().monotonic_ms)
         at = self._world.now_ms + delay
         if self._tick_at is None or at < self._tick_at or self._tick_at <= self._world.now_ms:
             self._tick_at = at
             self._world.after(delay, self._tick, self.lane)
-        return deadline
 
     def _tick(self) -> None:
         self._tick_at = None
         began = self._clock.now().monotonic_ms
         self.jobs.tick()
-        deadline = self._arm()
+        deadline = self.jobs.deadline()
         if deadline is not None and deadline <= began:
             self._world.violated("a coordinator would spin", f"{self.process.name} is due at {deadline} after its tick")
+            return
+        self._arm()
 
 
 class SimJobClient(DirectClient):

@@ -69,7 +69,7 @@ def _earlier_completes_after_later() -> Iterator[None]:
         yield
 
 
-OVERLAPPING: dict[str, Any] = {
+OVERLAPPING = {
     "max_concurrent": 3,
     "min_pause_ms": 0,
     "interval_ms": 100,
@@ -77,7 +77,7 @@ OVERLAPPING: dict[str, Any] = {
     "fault_phase_ms": 5_000,
 }
 CUT_OFF = {"cut_off_every_ms": 300, "embedded": True, "fault_phase_ms": 2_000, "tolerable_failures": 3}
-ASKING: dict[str, Any] = {"asked_every_ms": 100, "retained": 1, "fault_phase_ms": 2_500}
+ASKING = {"asked_every_ms": 100, "retained": 1, "fault_phase_ms": 2_500}
 
 
 @contextmanager

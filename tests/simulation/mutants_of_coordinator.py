@@ -85,7 +85,7 @@ MUTANTS_OF_COORDINATOR = (
         "one more checkpoint is in flight than is allowed", instead(InFlight, "has_room", _one_more), OVERLAPPING, 100
     ),
     Mutant(
-        "a checkpoint is triggered beside a savepoint",
+        "a checkpoint is triggered beside one that must be alone",
         instead(InFlight, "has_room", _beside_any),
         _ASKING_BESIDE,
         500,

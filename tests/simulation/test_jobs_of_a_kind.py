@@ -9,7 +9,6 @@ import pytest
 
 from tests.simulation.bad_records import DEAD
 from tests.simulation.faults import TIMED, TIMED_SINKS, draw
-from tests.simulation.mutants_in_flight import OVERLAPPING
 from tests.simulation.mutants_of_stages import OWN_TOPIC
 from tests.simulation.patches import replaced
 from tests.simulation.shrink import Case
@@ -19,7 +18,6 @@ from tests.simulation.test_simulation import ALL, FIRST
 pytestmark = pytest.mark.simulation
 
 SEEDS = range(FIRST, FIRST + ALL // 20)
-SEEDS_THAT_OVERLAP = range(FIRST, FIRST + ALL // 100)
 SEEDS_WITH_TIME = range(FIRST, FIRST + ALL // 66)
 
 
@@ -54,12 +52,6 @@ def test_what_waits_for_its_time_comes_out_once_when_that_has_come_and_a_drain_l
     results = played_well(timed_case(kind, seed) for seed in SEEDS_WITH_TIME)
     assert share_of(results, "asked to drain") > 0.33
     assert share_of(results, "drained before the end of the input") > 0.03
-
-
-@pytest.mark.timeout(600)
-def test_of_several_checkpoints_in_flight_each_completes_or_is_subsumed_by_a_later_one() -> None:
-    results = played_well(Case(seed, replace(draw(seed), **OVERLAPPING)) for seed in SEEDS_THAT_OVERLAP)
-    assert share_of(results, "aborted: CHECKPOINT_SUBSUMED") > 0
 
 
 def timed_case(kind: str, seed: int) -> Case:

@@ -44,6 +44,9 @@ STOPPED_IN = (
 )
 """What a driver may be waiting for, for more than a moment, when it is told to stop."""
 
+NOT_PLAYED = [FailureReason.CHECKPOINT_SUBSUMED, FailureReason.TOO_MANY_CHECKPOINT_REQUESTS]
+"""Streams keep their order, so of two checkpoints the earlier is acknowledged first; and nobody asks that often."""
+
 AT_LARGE = (
     "killed everything",
     "power failed",
@@ -134,10 +137,9 @@ def test_a_coordinator_finds_itself_fenced_in_some_phase() -> None:
     assert any(coverage[phase_change(before.name, Phase.FENCED.name)] for before in Phase)
 
 
-def test_the_seeds_abort_checkpoints_for_every_reason_that_may_meet_one_alone() -> None:
+def test_the_seeds_abort_checkpoints_for_every_reason_that_their_streams_leave_room_for() -> None:
     coverage = played(NO_LOSS).coverage
-    reasons = set(FailureReason) - {FailureReason.TOO_MANY_CHECKPOINT_REQUESTS, FailureReason.CHECKPOINT_SUBSUMED}
-    assert [reason for reason in sorted(reasons) if not coverage[f"aborted: {reason}"]] == []
+    assert [reason for reason in FailureReason if not coverage[f"aborted: {reason}"]] == NOT_PLAYED
 
 
 def test_the_seeds_have_savepoints_taken_and_jobs_drained() -> None:
