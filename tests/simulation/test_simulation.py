@@ -44,7 +44,7 @@ STOPPED_IN = (
 )
 """What a driver may be waiting for, for more than a moment, when it is told to stop."""
 
-NOT_PLAYED = [FailureReason.CHECKPOINT_SUBSUMED, FailureReason.TOO_MANY_CHECKPOINT_REQUESTS]
+NOT_PLAYED = (FailureReason.CHECKPOINT_SUBSUMED, FailureReason.TOO_MANY_CHECKPOINT_REQUESTS)
 """Streams keep their order, so of two checkpoints the earlier is acknowledged first; and nobody asks that often."""
 
 AT_LARGE = (
@@ -139,7 +139,8 @@ def test_a_coordinator_finds_itself_fenced_in_some_phase() -> None:
 
 def test_the_seeds_abort_checkpoints_for_every_reason_that_their_streams_leave_room_for() -> None:
     coverage = played(NO_LOSS).coverage
-    assert [reason for reason in FailureReason if not coverage[f"aborted: {reason}"]] == NOT_PLAYED
+    reasons = [reason for reason in FailureReason if reason not in NOT_PLAYED]
+    assert [reason for reason in reasons if not coverage[f"aborted: {reason}"]] == []
 
 
 def test_the_seeds_have_savepoints_taken_and_jobs_drained() -> None:
