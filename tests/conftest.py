@@ -1,6 +1,6 @@
 """The fixtures of all tests: one real broker for the whole run, started when a test first asks, and fresh names.
 
-Where a run is spread over several processes, each has a broker of its own, and a share of the ports.
+Where a run is spread over several processes, each has a broker of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from tests.groups import name_groups
 from twopc.compiled import problems
 from twopc.driver.discovery import FOLDER_VARIABLE
 from twopc.kafka import native
-from twopc.testing import ports
 from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker
 
@@ -37,13 +36,7 @@ settings.load_profile("patient")
 
 
 def pytest_configure() -> None:
-    """Give each of several processes ports that no other takes, and all of them the choices of one day."""
-    worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if worker is not None:
-        share = len(ports.RANGE) // workers
-        first = ports.RANGE.start + int(worker.removeprefix("gw")) * share
-        os.environ[ports.VARIABLE] = f"{first}-{first + share - 1}"
-    # Chosen before the processes of tests start, so that all of them choose the same.
+    """Choose the paths of records before the processes of tests start, so that all of them choose the same."""
     record_paths.choose()
     warm_start.install()
 

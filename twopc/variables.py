@@ -22,7 +22,6 @@ OTHERS = frozenset(
         "TWOPC_CRASH_POINTS_REACHED",
         "TWOPC_DEBUG",
         NATIVE,
-        "TWOPC_PORTS",
         "TWOPC_SCHEMA_REGISTRY_CONFIG",
         "TWOPC_SCHEMA_REGISTRY_URL",
         "TWOPC_SIMULATION_FIRST",
