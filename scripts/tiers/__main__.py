@@ -1,6 +1,7 @@
 """`python -m scripts.tiers test|proof [TIER...]`: run tiers one after the other, and say at the end how each ended.
 
-Exit code: 0 when all passed, flaky tests included, 1 when one did not, 130 after Ctrl-C or SIGTERM.
+Exit code: 0 when all passed, flaky tests included, 1 when one did not, 2 when another run is in the way, 130 after
+Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from scripts.tiers.claims import TierTaken, claimed
 from scripts.tiers.results import Results
-from scripts.tiers.run import TierResult, run_tier
+from scripts.tiers.run import Terminated, TierResult, run_tier
+from scripts.tiers.scope import RunScope
 from scripts.tiers.tier import TIERS, Extent
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".test-results"
 CHECK = "check"
+REFUSED = 2
 INTERRUPTED = 130
 
 
@@ -38,18 +43,25 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     began = time.monotonic()
     results: list[TierResult] = []
+    chosen = options.tiers or names
     try:
-        for name in options.tiers or names:
-            print(f"== {name}", flush=True)
-            results.append(_run(name, extent))
+        with claimed(chosen, FOLDER), RunScope() as scope:
+            for name in chosen:
+                print(f"== {name}", flush=True)
+                result = _run(name, extent, scope)
+                results.append(replace(result, left=scope.sweep()))
+    except TierTaken as taken:
+        print(f"tests: {taken}", file=sys.stderr)
+        return REFUSED
     except KeyboardInterrupt:
+        print("tests: interrupted; what they had started has ended", file=sys.stderr)
         return INTERRUPTED
     print(summary(extent, results, time.monotonic() - began))
     return 1 if any(result.problem for result in results) else 0
 
 
 def summary(extent: Extent, results: Sequence[TierResult], seconds: float) -> str:
-    """Return the last lines of a run: a line a tier, then what failed or was flaky, then the verdict."""
+    """Return the last lines of a run: a line a tier, then what failed, was flaky or outlived its tier, the verdict."""
     lines = [f"== make {extent.value}, tier by tier"]
     for result in results:
         counts = f"{result.results.passed} passed, {result.results.skipped} skipped" if result.tier != CHECK else ""
@@ -60,6 +72,9 @@ def summary(extent: Extent, results: Sequence[TierResult], seconds: float) -> st
         lines += [
             f"flaky: {test} failed once and passed by itself; its first text is in {text}" for test in result.flaky
         ]
+    lines += [
+        f"outlived the tier {result.tier}, ended by the run: {left}" for result in results for left in result.left
+    ]
     problems = [f"{result.tier} ({result.problem})" for result in results if result.problem]
     verdict = f"FAILED: {', '.join(problems)}" if problems else "passed"
     lines.append(f"make {extent.value}: {verdict} in {clock(seconds)}")
@@ -71,19 +86,18 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
-def _run(name: str, extent: Extent) -> TierResult:
+def _run(name: str, extent: Extent, scope: RunScope) -> TierResult:
     if name == CHECK:
         began = time.monotonic()
         code = subprocess.call(["make", "--no-print-directory", CHECK], cwd=ROOT)
         problem = f"ended with {code}" if code else ""
         return TierResult(CHECK, time.monotonic() - began, Results(0, 0, {}), problem=problem)
     tier = next(tier for tier in TIERS if tier.name == name)
-    return run_tier(tier, extent, FOLDER / name)
+    return run_tier(tier, extent, FOLDER / name, scope.wait)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    # Whoever ends this process alone ends what it has started, too.
-    raise KeyboardInterrupt
+    raise Terminated
 
 
 if __name__ == "__main__":

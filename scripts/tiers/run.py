@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from scripts.tiers.leftovers import Leftover
 from scripts.tiers.results import Results, failed_tests, read_results
 from scripts.tiers.tier import Extent, Tier
 
 MOST_BY_CHANCE = 8
 """More failures than these are no chance: playing them again would only cost time."""
 
+WIND_DOWN_SECONDS = 10.0
+"""So long may pytest take to end what it has started, and to say how far it came, when the run is interrupted."""
+
+Wait = Callable[["subprocess.Popen[bytes]"], int]
+
+
+class Terminated(KeyboardInterrupt):
+    """This process alone was told to end; where it was Ctrl-C, the terminal has told all that were started, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class TierResult:
-    """What a tier came to. It passed if `problem` is empty; a flaky test failed once, and passed by itself."""
+    """What a tier came to. It passed if `problem` is empty; a flaky test failed once, and passed by itself.
+
+    `left` are the processes that outlived the tests, and that the run had to end.
+    """
 
     tier: str
     seconds: float
@@ -30,21 +44,22 @@ class TierResult:
     failed: Sequence[str] = ()
     flaky: Sequence[str] = ()
     problem: str = ""
+    left: Sequence[Leftover] = ()
 
 
-def run_tier(tier: Tier, extent: Extent, folder: Path) -> TierResult:
-    """Play it; reports, pytest's cache and the texts of flaky tests stay in the folder."""
+def run_tier(tier: Tier, extent: Extent, folder: Path, wait: Wait = subprocess.Popen.wait) -> TierResult:
+    """Play it; reports, pytest's cache and the texts of flaky tests stay in the folder. `wait` awaits pytest's end."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     began = time.monotonic()
     first = folder / "first.xml"
     chosen = tier.options(extent)
-    code = _pytest(tier, extent, folder / "cache", [*chosen, "--durations=10", f"--junitxml={first}"])
+    code = _pytest(tier, extent, folder / "cache", [*chosen, "--durations=10", f"--junitxml={first}"], wait)
     failed = failed_tests(folder / "cache")
     flaky: list[str] = []
     if code == pytest.ExitCode.TESTS_FAILED and tier.starts_processes and 0 < len(failed) <= MOST_BY_CHANCE:
         print(f"== {tier.name}: once more, by themselves: {', '.join(failed)}", flush=True)
-        code = _pytest(tier, extent, folder / "cache-again", ["-m", tier.markers, "-n", "0", *failed])
+        code = _pytest(tier, extent, folder / "cache-again", ["-m", tier.markers, "-n", "0", *failed], wait)
         again = failed_tests(folder / "cache-again")
         flaky, failed = [test for test in failed if test not in again], again
     results = read_results(first)
@@ -63,14 +78,16 @@ def problem_of(code: int, failed: Sequence[str]) -> str:
     return f"pytest ended with {code}"
 
 
-def _pytest(tier: Tier, extent: Extent, cache: Path, options: Sequence[str]) -> int:
+def _pytest(tier: Tier, extent: Extent, cache: Path, options: Sequence[str], wait: Wait) -> int:
     command = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={cache}", *options]
-    environment = os.environ | tier.variables.get(extent, {})
-    with subprocess.Popen(command, env=environment) as tests:
-        while True:
-            try:
-                return tests.wait()
-            except KeyboardInterrupt:
-                # The terminal told pytest too, which ends what it has started.
-                tests.wait()
-                raise
+    tests = subprocess.Popen(command, env=os.environ | tier.variables.get(extent, {}))
+    try:
+        return wait(tests)
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, Terminated):
+            tests.send_signal(signal.SIGINT)
+        try:
+            tests.wait(WIND_DOWN_SECONDS)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            tests.kill()
+        raise

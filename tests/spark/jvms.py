@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import gettempdir
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -20,7 +21,8 @@ from twopc.testing.jars import exclusive
 from twopc.testing.spark_home import spark_jars
 
 VARIABLE = "JDK_JAVA_OPTIONS"
-LIGHT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: A JVM does not look at TMPDIR.
+LIGHT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={gettempdir()}")
 #: What a JVM says of an archive that it can't use would stand in the output that Spark's scripts read.
 SILENT = "-Xlog:disable"
 LOCAL = {

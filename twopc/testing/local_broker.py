@@ -12,6 +12,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Self
 
 from twopc.errors import ConfigurationError, Unavailable
@@ -157,6 +158,7 @@ class LocalBroker(Broker):
             *ClassArchive(java, jars).use(),
             *options,
             f"-Dlog4j2.configurationFile={log_settings}",
+            f"-Djava.io.tmpdir={gettempdir()}",
             *("-cp", f"{jars}/*"),
         ]
 
