@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ MOST_BY_CHANCE = 8
 """More failures than these are no chance: playing them again would only cost time."""
 
 WIND_DOWN_SECONDS = 10.0
-"""So long may pytest take to end what it has started, and to say how far it came, when the run is interrupted."""
+"""So long may pytest take after Ctrl-C to end what it has started, and to say how far it came."""
 
 Wait = Callable[["subprocess.Popen[bytes]"], int]
 
@@ -85,7 +84,7 @@ def _pytest(tier: Tier, extent: Extent, cache: Path, options: Sequence[str], wai
         return wait(tests)
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, Terminated):
-            tests.send_signal(signal.SIGINT)
+            tests.terminate()
         try:
             tests.wait(WIND_DOWN_SECONDS)
         except (subprocess.TimeoutExpired, KeyboardInterrupt):

@@ -25,11 +25,12 @@ ROOT = Path(__file__).resolve().parents[3]
 RUN = """
 import sys
 from pathlib import Path
-from scripts.tiers import __main__ as command, scope
+from scripts.tiers import __main__ as command, run, scope
 from scripts.tiers.tier import Tier
 
 processes = int(sys.argv[1])
 scope.GRACE_SECONDS = 0.2
+run.WIND_DOWN_SECONDS = 300
 command.ROOT, command.FOLDER = Path.cwd(), Path.cwd() / "results"
 command.TIERS = (Tier("small", "not other", processes),)
 sys.exit(command.main(["test", "small"]))
@@ -126,7 +127,7 @@ def test_a_run_that_is_told_to_end_tells_its_tests_and_leaves_nothing(project: P
     run = start(300)
     await_tests(project)
     run.terminate()
-    assert_ended_with(130, run, "KeyboardInterrupt")
+    assert_ended_with(130, run, "tests: interrupted")
     assert_nothing_is_left(project)
 
 
