@@ -131,10 +131,13 @@ def test_a_run_that_is_told_to_end_tells_its_tests_and_leaves_nothing(project: P
     assert_nothing_is_left(project)
 
 
-def test_a_run_that_is_killed_leaves_nothing_of_what_inherited_its_environment(project: Path, start: Start) -> None:
+@pytest.mark.parametrize("kill", [os.kill, os.killpg], ids=["alone", "with all of its session"])
+def test_a_run_that_is_killed_leaves_nothing_of_what_inherited_its_environment(
+    project: Path, start: Start, kill: Callable[[int, int], None]
+) -> None:
     run = start(300)
     tests = await_tests(project)
-    run.kill()
+    kill(run.pid, signal.SIGKILL)
     run.wait()
     await_end_of_folder(project)
     assert not any(map(is_alive, [*tests, pid_in(project / "marked")]))
