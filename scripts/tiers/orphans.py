@@ -27,6 +27,8 @@ def wait(process: subprocess.Popen[bytes]) -> int:
 
     To be used where no other child is waited for: its exit code would be lost.
     """
+    if sys.platform != "linux":
+        return process.wait()
     while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) and ended.si_pid != process.pid:
         os.waitpid(ended.si_pid, 0)
     return process.wait()

@@ -55,7 +55,8 @@ class HadoopDaemon(Daemon):
         self.folder.mkdir(parents=True, exist_ok=True)
         logging = self.folder / "log4j2.properties"
         logging.write_text(_LOG)
-        options = (*_JVM_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", class_path(self._conf))
+        files = (f"-Dlog4j2.configurationFile={logging}", f"-Djava.io.tmpdir={self.folder}")
+        options = (*_JVM_OPTIONS, *files, "-cp", class_path(self._conf))
         return [str(find_java()), *options, self._main_class, *arguments]
 
 
