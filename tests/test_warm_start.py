@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import pytest
 
 from tests import warm_start
+from tests.leak_audit.processes import marked_processes
+from twopc.faults.process import await_true
 
 TWOPC = [sys.executable, "-m", "twopc"]
 JOB = """
@@ -63,6 +66,19 @@ def test_one_that_is_killed_is_seen_to_be(tmp_path: Path, environment: dict[str,
         assert line.rstrip().endswith(b"True"), line
         os.killpg(process.pid, signal.SIGKILL)
         assert process.wait(60) == -signal.SIGKILL
+
+
+def test_one_that_an_audit_looks_for_is_found_by_its_environment(tmp_path: Path, environment: dict[str, str]) -> None:
+    mine = uuid4().hex
+    command, marked = job(tmp_path, "time.sleep(600)"), environment | {"DRILL_JOB": mine}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=marked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert process.pid in {found.pid for found in marked_processes("DRILL_JOB", mine)}
+        os.killpg(process.pid, signal.SIGKILL)
+    await_true(lambda: not list(marked_processes("DRILL_JOB", mine)), "something of it lives")
 
 
 def test_nothing_of_a_command_is_left_when_it_has_ended(environment: dict[str, str]) -> None:

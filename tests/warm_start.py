@@ -3,7 +3,7 @@
 `install` puts `WarmPopen` in the place of `subprocess.Popen`, so tests and product start processes as they always do.
 Each is a process of its own, a child of whoever started it, with its environment, folder, descriptors, session and exit
 code. What it doesn't do is start and end an interpreter; whatever is not `[sys.executable, "-m", MODULE, ...]` with one
-of the modules below does (the recipes of the documents, drivers of drills, Spark, all that installs), and everything
+of the modules below does (the recipes of the documents, Spark, all that installs), and everything
 where there is no Linux, or with `COLD_START=1`.
 """
 
@@ -29,10 +29,17 @@ from typing import Any, NoReturn
 
 COLD = "COLD_START"
 WORKER = "twopc.worker"
-MODULES = frozenset({"twopc", WORKER, "twopc.worker.parent_watchdog"})
-_IMPORTS = ("confluent_kafka", "rocksdict", "twopc.cli.run", "twopc.cli.coordinator", "twopc.worker.bootstrap")
+MODULES = frozenset({"twopc", WORKER, "twopc.worker.parent_watchdog", "tests.crash_cells.driver"})
+_IMPORTS = (
+    "confluent_kafka",
+    "rocksdict",
+    "twopc.cli.run",
+    "twopc.cli.coordinator",
+    "twopc.worker.bootstrap",
+    "twopc.faults.driver",
+)
 _AUDITED = "DRILL_JOB"
-"""Who has it is looked for from outside, by the environment that it was started with: a fork has its server's."""
+"""Who has it is looked for from outside, by the environment that it was started with. A fork shows its server's."""
 _SUBREAPER = 36
 _REQUEST_BYTES = 1 << 18
 _ORIGINAL = subprocess.Popen
@@ -73,8 +80,13 @@ def install() -> None:
 def install_here() -> None:
     """As `install`, from a process without threads that has imported what is needed: it forks the server itself."""
     global _forked
-    _forked = _Server.forked()
+    _forked = _forked or _Server.forked()
     install()
+
+
+def mark_of(name: str, value: str) -> str:
+    """Return the name of the file that a process started warm keeps open if it has this in its environment."""
+    return f"memfd:{name}={value}"
 
 
 class _Server:
@@ -145,7 +157,7 @@ def _is_particular(environment: Any) -> bool:
     """Whether an interpreter would take something from the environment that the server has not taken."""
     names = {name for name in environment if name.startswith("PYTHON")} - {"PYTHONPATH"}
     is_other = any(environment[name] != os.environ.get(name) for name in names)
-    return is_other or environment.get(COLD) == "1" or (_AUDITED in environment and _forked is None)
+    return is_other or environment.get(COLD) == "1"
 
 
 def _adopt_orphans(wanted: bool) -> None:
@@ -238,6 +250,8 @@ def _take_in(environment: dict[str, str]) -> None:
 
     os.environ.clear()
     os.environ.update(environment)
+    if _AUDITED in environment:
+        os.memfd_create(mark_of(_AUDITED, environment[_AUDITED]).removeprefix("memfd:"))
     sys.path[:] = [os.getcwd(), *_own_path(environment), *_path]
     time.tzset()
     tempfile.tempdir = None

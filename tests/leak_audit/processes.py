@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
 from tests.leak_audit.findings import Finding, Place, Problem
+from tests.warm_start import mark_of
 
 _COMMAND_CHARACTERS = 120
 
@@ -26,7 +28,15 @@ def findings_among_processes(place: Place) -> Iterator[Finding]:
 def marked_processes(name: str, value: str) -> Iterator[psutil.Process]:
     """Yield every other process with this in its environment; a zombie (ended, not waited for) holds nothing."""
     for process in psutil.process_iter():
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, OSError):
             ended = process.status() == psutil.STATUS_ZOMBIE
-            if not ended and process.pid != os.getpid() and process.environ().get(name) == value:
+            if ended or process.pid == os.getpid():
+                continue
+            if process.environ().get(name) == value or _was_started_warm(process, name, value):
                 yield process
+
+
+def _was_started_warm(process: psutil.Process, name: str, value: str) -> bool:
+    """Whether it has this in the environment that it was given when it was forked; it has a file that says so."""
+    files = Path(f"/proc/{process.pid}/fd")
+    return files.exists() and any(mark_of(name, value) in os.readlink(file) for file in files.iterdir())
