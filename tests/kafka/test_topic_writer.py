@@ -52,7 +52,9 @@ def test_a_record_waits_for_room_and_keeps_its_place(writer: TopicWriter) -> Non
     assert writer._producer.sent == [(b"0", b"key"), (b"1", b"key"), (b"2", b"key")]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("value", "reason"), [(b"refused", "too large"), (b"late", "")])
+@pytest.mark.parametrize(
+    ("value", "reason"), [(b"refused", "too large"), (b"late", "no broker has taken them within 120 s")]
+)
 def test_a_record_that_did_not_arrive_is_counted_and_refuses_the_end(
     writer: TopicWriter, value: bytes, reason: str
 ) -> None:

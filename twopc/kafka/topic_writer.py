@@ -58,8 +58,9 @@ class TopicWriter:
     def flush(self) -> None:
         """Wait for all that is under way; what doesn't arrive in time has failed."""
         # The reports that arrive meanwhile count failures too.
-        left = self._producer.flush(FLUSH_SECONDS)
-        self.failed += left
+        if left := self._producer.flush(FLUSH_SECONDS):
+            self.failed += left
+            self.first_failure = self.first_failure or f"no broker has taken them within {FLUSH_SECONDS:g} s"
 
     def finish(self) -> int:
         """Wait for all records and return how many; raise Unavailable if one didn't arrive."""
