@@ -67,13 +67,15 @@ class Outcome(Enum):
 class Settled:
     """The outcome of one committable, with the evidence in a sentence that a person can read.
 
-    `certain`, of one that is lost: nothing of it is or will ever be visible, so that writing it again is exact.
+    `certain`, of one that is lost: nothing of it is or will ever be visible, so that writing it again is exact. Without
+    `holds_output` there is nothing in it that a reader could miss, or see: positions only.
     """
 
     committable: Committable
     outcome: Outcome
     evidence: str
     certain: bool = False
+    holds_output: bool = True
 
 
 @dataclass(frozen=True, slots=True)

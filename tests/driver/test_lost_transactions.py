@@ -38,6 +38,7 @@ class LosingSink(FakeSink):
     held: frozenset[str] = frozenset()
     certain: bool = True
     zombie: bool = False
+    empty: frozenset[str] = frozenset()
 
     def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
         self.log.append(f"settle {','.join(item.name for item in committables)}")
@@ -46,7 +47,8 @@ class LosingSink(FakeSink):
     def _settled(self, item: Committable) -> Settled:
         if item.name in self.lost:
             return Settled(item, Outcome.LOST, "said the broker", self.certain)
-        return Settled(item, Outcome.HELD if item.name in self.held else Outcome.COMMITTED, "said the broker")
+        outcome = Outcome.HELD if item.name in self.held else Outcome.COMMITTED
+        return Settled(item, outcome, "said the broker", holds_output=item.name not in self.empty)
 
     def give_up(self, committables: Sequence[Committable]) -> list[Settled]:
         self.log.append(f"give up {','.join(item.name for item in committables)}")
@@ -138,6 +140,13 @@ def test_a_zombie_that_committed_what_was_held_back_makes_it_refuse() -> None:
     with pytest.raises(TransactionLost, match="what subtask 0 wrote for checkpoint 7 is committed, though t@6"):
         run(sink, started(metadata(7, 6, 7, base=5), metadata(5)))
     assert log == ["settle t@6,t@7", "give up t@7"]
+
+
+def test_a_commit_without_output_behind_a_loss_does_not_keep_it_from_being_healed() -> None:
+    log: list[str] = []
+    sink = LosingSink(log, frozenset({"t@6"}), empty=frozenset({"t@7"}))
+    run(sink, started(metadata(7, 6, 7, base=5), metadata(5)))
+    assert log == ["settle t@6,t@7", "confirm t@7", "store t@6 from {0: 5}", "abort lingering"]
 
 
 def test_nothing_is_aborted_where_healing_is_impossible_anyway() -> None:

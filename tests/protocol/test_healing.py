@@ -17,6 +17,7 @@ from twopc.protocol.messages import Complete, Trigger
 from twopc.protocol.subtask_state import PreCommitted, SubtaskState
 
 SUBTASK = SubtaskIndex(0)
+WHOLE = (Fate.COMMITTED, Fate.NO_OUTPUT)
 RESTORED = CheckpointId(1)
 """Completed by attempt 1, and what attempt 2, whose life is played, was restored from."""
 
@@ -82,7 +83,7 @@ def exact_bases(life: Sequence[Taken], kept: Sequence[CheckpointMetadata], fates
     def visible(taken: Taken) -> bool:
         return fates.get(f"t@{taken.number}", Fate.COMMITTED) is Fate.COMMITTED
 
-    wrote = [taken for taken in life if taken.wrote]
+    wrote = [taken for taken in life if taken.wrote and fates.get(f"t@{taken.number}") is not Fate.NO_OUTPUT]
     return {
         each.checkpoint_id
         for each in kept
@@ -91,7 +92,7 @@ def exact_bases(life: Sequence[Taken], kept: Sequence[CheckpointMetadata], fates
 
 
 def missing(fates: Mapping[str, Fate]) -> tuple[str, ...]:
-    return tuple(name for name, fate in fates.items() if fate is not Fate.COMMITTED)
+    return tuple(name for name, fate in fates.items() if fate not in WHOLE)
 
 
 @pytest.mark.parametrize("life", list(lives()), ids=str)
@@ -102,7 +103,7 @@ def test_a_loss_is_healed_from_the_newest_checkpoint_that_makes_it_exact_and_fro
     names = [item.name for item in latest.committables]
     for fated in product(Fate, repeat=len(names)):
         fates = dict(zip(names, fated, strict=True))
-        if all(fate is Fate.COMMITTED for fate in fated):
+        if all(fate in WHOLE for fate in fated):
             assert plan(latest, fates, earlier, {}) == Healed({}, ())
             continue
         subsets = chain.from_iterable(combinations(earlier, size) for size in range(len(earlier) + 1))
@@ -115,6 +116,14 @@ def test_a_loss_is_healed_from_the_newest_checkpoint_that_makes_it_exact_and_fro
                 assert found == Healed({SUBTASK: best}, missing(fates)), (fates, kept)
             elif isinstance(found, Healed):
                 assert found.bases[SUBTASK] in exact_bases(life, kept, fates), (fates, kept)
+
+
+@pytest.mark.parametrize("empty", [[2], [4], [2, 4]], ids=str)
+def test_a_transaction_without_output_stands_neither_before_nor_behind_a_loss(empty: list[int]) -> None:
+    earlier = [metadata(number, 2, snapshot(number)) for number in (1, 2)]
+    latest = metadata(5, 2, snapshot(5, [committable(number) for number in (*empty, 3, 5)], base=1))
+    fates = {"t@3": Fate.ABORTED, "t@5": Fate.ABORTED} | {f"t@{number}": Fate.NO_OUTPUT for number in empty}
+    assert plan(latest, fates, earlier, {}) == Healed({SUBTASK: CheckpointId(2)}, ("t@3", "t@5"))
 
 
 def test_a_checkpoint_of_another_course_is_no_base() -> None:

@@ -155,6 +155,7 @@ class Faults:
     timed: str = ""
     drained: bool = False
     store_answer_lost: float = 0.0
+    quiet: tuple[int, ...] = ()
 
     @property
     def waits_for(self) -> str:
@@ -247,7 +248,7 @@ def draw(seed: int, *, timeouts: bool = False) -> Faults:
         **(_graph(draws) | _stops(draws) | _growth(draws)),
     )
     job = {} if timeouts else _joined_job(draws) or _time(draws)
-    return replace(faults, **(_silence(draws) | _lost_answers(draws) | _BROUGHT_ABOUT.get(faults.aimed_at, {}) | job))
+    return replace(faults, **(_more(draws, timeouts) | _BROUGHT_ABOUT.get(faults.aimed_at, {}) | job))
 
 
 def _graph(draws: _Draws) -> dict[str, Any]:
@@ -292,6 +293,10 @@ def _joined_job(draws: _Draws) -> dict[str, Any]:
     }
 
 
+def _more(draws: _Draws, timeouts: bool) -> dict[str, Any]:
+    return _silence(draws) | _lost_answers(draws) | _quiet(draws, 0.3 if timeouts else 0.1)
+
+
 def _silence(draws: _Draws) -> dict[str, Any]:
     """Return how often a machine is cut off from all others, in the few jobs in which one is."""
     if draws.chance() >= 0.03:
@@ -302,6 +307,14 @@ def _silence(draws: _Draws) -> dict[str, Any]:
 def _lost_answers(draws: _Draws) -> dict[str, Any]:
     """Return how often the checkpoint store's answer is lost, in the jobs in which it is."""
     return {"store_answer_lost": draws.rate(0.02, 0.1, 0.3) if draws.chance() < 0.3 else 0.0}
+
+
+def _quiet(draws: _Draws, share: float) -> dict[str, Any]:
+    """Return the offsets of which no sink takes anything, in the share of the jobs that write nothing for a while."""
+    if draws.chance() >= share:
+        return {}
+    first = draws.pick((0, 1, 2, 3))
+    return {"quiet": tuple(range(first, first + draws.pick((2, 4, 8))))}
 
 
 def _time(draws: _Draws) -> dict[str, Any]:

@@ -104,10 +104,12 @@ def meets(faults: Faults) -> bool:
     return len(faults.sizes) == len(faults.other_sizes) and not faults.input_grows_ms
 
 
-def graph(sources: Mapping[str, Source], sinks: Mapping[str, Sink], *, meeting: bool) -> JobDefinition:
+def graph(
+    sources: Mapping[str, Source], sinks: Mapping[str, Sink], *, meeting: bool, quiet: tuple[int, ...] = ()
+) -> JobDefinition:
     """Return the job that reads these sources and writes to these sinks; `meeting`, their records meet in one state.
 
-    A source that looks for new splits is not before state by key.
+    A source that looks for new splits is not before state by key. No sink takes what comes from the `quiet` offsets.
     """
     if DEAD in sinks:
         return bad_records_graph(sources["in"], sinks)
@@ -122,7 +124,7 @@ def graph(sources: Mapping[str, Source], sinks: Mapping[str, Sink], *, meeting: 
     last = counted[0] if len(counted) == 1 else builder.add(Map(same), (builder.add(Merge(), tuple(counted)),))
     if meeting:
         last = builder.add(StatefulMap(meet, MEETING, Json()), (last,))
-    _end(builder, last, sinks)
+    _end(builder, last, sinks, quiet)
     return builder.definition()
 
 
@@ -157,9 +159,9 @@ def own_topic_graph(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) ->
     return builder.definition()
 
 
-def _end(builder: GraphBuilder, last: str, sinks: Mapping[str, Sink]) -> None:
+def _end(builder: GraphBuilder, last: str, sinks: Mapping[str, Sink], quiet: tuple[int, ...] = ()) -> None:
     for name, sink in sinks.items():
-        takes = filter_of(name, with_files=FILES in sinks)
+        takes = filter_of(name, with_files=FILES in sinks, quiet=quiet)
         builder.add(sink, (last if takes is None else builder.add(Filter(takes), (last,)),), name)
 
 
@@ -198,11 +200,12 @@ def same(value: str) -> str:
     return value
 
 
-def filter_of(sink: str, *, with_files: bool) -> Callable[[str], bool] | None:
+def filter_of(sink: str, *, with_files: bool, quiet: tuple[int, ...] = ()) -> Callable[[str], bool] | None:
     """Return which values a sink takes in a job with or without files; None for all."""
-    if sink != FIRST_SINK:
-        return is_beside
-    return is_first if with_files else None
+    takes = is_beside if sink != FIRST_SINK else is_first if with_files else None
+    if not quiet:
+        return takes
+    return lambda value: offset_of(value) not in quiet and (takes is None or takes(value))
 
 
 def is_beside(value: str) -> bool:
@@ -263,19 +266,19 @@ def expected_output(faults: Faults, sink: str, lane: int, records: int) -> Seque
     if sink == OWN:
         return tuple(f"{lane}:{offset}" for offset in range(records))
     if DEAD not in faults.sinks:
-        return _expected_output(sink, lane, records, with_files)
+        return _expected_output(sink, lane, records, with_files, faults.quiet if OWN not in faults.sinks else ())
     output, dead = bad_records.everything(lane, records, KEYS)
     return dead if sink == DEAD else tuple(filter(filter_of(sink, with_files=with_files), output))
 
 
 @cache
-def _expected_output(sink: str, lane: int, records: int, with_files: bool) -> Sequence[str]:
+def _expected_output(sink: str, lane: int, records: int, with_files: bool, quiet: tuple[int, ...]) -> Sequence[str]:
     seen: Counter[int] = Counter()
     output = []
     for offset in range(records):
         seen[offset % KEYS] += 1
         output.append(f"{lane}:{offset}:{seen[offset % KEYS]}")
-    return tuple(filter(filter_of(sink, with_files=with_files), output))
+    return tuple(filter(filter_of(sink, with_files=with_files, quiet=quiet), output))
 
 
 def without(definition: JobDefinition, sink: str) -> JobDefinition:
@@ -283,6 +286,10 @@ def without(definition: JobDefinition, sink: str) -> JobDefinition:
     gone = next(each for each in definition.operators if each.id == sink)
     kept = tuple(each for each in definition.operators if each.id not in (sink, *gone.inputs))
     return replace(definition, operators=kept)
+
+
+def offset_of(value: str) -> int:
+    return int(value.split(":")[1])
 
 
 def lane_of(value: str) -> int:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import tests.simulation.kafka_clients
+import twopc.driver.lost_transactions
 import twopc.driver.recovery
 import twopc.kafka.resume
 import twopc.kafka.transaction_verdict
 from tests.simulation.mutants import EXPIRING, Mutant, instead
 from tests.simulation.source import SimSource
 from tests.simulation.transaction_tables import BUMPING_END_TXN
+from twopc.driver.lost_transactions import fate
 from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.transaction_verdict import Witness
+from twopc.protocol.healing import Fate
 from twopc.sink import Outcome, Settled
 
 ANSWERED = {"broker_refuses": 0.0, "broker_reply_lost": 0.0, "broker_away_every_ms": 0, "prepare_ms": 0}
@@ -37,6 +41,10 @@ def _resumed_blindly() -> Iterator[None]:
 def _restored_as_it_was(context: Any, started: Any, *settled: Any) -> Any:
     yield from ()
     return started.restored
+
+
+def _fate_of_all(settled: Settled) -> Fate:
+    return fate(replace(settled, holds_output=True))
 
 
 DELETING = {**EXPIRING, "input_deleted_every_ms": 200}
@@ -72,8 +80,14 @@ MUTANTS_OF_BROKER = (
     Mutant(
         "what was decided to be written again is not asked for again",
         instead(twopc.driver.recovery, "rewritten", _restored_as_it_was),
-        DELETING,
+        {**DELETING, "quiet": ()},
         3_000,
+        timeouts=True,
+    ),
+    Mutant(
+        "a transaction without output counts as a commit behind a loss",
+        instead(twopc.driver.lost_transactions, "fate", _fate_of_all),
+        {"quiet": (2, 3, 4, 5)},
         timeouts=True,
     ),
     Mutant("losses are passed over", instead(twopc.driver.recovery, "heal", _restored_as_it_was), timeouts=True),

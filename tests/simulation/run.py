@@ -145,7 +145,7 @@ class Simulation:
         if (joined := joined_of(faults)) is not None:
             sources[RATES_SOURCE] = Rates(self.broker)
             return joined_graph(sources, sinks, joined, faults.sizes)
-        return graph(sources, sinks, meeting=meets(faults))
+        return graph(sources, sinks, meeting=meets(faults), quiet=faults.quiet)
 
     @property
     def driver(self) -> SimDriver:

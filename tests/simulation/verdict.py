@@ -27,6 +27,8 @@ from twopc.state.changes import Changes
 from twopc.state.layout import StateName, parse_keyed_key
 
 FALSE_ALARM = "said to be lost while it is committed"
+BEHIND_NOTHING = "a loss was not healed because of a transaction that held no output"
+COMMITTED_BEHIND = re.compile(r"what subtask (\d+) wrote for checkpoint (\d+) is committed, though")
 COMMITTABLE = r"\b[a-z]+-\d+-\d+-\d+@\d+"
 
 
@@ -97,7 +99,17 @@ def _judge_loss(run: Simulation) -> None:
         world.violated(FALSE_ALARM, f"{', '.join(alarms)}: {run.lost}")
     elif run.world.faults.transaction_timeout_ms == NO_TIMEOUT_MS and not run.broker.recreated:
         world.violated("output was lost although no transaction expires", run.lost)
+    if (behind := COMMITTED_BEHIND.search(run.lost)) and not _held_output(run, int(behind[1]), int(behind[2])):
+        world.violated(BEHIND_NOTHING, run.lost)
     _judge_no_more_than_expected(run)
+
+
+def _held_output(run: Simulation, subtask: int, checkpoint: int) -> bool:
+    """Whether what a subtask pre-committed for a checkpoint wrote anywhere but to its group's positions."""
+    snapshots = orjson.loads(run.folder.get(metadata_path(run.folder.newest)))["body"]["snapshots"]
+    parts = [part for each in snapshots if each["subtask"] == subtask for part in each["parts"].values()]
+    written = [item for part in parts for item in part.get("committables", ()) if item["checkpoint_id"] == checkpoint]
+    return any(item["payload"].get("topic_ids", True) for item in written)
 
 
 def _judge_no_more_than_expected(run: Simulation) -> None:

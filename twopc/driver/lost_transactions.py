@@ -24,6 +24,8 @@ from twopc.sink import Outcome, Settled
 
 def fate(settled: Settled) -> Fate:
     """Return what a settled committable counts as, where losses are decided about."""
+    if not settled.holds_output:
+        return Fate.NO_OUTPUT
     match settled.outcome:
         case Outcome.COMMITTED | Outcome.ALREADY_COMMITTED:
             return Fate.COMMITTED

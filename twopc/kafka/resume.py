@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import assert_never
 
@@ -81,7 +82,7 @@ def settle(
             continue
         if settled is not None:
             log.debug("%s: %s, because %s", committable.name, settled.outcome.value, settled.evidence)
-            return settled
+            return replace(settled, holds_output=bool(prepared.topic_ids))
         doubt = "the broker has not ended it yet"
     raise Unavailable(f"transaction {committable.name} could not be settled within {budget_seconds:.0f} s: {doubt}")
 

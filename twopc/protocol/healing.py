@@ -7,11 +7,13 @@ checkpoint m before them, while the others restore n, writes their output again:
 Invariants, each of which makes the answer Refused:
 
 - what is lost is certainly lost: the broker itself says that it aborted it. Mere lack of evidence is not enough;
-- after the first lost transaction of a subtask none is committed: it would be written twice;
+- after the first lost transaction of a subtask none that holds output is committed: it would be written twice;
 - m is completed and kept, everything that i wrote up to m is committed, and i wrote nothing between m and the first
   lost transaction;
 - i read the same splits at m as at n: else state and positions would belong to several subtasks;
 - the input of i from its positions at m on is still there.
+
+A transaction without output counts for none of them: it is neither lost nor visible, whatever became of it.
 """
 
 from __future__ import annotations
@@ -32,6 +34,11 @@ class Fate(Enum):
     ABORTED = "aborted by the broker"
     HELD = "still whole, and not committed because an earlier one is gone"
     UNKNOWN = "gone, for all that can be known"
+    NO_OUTPUT = "without output"
+
+
+_IS_WHOLE = (Fate.COMMITTED, Fate.NO_OUTPUT)
+"""Of these nothing has to be written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,7 @@ def plan(
     bases: dict[SubtaskIndex, CheckpointId] = {}
     names: list[str] = []
     for snapshot in latest.snapshots:
-        lost = [item for item in snapshot.committables if fates[item.name] is not Fate.COMMITTED]
+        lost = [item for item in snapshot.committables if fates[item.name] not in _IS_WHOLE]
         if not lost:
             continue
         found = _base(latest, snapshot, fates, earlier, gone)
@@ -81,8 +88,9 @@ def _base(
     earlier: Sequence[CheckpointMetadata],
     gone: Mapping[SplitPosition, str],
 ) -> CheckpointId | Refused:
+    written = [item for item in snapshot.committables if fates[item.name] is not Fate.NO_OUTPUT]
     # Of one checkpoint those that are lost come first: what other sinks committed of it stands behind a loss.
-    ordered = sorted(snapshot.committables, key=lambda item: (item.checkpoint_id, fates[item.name] is Fate.COMMITTED))
+    ordered = sorted(written, key=lambda item: (item.checkpoint_id, fates[item.name] is Fate.COMMITTED))
     first = next(index for index, item in enumerate(ordered) if fates[item.name] is not Fate.COMMITTED)
     for item in ordered[first:]:
         if fates[item.name] is Fate.COMMITTED:
