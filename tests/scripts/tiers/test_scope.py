@@ -19,15 +19,21 @@ from scripts.tiers.keeper import PREFIX
 ADOPTS = sys.platform == "linux"
 """Whether a run sees also what has nothing of its environment."""
 
+SECONDS = 120.0
+"""The longest that a run may take to end, on any machine."""
+
 LEFT = 2 if ADOPTS else 1
 ROOT = Path(__file__).resolve().parents[3]
 
 RUN = """
+import signal
 import sys
 from pathlib import Path
 from scripts.tiers import __main__ as command, run, scope
 from scripts.tiers.tier import Tier
 
+# Where these tests run in the background Ctrl-C is ignored, and what they start inherits that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 processes = int(sys.argv[1])
 scope.GRACE_SECONDS = 0.2
 run.WIND_DOWN_SECONDS = 300
@@ -179,7 +185,7 @@ def run_folder(project: Path) -> Path:
 
 
 def assert_ended_with(code: int, run: subprocess.Popen[str], said: str) -> None:
-    output, _ = run.communicate()
+    output, _ = run.communicate(timeout=SECONDS)
     assert run.returncode == code
     assert said in output
 
@@ -205,5 +211,7 @@ def is_alive(pid: int) -> bool:
 
 
 def await_true(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
     while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.02)
