@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from tests.kafka.kit import eventually
+from tests.warm_start import COLD
 from twopc.errors import Unavailable
 from twopc.kafka.control_client import ControlClient
 from twopc.kafka.transaction_verdict import BrokerState
@@ -44,7 +45,12 @@ def running(broker: LocalBroker, name: str, folder: Path, *, slow: bool = False)
     command = ["run", str(folder / "job.py"), "-b", broker.bootstrap_servers, "--checkpoint-dir", str(folder / "ck")]
     command += ["--host", "process", "--checkpoint-interval", "10m"]
     with subprocess.Popen(
-        [sys.executable, "-m", "twopc", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "twopc", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A start with nothing beside it: the only children are workers.
+        env=os.environ | {COLD: "1"},
     ) as process:
         try:
             yield process
