@@ -101,6 +101,7 @@ def test_what_readers_have_seen_twice_is_found_where_the_checkpoints_between_are
     assert (drilled.code, output_of(drilled)["verdict"]) == (1, "broken"), drilled.out
 
 
+@pytest.mark.proof
 def test_of_a_savepoint_it_is_found_or_said_that_it_can_not_be_told(job: Job) -> None:
     job.fill(0)
     chosen = job.run_to_savepoint()
@@ -112,6 +113,7 @@ def test_of_a_savepoint_it_is_found_or_said_that_it_can_not_be_told(job: Job) ->
     assert output["verdict"] in ("broken", "not judged"), output
 
 
+@pytest.mark.proof
 def test_of_a_savepoint_from_which_the_job_just_went_on_all_holds(job: Job) -> None:
     job.fill(0)
     chosen = job.run_to_savepoint()

@@ -117,6 +117,7 @@ def test_behind_a_key_by_all_is_replayed_through_a_kill_and_nothing_is_left_behi
     assert told.left_behind == []
 
 
+@pytest.mark.proof
 def test_a_record_too_many_behind_a_key_by_is_found(told: Told) -> None:
     assert checks(told.doubled)["output"]["verdict"] == "broken", told.doubled.out
 

@@ -18,7 +18,7 @@ from twopc.storage.open import open_store
 from twopc.testing.broker import Broker
 from twopc.testing.local_hdfs import LocalHdfs
 
-pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("hdfs")]
+pytestmark = [pytest.mark.broker, pytest.mark.proof, pytest.mark.xdist_group("hdfs")]
 
 
 @pytest.fixture

@@ -100,6 +100,7 @@ def test_a_loss_whose_input_is_gone_is_named_at_every_start_and_accepted_with_al
     refused_twice_then_accepted(job)
 
 
+@pytest.mark.proof
 def test_a_loss_whose_input_went_after_it_was_to_be_written_again_is_named_at_every_start_too(
     job: CountingJob, tmp_path: Path
 ) -> None:

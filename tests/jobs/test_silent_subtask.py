@@ -54,6 +54,7 @@ def test_a_subtask_that_stands_still_is_named_with_its_machine_and_the_job_goes_
     assert Counter(record.value for record in read_topic(broker.bootstrap_servers, f"{name}-out")) == Counter(values)
 
 
+@pytest.mark.proof
 def test_a_subtask_that_froze_is_missed_by_the_coordinator_that_is_started_next(
     broker: Broker, topic: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def run(
 IN_ORDER = [b"%d" % number for number in range(RECORDS)]
 
 
+@pytest.mark.proof
 def test_a_job_whose_first_batch_would_outlast_every_checkpoint_gets_on(
     run: Callable[..., tuple[CommandResult, list[bytes | None]]],
 ) -> None:

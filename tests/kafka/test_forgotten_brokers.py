@@ -36,6 +36,7 @@ def _sockets_collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
         gc.collect()
 
 
+@pytest.mark.proof
 def test_a_sink_whose_producers_forgot_all_brokers_fails_its_attempt_and_the_next_one_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

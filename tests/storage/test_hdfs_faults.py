@@ -84,6 +84,7 @@ def test_a_name_node_that_stands_still_is_an_error_and_not_for_ever(
     assert store.get(ENTRY) == b"fact"
 
 
+@pytest.mark.proof
 def test_what_was_stored_outlives_both_servers_and_while_they_are_away_they_are_named(
     store: CheckpointStore, hdfs_server: LocalHdfs
 ) -> None:

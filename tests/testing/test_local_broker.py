@@ -59,6 +59,7 @@ def test_a_kafka_that_ends_at_once_is_reported_with_its_own_words(tmp_path: Path
 
 
 @pytest.mark.broker
+@pytest.mark.proof
 @pytest.mark.timeout(720)
 def test_three_nodes_do_without_any_one_of_them(tmp_path: Path, topic: Callable[[], str]) -> None:
     with LocalBroker(tmp_path, brokers=3) as broker:
