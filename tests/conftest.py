@@ -98,6 +98,13 @@ def _record_path(request: pytest.FixtureRequest) -> Iterator[None]:
     native.batches.cache_clear()
 
 
+@pytest.fixture(autouse=True)
+def _cold_start(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start the drivers of Spark as users do: beside a JVM's start an interpreter's is nothing."""
+    if request.node.get_closest_marker("spark") is not None:
+        monkeypatch.setenv(warm_start.COLD, "1")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _announcements(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Let runs say where they are in a folder of the tests, in processes that tests start too."""
