@@ -36,6 +36,7 @@ class Tier:
 
 
 TIERS = (
+    Tier("spark", "spark", 3, starts_processes=True),
     Tier("quick", "not broker and not spark and not drill and not simulation", 2),
     Tier(
         "simulation",
@@ -49,5 +50,4 @@ TIERS = (
     # These wait more than they compute. Each process has a broker of its own.
     Tier("broker", "broker and not drill and not spark", 3, starts_processes=True),
     Tier("drill", "drill and not spark", 3, starts_processes=True),
-    Tier("spark", "spark", 3, starts_processes=True),
 )
