@@ -99,10 +99,12 @@ def _record_path(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _cold_start(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _cold_start(request: pytest.FixtureRequest) -> Iterator[None]:
     """Start the drivers of Spark as users do: beside a JVM's start an interpreter's is nothing."""
-    if request.node.get_closest_marker("spark") is not None:
-        monkeypatch.setenv(warm_start.COLD, "1")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("spark") is not None:
+            patch.setenv(warm_start.COLD, "1")
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

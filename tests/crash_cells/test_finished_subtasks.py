@@ -21,7 +21,7 @@ from twopc.testing.topics import Write, create_topic, produce, read_topic
 
 pytestmark = pytest.mark.drill
 
-FEW, MANY = 20, 9_000
+FEW, MANY = 20, 6_000
 """The second is not read to its end before some checkpoints have completed, however slow those are."""
 
 SETTINGS = {"checkpoint_max_concurrent": "3", "checkpoints_retained": "100"}
