@@ -17,7 +17,9 @@ CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", ANSWER_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 500),
+    # Despite its name this is how long a connection may take to come about, with TLS and the first words of HTTP/2
+    # (gRPC's connection-backoff.md: MIN_CONNECT_TIMEOUT). One that is refused is tried again by the others.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # A stream may be silent for long: without these, a host that vanished would be noticed only by the next send.
     ("grpc.keepalive_time_ms", 10_000),
