@@ -74,7 +74,8 @@ class Rig:
     environment: dict[str, str] = field(default_factory=dict)
     patience_seconds: float = PATIENCE_SECONDS
     drained: bool = False
-    _started: int = 0
+    _processes: list[ManagedProcess] = field(default_factory=list)
+    _logs: int = 0
 
     def __post_init__(self) -> None:
         self.temporary.mkdir(parents=True, exist_ok=True)
@@ -174,6 +175,7 @@ class Rig:
             self.checkpoint_dir, port, self._environment(arms, {}), self._log("coordinator"), self.patience_seconds
         )
         assert started.exit_code is None, f"the coordinator ended at once: {started.last_words()}"
+        self._processes.append(started)
         return started
 
     def events(self, kind: type[E]) -> list[E]:
@@ -214,8 +216,21 @@ class Rig:
         )
 
     def await_true(self, condition: Callable[[], bool], complaint: str) -> None:
-        """Wait until something holds."""
-        await_true(condition, complaint, self.patience_seconds)
+        """Wait until something holds; complain at once where all processes that could bring it about have ended."""
+
+        def holds() -> bool:
+            # In this order: the last that a process does may be what is waited for.
+            never = self._has_ended()
+            held = condition()
+            assert held or not never, f"{complaint}, and each process has ended: " + "\n".join(self.logs())
+            return held
+
+        await_true(holds, complaint, self.patience_seconds)
+
+    def _has_ended(self) -> bool:
+        """Whether each process of the job has exited; the workers of one that was killed may live on."""
+        codes = [process.exit_code for process in self._processes]
+        return bool(codes) and all(code is not None and code >= 0 for code in codes)
 
     @property
     def attempt(self) -> int:
@@ -243,12 +258,14 @@ class Rig:
     def _start(
         self, kind: str, command: list[str], arms: tuple[ArmedFault, ...], settings: dict[str, str]
     ) -> ManagedProcess:
-        return ManagedProcess(command, self._environment(arms, settings), self._log(kind), self.patience_seconds)
+        started = ManagedProcess(command, self._environment(arms, settings), self._log(kind), self.patience_seconds)
+        self._processes.append(started)
+        return started
 
     def _log(self, kind: str) -> Path:
         """Where the next process says what it does."""
-        self._started += 1
-        return self.folder / f"{self._started}-{kind}.log"
+        self._logs += 1
+        return self.folder / f"{self._logs}-{kind}.log"
 
     def _environment(self, arms: tuple[ArmedFault, ...], settings: dict[str, str]) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items() if name != VARIABLE}

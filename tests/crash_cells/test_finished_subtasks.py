@@ -68,11 +68,7 @@ def written(rig: Rig) -> dict[bytes | None, list[bytes | None]]:
 def run_until_mixed(rig: Rig, count: int) -> None:
     """Kill the driver when so many checkpoints have completed while one subtask was at its end."""
     with rig.run() as first:
-        rig.await_true(
-            lambda: len(mixed(rig)) >= count or first.exit_code is not None,
-            "too few checkpoints completed with one subtask at its end",
-        )
-        assert first.exit_code is None, f"the job ended first: {first.last_words()}"
+        rig.await_true(lambda: len(mixed(rig)) >= count, "too few checkpoints completed with one subtask at its end")
         first.kill()
 
 
