@@ -121,6 +121,18 @@ def test_a_transaction_whose_id_was_taken_over_before_its_commit_is_lost(
     assert values_of(servers, out) == []
 
 
+def test_a_transaction_that_only_moved_positions_is_no_loss_and_no_output_though_it_was_aborted(
+    survivor: DrivenSink, servers: str, job: str, out: str
+) -> None:
+    first = DrivenSink(servers, job, out, input_topic=out)
+    first.start_attempt()
+    committable = first.pre_commit(1, position=5)
+    survivor.committer.abort_lingering()
+    first.die()
+    [settled] = survivor.recover([committable])
+    assert (settled.outcome, settled.holds_output) == (Outcome.ALREADY_COMMITTED, False)
+
+
 def test_the_same_positions_with_another_checkpoint_prove_nothing(
     survivor: DrivenSink, orphan: Committable, servers: str, out: str
 ) -> None:

@@ -82,7 +82,7 @@ def settle(
             continue
         if settled is not None:
             log.debug("%s: %s, because %s", committable.name, settled.outcome.value, settled.evidence)
-            return replace(settled, holds_output=bool(prepared.topic_ids))
+            return replace(settled, holds_output=prepared.recorded.holds_output)
         doubt = "the broker has not ended it yet"
     raise Unavailable(f"transaction {committable.name} could not be settled within {budget_seconds:.0f} s: {doubt}")
 

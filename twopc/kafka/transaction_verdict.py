@@ -46,6 +46,11 @@ class Recorded:
     start_ms: int
     topic_ids: Mapping[str, str]
 
+    @property
+    def holds_output(self) -> bool:
+        """Whether it wrote to a topic, and did not only move positions."""
+        return bool(self.topic_ids)
+
 
 @dataclass(frozen=True, slots=True)
 class Described:
@@ -98,7 +103,7 @@ Verdict = Commit | AlreadyCommitted | Lost | Wait
 def judge(recorded: Recorded, evidence: Evidence) -> Verdict:
     """Return what to do about the transaction."""
     verdict = _judge_fate(recorded, evidence)
-    if isinstance(verdict, Lost) and not recorded.topic_ids:
+    if isinstance(verdict, Lost) and not recorded.holds_output:
         return AlreadyCommitted("it held positions only, and no output that could be missing")
     return verdict
 
