@@ -109,7 +109,7 @@ class RunSettings:
     transaction_timeout_ms: for Kafka transactions; None takes the longest that the broker allows.
     metrics_port, metrics_host: where the driver serves metrics for Prometheus, and its health; None for nowhere, port 0
         for a free one. Who reaches the address may read them.
-    traces: whether the driver sends one trace a checkpoint by OpenTelemetry (`twopc[otel]`), to where
+    traces: whether the driver sends one trace a checkpoint by OpenTelemetry (`twopc-streams[otel]`), to where
         OTEL_EXPORTER_OTLP_ENDPOINT says.
     log_level, log_format: what the workers write to standard error ("debug", "info", "warning", "error"), and how
         ("text", "json"); `twopc run` writes its own lines in the same way.

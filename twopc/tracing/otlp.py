@@ -1,4 +1,4 @@
-"""Sends traces to a collector by OTLP over gRPC: the only door to OpenTelemetry, which is an extra, `twopc[otel]`.
+"""Sends traces to a collector by OTLP over gRPC: the only door to OpenTelemetry, an extra (`twopc-streams[otel]`).
 
 Where to, with which headers, how many and under which name of the service, OpenTelemetry's own variables say
 (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME, ...).
