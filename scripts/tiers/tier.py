@@ -36,7 +36,6 @@ class Tier:
 
 
 TIERS = (
-    Tier("spark", "spark", 3, starts_processes=True),
     Tier("quick", "not broker and not spark and not drill and not simulation", 2),
     Tier(
         "simulation",
@@ -50,4 +49,5 @@ TIERS = (
     # These wait more than they compute. Each process has a broker of its own.
     Tier("broker", "broker and not drill and not spark", 3, starts_processes=True),
     Tier("drill", "drill and not spark", 3, starts_processes=True),
+    Tier("spark", "spark", 3, starts_processes=True),
 )

@@ -78,7 +78,7 @@ def test_tiers_that_are_named_run_alone(played: list[str], capsys: pytest.Captur
 def test_an_unknown_tier_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["test", "quik"])
-    assert "there is no tier 'quik': take check, spark, quick, simulation, broker, drill" in capsys.readouterr().err
+    assert "there is no tier 'quik': take check, quick, simulation, broker, drill, spark" in capsys.readouterr().err
 
 
 def test_a_flaky_test_is_named_in_the_last_lines_with_the_file_that_has_its_text() -> None:
