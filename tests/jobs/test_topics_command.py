@@ -23,8 +23,9 @@ Topics = Callable[..., Any]
 
 @pytest.fixture
 def topics(broker: Broker) -> Topics:
-    def invoke(*arguments: str) -> Any:
-        return CliRunner().invoke(cli.app, ["topics", *arguments, "-b", broker.bootstrap_servers], prog_name="twopc")
+    def invoke(*arguments: str, given: str | bytes | None = None) -> Any:
+        command = ["topics", *arguments, "-b", broker.bootstrap_servers]
+        return CliRunner().invoke(cli.app, command, prog_name="twopc", input=given)
 
     return invoke
 
@@ -85,7 +86,35 @@ def test_a_record_is_read_with_all_that_it_has(broker: Broker, topics: Topics, t
         ],
     }
     assert (second["key_base64"], second["value"], second["headers"]) == ("/g==", None, [])
-    assert topics("read", name).stdout == f"{name}[1]@0\tk\tva\\tlue\n{name}[1]@1\t\\xfe\t<null>\n"
+    line = f"{name}[1]@0\tk\tva\\tlue\ttrace=7\traw=\\xff\tempty=<null>\n"
+    assert topics("read", name).stdout == line + f"{name}[1]@1\t\\xfe\t<null>\n"
+
+
+def test_what_was_read_can_be_written_and_is_the_same(topics: Topics, topic: Callable[[], str]) -> None:
+    first, second = topic(), topic()
+    topics("create", first, second)
+    given = b'{"key": "a", "value": {"n": 1}, "headers": {"trace": "7"}, "timestamp": 5}\n{"key": "b", "value": null}\n'
+    assert topics("write", first, "-i", "json", given=given).stdout == f"{first}: 2 records written\n"
+    read = topics("read", first, "-o", "json").stdout
+    assert lines(topics("write", second, "-i", "json", "-o", "json", given=read)) == [{"topic": second, "records": 2}]
+    assert topics("read", second, "-o", "json").stdout == read.replace(first, second)
+    assert topics("read", second).stdout == f'{second}[0]@0\ta\t{{"n":1}}\ttrace=7\n{second}[0]@1\tb\t<null>\n'
+
+
+def test_what_stands_before_a_line_that_says_no_record_is_written(topics: Topics, topic: Callable[[], str]) -> None:
+    name = topic()
+    topics("create", name)
+    refused = refusal(topics("write", name, "--separator", ":", "--header", "by=hand", given="a:1\nb\nc:3\n"))
+    assert (
+        refused == "line 2 can't be written: it has no ':' between key and value (--separator); 1 before it are written"
+    )
+    assert topics("read", name).stdout == f"{name}[0]@0\ta\t1\tby=hand\n"
+
+
+def test_a_topic_that_is_not_there_is_not_made_by_a_write(topics: Topics, topic: Callable[[], str]) -> None:
+    name = topic()
+    assert f"create it (twopc topics create {name}" in refusal(topics("write", name, given="1\n"))
+    assert "there is no topic" in refusal(topics("read", name))
 
 
 def test_reading_ends_where_the_topic_ended_or_after_so_many(

@@ -24,9 +24,10 @@ def row_of(message: Any) -> dict[str, Any]:
 
 
 def text_of(message: Any) -> str:
-    """Return place, key and value on one line."""
+    """Return place, key, value and each header on one line."""
     place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
-    return f"{place}\t{_text(message.key())}\t{_text(message.value())}"
+    headers = (f"{name.translate(_ESCAPES)}={_text(value)}" for name, value in message.headers() or ())
+    return "\t".join((place, _text(message.key()), _text(message.value()), *headers))
 
 
 def _named(name: str, data: bytes | None) -> dict[str, str | None]:

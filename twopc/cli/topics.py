@@ -9,15 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from twopc.cli.kafka_options import BootstrapServers, KafkaConfig
+from twopc.cli.cluster_options import cluster_of
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.shared_options import shared_options
 from twopc.cli.tables import print_tables, table
 from twopc.cli.topic_rows import row_of, text_of
-from twopc.config import RunSettings
+from twopc.cli.topic_write import write_topic
 from twopc.errors import ConfigurationError
 from twopc.kafka.cluster import Cluster
-from twopc.kafka.config_file import read_kafka_config
 from twopc.kafka.control_client import EARLIEST, LATEST
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import Ranges, follow, read, whole
@@ -25,18 +24,11 @@ from twopc.kafka.topics import TopicDescription
 from twopc.record import Batch
 
 app = typer.Typer(
-    help="List, create, read and delete topics of a Kafka cluster.", no_args_is_help=True, add_completion=False
+    help="List, create, write, read and delete topics of a Kafka cluster.", no_args_is_help=True, add_completion=False
 )
+app.command(name="write")(write_topic)
 
 Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The name of a topic, or several.")]
-
-
-def cluster_of(bootstrap_servers: BootstrapServers = None, kafka_config: KafkaConfig = None) -> Cluster:
-    """The options that name brokers; for `twopc.cli.shared_options.shared_options`."""
-    servers = RunSettings.resolve(bootstrap_servers=bootstrap_servers).bootstrap_servers
-    if not servers:
-        raise ConfigurationError("no Kafka brokers are named: say --bootstrap-servers HOST:PORT")
-    return Cluster(servers, read_kafka_config(kafka_config))
 
 
 @app.command(name="list")
@@ -135,9 +127,9 @@ def read_topic(
 ) -> None:
     """Print the records of a topic, from its beginning to the end that it has now; as no group's member.
 
-    In text each line is TOPIC[PARTITION]@OFFSET, key and value, with tabs between; a null is <null>. In JSON each line
-    is a record with its timestamp (Unix milliseconds) and headers too: `key` and `value` are text, or null; what is not
-    UTF-8 is `key_base64` or `value_base64` instead.
+    In text each line is TOPIC[PARTITION]@OFFSET, key, value and each header as NAME=VALUE, with tabs between; a null is
+    <null>. In JSON each line is a record with its timestamp (Unix milliseconds) and headers too: `key` and `value` are
+    text, or null; what is not UTF-8 is `key_base64` or `value_base64` instead. `twopc topics write -i json` takes that.
 
     \b
     Examples:
