@@ -45,8 +45,8 @@ enriched.sink(KafkaSink(f"{name}-out", value=Json()))
 @pytest.mark.parametrize(
     ("host", "point"),
     [
-        pytest.param("process", CrashPoint.AFTER_NEXT_WRITE, marks=pytest.mark.drill),
-        pytest.param("spark", CrashPoint.BEFORE_COMMIT, marks=pytest.mark.spark),
+        pytest.param("process", CrashPoint.AFTER_NEXT_WRITE, marks=[pytest.mark.drill, pytest.mark.proof]),
+        pytest.param("spark", CrashPoint.BEFORE_COMMIT, marks=[pytest.mark.spark, pytest.mark.proof]),
     ],
     ids=["process", "spark"],
 )

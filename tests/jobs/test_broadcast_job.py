@@ -36,6 +36,7 @@ joined.sink(KafkaSink(f"{name}-out", value=Json()))
 """
 
 
+@pytest.mark.proof
 def test_every_order_meets_its_product_once_through_kills(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

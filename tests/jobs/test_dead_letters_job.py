@@ -54,6 +54,7 @@ def committed(servers: str, topic: str) -> list[int]:
     return sorted(json.loads(record.value or b"")["id"] for record in read_topic(servers, topic))
 
 
+@pytest.mark.proof
 def test_good_orders_and_dead_letters_are_there_once_although_a_subtask_was_killed(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

@@ -30,7 +30,11 @@ job.source(KafkaSource(name, value=Json())).map(slowly).sink(FileSink(f"{folder}
 
 @pytest.mark.parametrize(
     "point",
-    [CrashPoint.AFTER_ACK, CrashPoint.BEFORE_COMMIT, CrashPoint.AFTER_COMMIT],
+    [
+        CrashPoint.BEFORE_COMMIT,
+        pytest.param(CrashPoint.AFTER_ACK, marks=pytest.mark.proof),
+        pytest.param(CrashPoint.AFTER_COMMIT, marks=pytest.mark.proof),
+    ],
     ids=lambda point: point.name.lower(),
 )
 def test_files_hold_every_record_once_although_a_subtask_was_killed(

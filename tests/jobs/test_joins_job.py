@@ -38,6 +38,7 @@ slow.join(customers, near, how="left", within="100ms", name="near").sink(KafkaSi
 """
 
 
+@pytest.mark.proof
 def test_every_order_meets_the_customer_of_its_time_through_kills(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def counts(servers: str, topic: str) -> dict[bytes, list[int]]:
     return {key: sorted(numbers) for key, numbers in found.items()}
 
 
+@pytest.mark.proof
 def test_every_record_counts_once_behind_two_key_bys_although_subtasks_were_killed(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

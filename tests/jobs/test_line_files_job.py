@@ -73,7 +73,7 @@ def lines(broker: Broker, topic: Callable[[], str], tmp_path: Path) -> Lines:
 
 @pytest.mark.parametrize(
     "point",
-    [CrashPoint.AFTER_ACK, CrashPoint.AFTER_COMMIT],
+    [CrashPoint.AFTER_ACK, pytest.param(CrashPoint.AFTER_COMMIT, marks=pytest.mark.proof)],
     ids=lambda point: point.name.lower(),
 )
 def test_every_line_is_written_once_although_a_subtask_was_killed(lines: Lines, point: CrashPoint) -> None:

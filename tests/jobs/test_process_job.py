@@ -61,6 +61,7 @@ def expected(ids: int) -> Counter[tuple[bytes, str]]:
     return Counter((b"k%d" % number, json.dumps(value)) for number in range(ids) for value in every)
 
 
+@pytest.mark.proof
 def test_a_processor_makes_each_output_once_through_kills_and_every_parallelism(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ numbers.sink(KafkaSink(f"{name}-out", value=Json()))
 numbers.sink(TableSink(f"{folder}/table"), name="table")
 """
 
-OF_A_SUBTASK = [CrashPoint.AFTER_PRE_COMMIT, CrashPoint.AFTER_ACK]
+OF_A_SUBTASK = [CrashPoint.AFTER_PRE_COMMIT, pytest.param(CrashPoint.AFTER_ACK, marks=pytest.mark.proof)]
 """Between the commits of both, and in the global commit, the crash cells are."""
 
 
