@@ -61,3 +61,10 @@ def test_how_long_the_run_took_to_come_back_from_the_kill_is_told(drill: Drill) 
     figures = json.loads(drill().out)["figures"]
     assert figures["restored after the kill, s"] > 0
     assert figures["records replayed"] == figures["records to replay"] == 300
+
+
+def test_a_drill_that_has_nothing_to_replay_has_not_held(drill: Drill) -> None:
+    done = drill("--from", "latest")
+    replay = checks(done)["replay"]
+    assert (done.code, replay["verdict"]) == (2, "missed"), done.err
+    assert "Name an earlier checkpoint (--from), or give the job more input" in replay["said"]

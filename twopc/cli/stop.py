@@ -12,8 +12,10 @@ from twopc.checkpoints.damage import read_whole_ledger
 from twopc.cli.coordinator_options import CoordinatorOptions, Job, Timeout, coordinator_options, wait_seconds
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.shared_options import shared_options
+from twopc.cli.trigger import how_to_start
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.ids import NO_CHECKPOINT
+from twopc.protocol.layout import checkpoint_folder
 from twopc.rpc.admin_client import StopOutcome
 from twopc.storage.store import CheckpointStore, jobs_in
 
@@ -59,6 +61,8 @@ def stop(
     elif outcome.finished:
         kept = f", and kept as a savepoint{f' {label!r}' if label else ''}" if savepoint else ""
         typer.echo(f"{job}: stopped; checkpoint {outcome.checkpoint_id} is the last{kept}")
+        if savepoint:
+            typer.echo(how_to_start(f"{job}/{checkpoint_folder(outcome.checkpoint_id)}", outcome.checkpoint_id))
     if not outcome.finished:
         raise TwoPhaseCommitError(f"job {job!r} did not stop in order: {outcome.message}")
 

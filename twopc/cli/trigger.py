@@ -13,6 +13,7 @@ from twopc.cli.output import Output, OutputOption
 from twopc.cli.shared_options import shared_options
 from twopc.errors import CheckpointDeclined
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.ids import CheckpointId
 from twopc.protocol.layout import checkpoint_folder
 
 
@@ -29,11 +30,16 @@ def trigger_checkpoint(
     elif outcome.completed:
         called = f" {label!r}" if label else ""
         typer.echo(f"{kind}{called}: checkpoint {outcome.checkpoint_id} completed in {outcome.duration_ms:.0f} ms")
-        typer.echo(f"{folder}, under the checkpoint folder")
+        typer.echo(how_to_start(folder, outcome.checkpoint_id))
     if not outcome.completed:
         what = f"checkpoint {outcome.checkpoint_id}" if outcome.checkpoint_id else f"the {kind}"
         meaning = f"{outcome.reason} ({outcome.reason.meaning})" if outcome.reason else "no reason was given"
         raise CheckpointDeclined(f"{what} of job {job!r} was aborted: {meaning}: {outcome.message}")
+
+
+def how_to_start(folder: str, checkpoint_id: CheckpointId) -> str:
+    """Where a checkpoint is, and what starts a job from it."""
+    return f"it is {folder} under the checkpoint folder: twopc run JOB_FILE --from {checkpoint_id} starts from it"
 
 
 @shared_options(options=coordinator_options)

@@ -43,6 +43,7 @@ _OF_THE_JOB = (CheckpointCorrupted, Fenced, ProtocolViolation, TransactionLost, 
 
 
 _NO_KILL = f"no checkpoint completed in {PATIENCE_SECONDS:.0f} s while it stood still in the middle"
+_TO_REPLAY = "nothing was replayed. Name an earlier checkpoint (--from), or give the job more input"
 _AFTER_KILL = (
     "every process was killed once, in the middle: a function that keeps something outside its state does not get it "
     "back (--no-interrupt replays without the kill)"
@@ -227,11 +228,15 @@ class Replay:
         held = f"{replayed.records:,} records replayed, {matched:,} written, each exactly once"
         held += f" ({left_out})" if left_out else ""
         interruption = replayed.interruption
+        if not replayed.records:
+            number = self.metadata.checkpoint_id
+            return _proving_nothing(
+                check_of(REPLAY, verdicts, f"no record of the input stands behind checkpoint {number}: {_TO_REPLAY}")
+            )
         if interruption is None:
             return check_of(REPLAY, verdicts, f"{held}; it was not interrupted")
         if interruption.struck_at is None:
-            check = check_of(REPLAY, verdicts, f"{held}; but it was not interrupted: {_NO_KILL}")
-            return check if check.verdict is CheckVerdict.BROKEN else replace(check, verdict=CheckVerdict.MISSED)
+            return _proving_nothing(check_of(REPLAY, verdicts, f"{held}; but it was not interrupted: {_NO_KILL}"))
         check = check_of(REPLAY, verdicts, f"{held}, though every process was killed in the middle")
         if check.verdict is CheckVerdict.BROKEN:
             check = replace(check, said=f"{check.said}; {_AFTER_KILL}")
@@ -259,3 +264,8 @@ class Replay:
             }
             empty |= TopicLog(self.job.inputs[key]).empty(ranges)
         return compaction("input", empty)
+
+
+def _proving_nothing(check: Check) -> Check:
+    """The check of a replay in which nothing was wrong, and not all was done that it is for."""
+    return check if check.verdict is CheckVerdict.BROKEN else replace(check, verdict=CheckVerdict.MISSED)
