@@ -62,8 +62,18 @@ def test_only_the_newest_checkpoints_are_kept() -> None:
 
 def test_a_new_attempt_forgets_the_subtasks_of_the_old_one() -> None:
     made = view(progress(0, 10), event(events.AttemptStarted, attempt=2))
-    assert made.records_in == 0
-    assert made.notes[-1][1] == "attempt 2 started"
+    assert (made.records_in, made.has_figures) == (0, False)
+
+
+def test_an_attempt_is_announced_when_something_comes_of_it_and_a_start_that_is_refused_is_not() -> None:
+    made = view(event(events.AttemptStarted, attempt=1, time_ms=5))
+    assert not made.notes
+    made.note(event(events.SubtaskAttached, attempt=1, subtask=0, pid=1))
+    made.note(event(events.AttemptFailed, attempt=1, message="a function failed"))
+    for refused in (2, 3):
+        made.note(event(events.AttemptStarted, attempt=refused))
+        made.note(event(events.AttemptFailed, attempt=refused, message="no topic"))
+    assert list(made.notes) == [(5, "attempt 1 started")]
 
 
 def test_records_that_went_wrong_are_summed_by_source_and_the_first_of_each_kind_is_a_note() -> None:

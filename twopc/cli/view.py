@@ -16,12 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from twopc import events
-from twopc.cli.view_state import RunView, note_of
+from twopc.cli.view_state import RunView
 from twopc.logs import LineStream
 from twopc.protocol.ids import NO_CHECKPOINT
 
 LINE_SECONDS = 2.0
-_WRONG = events.AttemptFailed | events.AttemptFenced | events.CheckpointAborted | events.RecordFailed
+_WRONG = events.AttemptFenced | events.CheckpointAborted | events.RecordFailed
 
 
 class EventSink(Protocol):
@@ -73,28 +73,30 @@ class PlainLines:
         self._last_line = -LINE_SECONDS
 
     def note(self, event: events.Event) -> None:
-        self._view.note(event)
-        if (note := note_of(event)) is not None:
-            self._write(note, event)
-        elif isinstance(event, events.CheckpointAborted):
+        for told, note in self._view.note(event):
+            self._write(note, told)
+        if isinstance(event, events.CheckpointAborted):
             what = f"checkpoint {event.checkpoint_id}" if event.checkpoint_id else f"requested {event.kind}"
             self._write(f"{what} aborted: {event.message}", event)
         elif isinstance(event, events.CheckpointCompleted) and time.monotonic() - self._last_line >= LINE_SECONDS:
-            self._last_line = time.monotonic()
-            view = self._view
-            lag = "unknown" if view.lag is None else f"{view.lag:,}"
-            self._write(
-                f"checkpoint {event.checkpoint_id} completed in {event.duration_ms:.0f} ms; "
-                f"{view.records_in:,} in, {view.records_out:,} out, {view.rate:,.0f}/s, lag {lag}"
-                f"{''.join(f', {count}' for count in view.record_errors)}",
-                event,
-            )
+            said = f"checkpoint {event.checkpoint_id} completed in {event.duration_ms:.0f} ms"
+            # The first may be there before a subtask has told a figure: then the next one tells them.
+            if self._view.has_figures:
+                self._last_line = time.monotonic()
+                said = f"{said}; {_figures(self._view)}"
+            self._write(said, event)
 
     def _write(self, text: str, event: events.Event) -> None:
         level = logging.WARNING if isinstance(event, _WRONG) else logging.INFO
         checkpoint = getattr(event, "checkpoint_id", NO_CHECKPOINT)
         facts = {"event": event.name, "job": event.job, "attempt": event.attempt, "checkpoint": checkpoint}
         self._log.log(level, text, extra={"fields": {name: value for name, value in facts.items() if value}})
+
+
+def _figures(view: RunView) -> str:
+    lag = "unknown" if view.lag is None else f"{view.lag:,}"
+    counts = "".join(f", {count}" for count in view.record_errors)
+    return f"{view.records_in:,} in, {view.records_out:,} out, {view.rate:,.0f}/s, lag {lag}{counts}"
 
 
 def render(view: RunView) -> RenderableType:

@@ -25,18 +25,17 @@ _OfCheckpoint = (
 
 
 def note_of(event: events.Event) -> str | None:
-    """Return what people are told of an event at once; None of what only moves the figures."""
+    """Return what people are told of an event at once; None of what only moves the figures.
+
+    Why an attempt failed the driver says itself, with what follows from it.
+    """
     match event:
-        case events.AttemptStarted():
-            return f"attempt {event.attempt} started"
         case events.RecordFailed(error=error):
             return f"went wrong: {error.message}"
         case events.RescaleRequested(parallelism=parallelism):
             return f"{parallelism} subtasks are wanted, from the next checkpoint on"
         case events.RescaleRefused(message=message):
             return f"another parallelism was refused: {message}"
-        case events.AttemptFailed(message=message):
-            return f"failed: {message}"
         case events.AttemptFenced(message=message):
             return f"fenced: {message}"
         case events.JobFinished():
@@ -101,6 +100,12 @@ class RunView:
     completed: int = 0
     pauses: Histogram = field(default_factory=Histogram)
     _samples: deque[tuple[int, int]] = field(default_factory=deque)
+    _unannounced: events.AttemptStarted | None = None
+
+    @property
+    def has_figures(self) -> bool:
+        """Whether a subtask of the attempt has said how far it is."""
+        return bool(self._samples)
 
     @property
     def records_in(self) -> int:
@@ -130,10 +135,29 @@ class RunView:
         (first_ms, first), (last_ms, last) = self._samples[0], self._samples[-1]
         return max(0, last - first) * 1000 / max(1, last_ms - first_ms)
 
-    def note(self, event: events.Event) -> None:
-        """Fold one event in."""
+    def note(self, event: events.Event) -> list[tuple[events.Event, str]]:
+        """Fold one event in; return what people are told now, and of which event.
+
+        The start of an attempt is told when something comes of it. Nothing does of one that is refused, or that only
+        cleans up behind the last.
+        """
+        told = self._told(event)
+        self.notes += [(each.time_ms, text) for each, text in told]
+        self._fold(event)
+        return told
+
+    def _told(self, event: events.Event) -> list[tuple[events.Event, str]]:
+        told: list[tuple[events.Event, str]] = []
+        started, self._unannounced = self._unannounced, None
+        if isinstance(event, events.AttemptStarted):
+            self._unannounced = event
+        elif started is not None and not isinstance(event, events.AttemptFailed):
+            told.append((started, f"attempt {started.attempt} started"))
         if (note := note_of(event)) is not None:
-            self.notes.append((event.time_ms, note))
+            told.append((event, note))
+        return told
+
+    def _fold(self, event: events.Event) -> None:
         match event:
             case events.AttemptStarted():
                 self.attempt = event.attempt
