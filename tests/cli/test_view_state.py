@@ -86,3 +86,20 @@ def test_records_that_went_wrong_are_summed_by_source_and_the_first_of_each_kind
     )
     assert made.record_errors == (RecordErrorCount("web", 4, 0), RecordErrorCount("shop", 0, 2))
     assert [note for _, note in made.notes] == ["went wrong: record web[0]@7: map(f) failed"]
+
+
+def test_a_function_that_does_not_return_is_told_of_at_once_and_then_every_half_minute() -> None:
+    made = RunView("j")
+    for at in range(0, 75_000, 1_000):
+        slow = f"map(f) at record in[0]@7 for {at // 1_000 + 1} s"
+        said = Progress(records_in=1, records_out=0, lag=None, open_transaction=None, slow=slow)
+        made.note(event(events.SubtaskProgress, subtask=1, progress=said, time_ms=at))
+    made.note(progress(1, 2, at=75_000))
+    made.note(event(events.SubtaskProgress, subtask=1, progress=said, time_ms=76_000))
+    assert [(at, note[-4:]) for at, note in made.notes] == [
+        (0, " 1 s"),
+        (30_000, "31 s"),
+        (60_000, "61 s"),
+        (76_000, "75 s"),
+    ]
+    assert made.notes[0][1] == "subtask 1 is in map(f) at record in[0]@7 for 1 s"

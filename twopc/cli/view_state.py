@@ -13,6 +13,8 @@ from twopc.protocol.record_errors import RecordErrorCount, summed
 CHECKPOINTS_SHOWN = 8
 NOTES_SHOWN = 8
 RATE_WINDOW_MS = 3_000
+SLOW_AGAIN_MS = 30_000
+"""How long a function that does not return goes untold of after it was told of."""
 
 _OfCheckpoint = (
     events.CheckpointTriggered
@@ -86,6 +88,7 @@ class SubtaskLine:
     open_transaction: str = ""
     pending_transactions: tuple[str, ...] = ()
     record_errors: tuple[RecordErrorCount, ...] = ()
+    slow_told_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -153,9 +156,20 @@ class RunView:
             self._unannounced = event
         elif started is not None and not isinstance(event, events.AttemptFailed):
             told.append((started, f"attempt {started.attempt} started"))
-        if (note := note_of(event)) is not None:
+        note = self._slow_note(event) if isinstance(event, events.SubtaskProgress) else note_of(event)
+        if note is not None:
             told.append((event, note))
         return told
+
+    def _slow_note(self, event: events.SubtaskProgress) -> str | None:
+        line, slow = self.subtasks.setdefault(event.subtask, SubtaskLine()), event.progress.slow
+        if not slow:
+            line.slow_told_ms = None
+            return None
+        if line.slow_told_ms is not None and event.time_ms - line.slow_told_ms < SLOW_AGAIN_MS:
+            return None
+        line.slow_told_ms = event.time_ms
+        return f"subtask {event.subtask} is in {slow}"
 
     def _fold(self, event: events.Event) -> None:
         match event:
