@@ -3,7 +3,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -173,6 +175,18 @@ def test_steps_are_values() -> None:
 
 def test_every_public_name_is_there() -> None:
     assert {name for name in twopc.__all__ if getattr(twopc, name).__name__ != name} == set()
+
+
+def test_the_error_that_ends_a_run_shows_one_line_of_the_framework(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TWOPC_BOOTSTRAP_SERVERS", raising=False)
+    job = Job("nowhere")
+    job.source(KafkaSource("in")).sink(KafkaSink("out"))
+    with pytest.raises(ConfigurationError, match="no Kafka brokers are named") as raised:
+        job.run(host="inline", checkpoint_dir=str(tmp_path))
+    shown = "".join(traceback.format_exception(raised.value))
+    assert (shown.count("  File "), shown.count("Traceback")) == (2, 1), shown
 
 
 def test_importing_what_a_job_needs_starts_no_spark() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from twopc.config import RunSettings
 from twopc.error_policy import ErrorPolicy, checked_policy
-from twopc.errors import ConfigurationError
+from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
 from twopc.graph import FAIL, GraphBuilder, JobDefinition
 from twopc.operators.steps import AssignTimestamps
 from twopc.source import Source
@@ -87,12 +87,19 @@ class Job(GraphBuilder):
 
         `on_event` is called with every event of the job, on a thread of its own. An event is a value of one of the
         classes of `twopc.events`: match it by class (`from twopc import events`). What `on_event` raises is logged.
+
+        Raises a TwoPhaseCommitError, whose text says what to do; what a function of the job has raised is its cause.
         """
         from twopc.driver.run import run
         from twopc.loader.job_file import job_file_of
         from twopc.loader.job_loader import refuse_while_loading
 
-        refuse_while_loading()
-        resolved = RunSettings.resolve(**settings)
-        job_file = job_file_of(self) if resolved.host == "process" else None
-        return run(self.definition(), resolved, on_event=on_event, job_file=job_file, stop=stop)
+        try:
+            refuse_while_loading()
+            resolved = RunSettings.resolve(**settings)
+            job_file = job_file_of(self) if resolved.host == "process" else None
+            return run(self.definition(), resolved, on_event=on_event, job_file=job_file, stop=stop)
+        except TwoPhaseCommitError as error:
+            # Where in the framework it was found says nothing to whoever reads the program's traceback.
+            cause = error.__cause__ if isinstance(error, UserCodeError) else None
+            raise error.with_traceback(None) from cause
