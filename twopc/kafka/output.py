@@ -6,6 +6,7 @@ partition into the transaction, and a topic that isn't there would hang instead 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -29,9 +30,6 @@ from twopc.serde import Serde
 from twopc.termination import TERMINATION
 
 REPORT_SECONDS = 5.0
-
-_UNWRITABLE = {0, NO_TIMESTAMP}
-"""As times: librdkafka takes 0, and no argument, as now."""
 
 TopicOf = str | Callable[[Record], str]
 
@@ -216,15 +214,23 @@ def _timestamps(batch: Batch, topic: str) -> tuple[Column, Failures]:
     bad: Failures = {}
     if isinstance(stamps, PackedColumn):
         return stamps, bad
-    if not _UNWRITABLE.isdisjoint(stamps):
-        for index in (index for index, stamp in enumerate(stamps) if stamp in _UNWRITABLE):
-            error = UserCodeError(
-                f"{named(batch.rows[index])} has the timestamp {stamps[index]}, which the Kafka client can't "
-                f"write to topic {topic} (0 is now to it, and -1 none): give it another with map_records, as "
-                "record.replace(timestamp=1), or timestamp=None for none"
-            )
-            bad[index] = RecordFault(error)
+    if not _are_writable([stamp for stamp in stamps if stamp is not None] if None in stamps else stamps):
+        for index, stamp in enumerate(stamps):
+            if stamp is not None and not _are_writable([stamp]):
+                error = UserCodeError(
+                    f"{named(batch.rows[index])} has the timestamp {stamp!r}, which the Kafka client can't write to "
+                    f"topic {topic}: it takes whole milliseconds from 1 on (0 is now to it, and -1 none). Give it "
+                    "another with map_records, as record.replace(timestamp=1), or timestamp=None for none"
+                )
+                bad[index] = RecordFault(error)
     return [NO_TIMESTAMP if stamp is None else stamp for stamp in stamps] if None in stamps else stamps, bad
+
+
+def _are_writable(stamps: list[Any]) -> bool:
+    try:
+        return min(array("q", stamps), default=1) > 0
+    except (TypeError, OverflowError):
+        return False
 
 
 def _by_topic(topic_of: Callable[[Record], str], batch: Batch, refused: list[RecordError]) -> list[tuple[str, Batch]]:
