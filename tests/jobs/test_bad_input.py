@@ -124,6 +124,11 @@ def test_a_missing_topic_is_named(broker: Broker, run: Runner, name: str, there:
     failed_with(run(), f"{name}-{missing}", "put topic", code=2)
 
 
+def test_all_topics_that_are_missing_are_named_with_the_command_that_makes_them(run: Runner, name: str) -> None:
+    missing = f"input topic '{name}-in' and output topic '{name}-out' aren't there"
+    failed_with(run(), f"{missing}: create them (twopc topics create {name}-in {name}-out, ", "put topic", code=2)
+
+
 # A minute of patience with brokers.
 @pytest.mark.timeout(720)
 def test_an_unreachable_broker_is_named_with_the_setting_to_look_at(run: Runner) -> None:

@@ -56,7 +56,7 @@ def write_topic(
 
     \b
     Examples:
-      echo hello | twopc topics write in -b 127.0.0.1:9092
+      twopc topics write in -b 127.0.0.1:9092 < values.txt
       printf 'anna:3\\nbert:4\\n' | twopc topics write in --separator : --header source=hand
       echo '{"key": "anna", "value": {"clicks": 3}, "headers": {"trace": "7"}}' | twopc topics write in -i json
       twopc topics read dead -o json | twopc topics write in -i json

@@ -72,6 +72,8 @@ def run(
     processes finds the job; `host` is where the subtasks run, in place of what the settings name. Raises the error that
     ended the job, after the restart strategy has given up on it.
     """
+    from twopc.kafka.absence import naming_every_absence
+
     started = time.monotonic()
     store = open_store(settings.checkpoint_dir)
     # Workers don't share the driver's working directory.
@@ -105,7 +107,8 @@ def run(
         job = RunningJob(definition, coordinator.address, coordinator.token)
         driver = Driver(job, settings, restore_from)
         edge = JobEdge(definition, source, sink, client, host, store)
-        DriverShell(driver, edge, watch, events, signals.requests).run()
+        with naming_every_absence(definition, settings):
+            DriverShell(driver, edge, watch, events, signals.requests).run()
         progress = driver.progress
         return RunReport(
             job=definition.name,

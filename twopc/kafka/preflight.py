@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from twopc.config import NO_TIMEOUT_MS, RunSettings
 from twopc.errors import ConfigurationError
@@ -61,15 +61,28 @@ def checked_timeout_ms(settings: RunSettings, longest: int) -> int:
     return timeout
 
 
+class TopicsMissing(ConfigurationError):
+    """Topics that the job names aren't there; others may not be either."""
+
+
 def require_topics(client: ControlClient, topics: tuple[str, ...], role: str) -> None:
-    """Raise ConfigurationError, naming them, if topics are missing."""
+    """Raise TopicsMissing, naming them, if topics are missing."""
     found = client.topics(topics)
-    missing = [topic for topic in topics if topic not in found]
-    if missing:
-        raise ConfigurationError(
-            f"{role} topic {', '.join(map(repr, missing))} isn't there: create it "
-            f"(twopc topics create {missing[0]}, or kafka-topics.sh), or correct its name in the job"
-        )
+    if missing := [topic for topic in topics if topic not in found]:
+        raise TopicsMissing(missing_topics({role: missing}))
+
+
+def missing_topics(by_role: Mapping[str, Sequence[str]], servers: str = "") -> str:
+    """Name topics that aren't there, and the one command that makes them, on these servers where there are several."""
+    what = " and ".join(
+        f"{role} topic{'s' if len(topics) > 1 else ''} {', '.join(map(repr, topics))}"
+        for role, topics in by_role.items()
+    )
+    names = list(dict.fromkeys(topic for topics in by_role.values() for topic in topics))
+    command = f"twopc topics create {' '.join(names)}{f' -b {servers}' if servers else ''}, or kafka-topics.sh"
+    if len(names) == 1:
+        return f"{what} isn't there: create it ({command}), or correct its name in the job"
+    return f"{what} aren't there: create them ({command}), or correct their names in the job"
 
 
 def warn_of_internal_topics(names: Iterable[str], use: str) -> None:
