@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import record_paths, warm_start
 from tests.groups import name_groups
+from tests.marked_files import require_names
 from twopc.compiled import problems
 from twopc.driver.discovery import FOLDER_VARIABLE
 from twopc.kafka import native
@@ -44,6 +45,11 @@ def pytest_configure() -> None:
 def pytest_report_header() -> list[str]:
     """Say what of the compiled parts these tests do without."""
     return problems()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Refuse a test that its tier would never play, whatever is chosen of those that are collected."""
+    require_names(item)
 
 
 @pytest.hookimpl(trylast=True)

@@ -52,7 +52,7 @@ def run_tier(tier: Tier, extent: Extent, folder: Path, wait: Wait = subprocess.P
     folder.mkdir(parents=True)
     began = time.monotonic()
     first = folder / "first.xml"
-    chosen = tier.options(extent)
+    chosen = [*tier.options(extent), *tier.files(Path("tests"))]
     code = _pytest(tier, extent, folder / "cache", [*chosen, "--durations=10", f"--junitxml={first}"], wait)
     failed = failed_tests(folder / "cache")
     flaky: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 
 class Extent(Enum):
@@ -18,6 +19,9 @@ class Extent(Enum):
 class Tier:
     """The tests with these markers; `processes` of tests run at once.
 
+    `in_files` is a marker that each file with such tests names, so that no other has to be imported; None where any
+    file may have some.
+
     A tier whose tests start processes runs a failed test once more by itself: a slow machine fails such a test now and
     then. A test of the others depends on nothing outside it, so there a failure is a defect.
     """
@@ -26,6 +30,7 @@ class Tier:
     markers: str
     processes: int
     starts_processes: bool = False
+    in_files: str | None = None
     variables: Mapping[Extent, Mapping[str, str]] = field(default_factory=dict)
 
     def options(self, extent: Extent) -> list[str]:
@@ -34,6 +39,17 @@ class Tier:
         spread = ["-n", str(self.processes), "--dist", "loadgroup"]
         return ["-m", chosen, *spread]
 
+    def files(self, tests: Path) -> list[str]:
+        """The files of a folder that may have tests of the tier, for pytest; none stands for all that it finds."""
+        if self.in_files is None:
+            return []
+        return [str(path) for path in sorted(tests.rglob("test_*.py")) if names_marker(path, self.in_files)]
+
+
+def names_marker(file: Path, marker: str) -> bool:
+    """Whether the file names the marker, as `pytest.mark.MARKER`."""
+    return f"mark.{marker}" in file.read_text()
+
 
 TIERS = (
     Tier("quick", "not broker and not spark and not drill and not simulation", 2),
@@ -41,13 +57,14 @@ TIERS = (
         "simulation",
         "simulation",
         2,
+        in_files="simulation",
         variables={
             Extent.CHANGE: {"TWOPC_SIMULATION_SEEDS": "4000"},
             Extent.RELEASE: {"TWOPC_SIMULATION_SEEDS": "20000"},
         },
     ),
     # These wait more than they compute. Each process has a broker of its own.
-    Tier("broker", "broker and not drill and not spark", 3, starts_processes=True),
-    Tier("drill", "drill and not spark", 3, starts_processes=True),
-    Tier("spark", "spark", 3, starts_processes=True),
+    Tier("broker", "broker and not drill and not spark", 3, starts_processes=True, in_files="broker"),
+    Tier("drill", "drill and not spark", 3, starts_processes=True, in_files="drill"),
+    Tier("spark", "spark", 3, starts_processes=True, in_files="spark"),
 )
