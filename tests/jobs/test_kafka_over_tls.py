@@ -76,6 +76,7 @@ def test_load_job_verdict_and_drill_get_at_brokers_that_want_tls(sealed: Sealed,
         ("produce", "--topic", "in", "--records", "500", "--keys", "10", *config),
         ("run", str(sealed.job), "--host", "process", "--until-end", *checkpoints),
         ("verify", "--map", str(sealed.job), *config),
+        ("produce", "--topic", "in", "--records", "100", "--keys", "10", *config),
         ("drill", str(sealed.job), "--host", "process", "--scratch-dir", str(sealed.folder), *checkpoints, *config),
     ):
         done = sealed.twopc(*step)
@@ -93,6 +94,7 @@ def test_a_job_that_knows_nothing_of_tls_is_let_in_by_the_settings_of_its_run(
         ("produce", "--topic", "in", "--records", "100", "--keys", "10", "--kafka-config", str(pem)),
         ("run", str(job), "--host", "process", "--until-end", *checkpoints, "--kafka-config", str(pem)),
         ("verify", "--map", str(job), "--kafka-config", str(pem)),
+        ("produce", "--topic", "in", "--records", "100", "--keys", "10", "--kafka-config", str(pem)),
         *(
             ("drill", str(job), "--host", "process", "--scratch-dir", str(tmp_path), *more, "--kafka-config", str(pem))
             for more in (checkpoints, ("--faults", "1", "--records", "1000"))
