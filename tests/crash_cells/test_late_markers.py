@@ -67,6 +67,7 @@ def test_what_was_committed_a_moment_ago_is_read(broker: LocalBroker, name: str)
 
 
 @pytest.mark.usefixtures("late_markers")
+@pytest.mark.proof
 def test_what_was_committed_a_moment_ago_is_verified(broker: LocalBroker, name: str, tmp_path: Path) -> None:
     produce(broker.bootstrap_servers, f"{name}-in", [b"a"])
     (tmp_path / "job.py").write_text(JOB.format(name=name))

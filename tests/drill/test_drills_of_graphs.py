@@ -81,6 +81,7 @@ def test_what_two_versions_of_a_graph_make_is_compared_topic_by_topic(real: Real
     assert all(f"to {real.name}-fives" in finding for finding in output["findings"])
 
 
+@pytest.mark.proof
 def test_a_graph_lives_through_faults_and_every_topic_and_state_is_judged(broker: Broker, tmp_path: Path) -> None:
     result = drilled_with_faults(broker.bootstrap_servers, JOB_FILE, 2, 2_000, tmp_path)
     assert not not_held(result), not_held(result)

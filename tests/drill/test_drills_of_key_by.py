@@ -158,6 +158,7 @@ def test_a_topic_of_its_own_ends_where_no_record_follows_though_a_transactions_m
     assert ends_of_records(job, {told.real.cut: Position(last)}, ends) == ends
 
 
+@pytest.mark.proof
 def test_a_job_with_key_by_lives_through_faults_and_all_behind_it_is_judged(broker: Broker, tmp_path: Path) -> None:
     result = drilled_with_faults(broker.bootstrap_servers, JOB_FILE, 2, 1_500, tmp_path)
     assert not not_held(result), not_held(result)

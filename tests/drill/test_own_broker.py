@@ -19,6 +19,7 @@ JOB_FILE = str(Path(__file__).parents[1] / "drill" / "drilled_job.py")
 SEED, FAULTS = 72, (Kind.FILL_SNAPSHOT_DISK, Kind.EXPIRE_TRANSACTION)
 
 
+@pytest.mark.proof
 def test_a_declined_snapshot_and_an_expired_transaction_are_told_by_name_and_cost_no_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgotten_folders: None
 ) -> None:

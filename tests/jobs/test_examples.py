@@ -124,6 +124,7 @@ def test_more_subtasks_than_partitions_are_harmless(broker: Broker, tmp_path: Pa
         assert Counter(record.value for record in topics.read("out")) == {b"A": 1, b"B": 1}
 
 
+@pytest.mark.proof
 def test_keyed_state_survives_a_change_of_parallelism(broker: Broker, tmp_path: Path) -> None:
     with Topics(broker.bootstrap_servers, "in", "out") as topics:
         for parallelism in (2, 1, 3):

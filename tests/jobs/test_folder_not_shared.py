@@ -108,6 +108,7 @@ def test_a_worker_without_the_jobs_folder_makes_none_and_the_run_ends_naming_hos
     assert stage.visible() == 100
 
 
+@pytest.mark.proof
 def test_a_worker_that_stores_beside_the_coordinators_folder_completes_nothing(
     stage: Stage, folder: Path, tmp_path: Path
 ) -> None:
@@ -135,6 +136,7 @@ def may_mount() -> bool:
 
 
 @pytest.mark.skipif(not may_mount(), reason="mounting something for one process alone takes root")
+@pytest.mark.proof
 def test_a_worker_with_another_disk_under_the_same_path_completes_nothing(stage: Stage, folder: Path) -> None:
     mount = f'mount -t tmpfs none {folder} && exec "$@"'
     refused = stage.run(folder, "unshare", "-m", "sh", "-c", mount, "sh")

@@ -111,6 +111,7 @@ def test_a_loss_whose_input_went_after_it_was_to_be_written_again_is_named_at_ev
     refused_twice_then_accepted(job)
 
 
+@pytest.mark.proof
 def test_a_loss_whose_input_is_there_is_written_again(job: CountingJob) -> None:
     job.delete_input_before(5)
     assert job.start().code == 0

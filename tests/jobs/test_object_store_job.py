@@ -31,8 +31,8 @@ def played(broker: Broker, object_server: ObjectServer, topic: Callable[[], str]
     "fault",
     [
         ArmedFault(CrashPoint.BEFORE_SEAL, checkpoint=2),
-        ArmedFault(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint=2),
-        ArmedFault(CrashPoint.COORDINATOR_IN_PRUNE),
+        pytest.param(ArmedFault(CrashPoint.COORDINATOR_METADATA_NAMED, checkpoint=2), marks=pytest.mark.proof),
+        pytest.param(ArmedFault(CrashPoint.COORDINATOR_IN_PRUNE), marks=pytest.mark.proof),
     ],
     ids=lambda fault: fault.point.name.lower(),
 )

@@ -39,7 +39,11 @@ def test_a_running_job_gets_more_subtasks_and_fewer_and_every_key_keeps_its_coun
 
 
 @pytest.mark.drill
-@pytest.mark.parametrize("point", [CrashPoint.BEFORE_COMMIT, CrashPoint.BEFORE_RESTORE], ids=lambda point: point.name)
+@pytest.mark.parametrize(
+    "point",
+    [CrashPoint.BEFORE_COMMIT, pytest.param(CrashPoint.BEFORE_RESTORE, marks=pytest.mark.proof)],
+    ids=lambda point: point.name,
+)
 def test_a_subtask_that_is_killed_at_it_costs_no_count(job: CountedJob, point: CrashPoint) -> None:
     once = job.folder / "once"
     with job.running(*PROCESSES, **{VARIABLE: f"{point.name},subtask=0,once={once}"}) as run:

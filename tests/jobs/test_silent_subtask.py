@@ -35,6 +35,7 @@ job.source(KafkaSource(f"{name}-in")).map(slowly).sink(KafkaSink(f"{name}-out"))
 """
 
 
+@pytest.mark.proof
 def test_a_subtask_that_stands_still_is_named_with_its_machine_and_the_job_goes_on(
     broker: Broker, topic: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

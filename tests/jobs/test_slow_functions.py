@@ -71,6 +71,7 @@ def test_a_job_whose_first_batch_would_outlast_every_checkpoint_gets_on(
     assert output == IN_ORDER
 
 
+@pytest.mark.proof
 def test_a_function_that_turns_slow_in_the_middle_of_a_batch_costs_no_checkpoint(
     run: Callable[..., tuple[CommandResult, list[bytes | None]]],
 ) -> None:

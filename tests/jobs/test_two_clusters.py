@@ -48,6 +48,7 @@ RECORDS = 6_000
 """More than are read before the third checkpoint: until then a record takes two milliseconds."""
 
 
+@pytest.mark.proof
 def test_between_topics_of_one_name_each_record_comes_once_and_the_group_follows_on_the_cluster_of_the_input(
     broker: Broker, tmp_path: Path
 ) -> None:

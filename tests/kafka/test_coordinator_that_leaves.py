@@ -21,6 +21,7 @@ SECONDS = 60.0
 ALL_SLOTS = 6
 
 
+@pytest.mark.proof
 def test_a_sink_whose_group_lost_its_coordinator_fails_its_attempt_in_time_and_the_next_one_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

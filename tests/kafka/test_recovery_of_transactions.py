@@ -144,6 +144,7 @@ def test_the_same_positions_with_another_checkpoint_prove_nothing(
     assert settled.outcome is Outcome.LOST
 
 
+@pytest.mark.proof
 def test_a_transaction_that_the_broker_timed_out_is_lost(
     servers: str, job: str, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def come_back(registry: MemoryRegistry) -> None:
 
 
 @pytest.mark.drill
+@pytest.mark.proof
 def test_every_version_comes_out_once_although_a_subtask_was_killed(
     broker: Broker,
     topic: Callable[[], str],

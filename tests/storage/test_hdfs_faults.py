@@ -12,7 +12,7 @@ from twopc.storage.open import open_store
 from twopc.storage.store import CheckpointStore
 from twopc.testing.local_hdfs import LocalHdfs
 
-pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("hdfs")]
+pytestmark = [pytest.mark.broker, pytest.mark.proof, pytest.mark.xdist_group("hdfs")]
 
 ENTRY = "ledger/000000000001.json"
 

@@ -15,7 +15,7 @@ from twopc.testing.ports import free_port
 
 Client = pytest.importorskip("hdfs_native", reason="HDFS needs the extra twopc-streams[hdfs]").Client
 
-pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("hdfs")]
+pytestmark = [pytest.mark.broker, pytest.mark.proof, pytest.mark.xdist_group("hdfs")]
 
 ENTRY = "ledger/000000000001.json"
 

@@ -35,7 +35,7 @@ ENTRY = "ledger/000000000001.json"
 CREATORS = 8
 
 
-ON_HDFS = [pytest.mark.broker, pytest.mark.xdist_group("hdfs")]
+ON_HDFS = [pytest.mark.broker, pytest.mark.proof, pytest.mark.xdist_group("hdfs")]
 
 
 @pytest.fixture(
@@ -187,6 +187,7 @@ def test_of_creators_in_twelve_processes_exactly_one_has_each_name_on_azure(on_a
 
 @pytest.mark.broker
 @pytest.mark.xdist_group("hdfs")
+@pytest.mark.proof
 def test_of_creators_in_twelve_processes_exactly_one_has_each_name_on_hdfs(on_hdfs: Open) -> None:
     race(on_hdfs().identity, 12, 5)
 

@@ -37,6 +37,7 @@ def begin(broker: Broker, name: str, topic: str) -> Producer:
     return producer
 
 
+@pytest.mark.proof
 def test_data_and_address_survive_kill_and_stop(own_broker: Broker, topic: Callable[[], str]) -> None:
     name, address = topic(), own_broker.bootstrap_servers
     create_topic(address, name, 2)

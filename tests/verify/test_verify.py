@@ -173,6 +173,7 @@ def test_records_of_two_keys_that_changed_places_in_an_output_partition_are_reor
     assert (done.code, counts(json.loads(done.out))) == (1, {"reordered": 1}), done.err
 
 
+@pytest.mark.proof
 def test_a_right_output_of_an_input_that_was_compacted_since_is_not_judged(setting: Setting) -> None:
     compacted = f"{setting.input}-compacted"
     compact(setting.servers, compacted, [Write(b"%d" % n, key=b"k%d" % (n % 3)) for n in range(9)])
