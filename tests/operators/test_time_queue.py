@@ -67,3 +67,21 @@ def test_no_more_than_a_bounded_number_of_entries_is_at_hand(monkeypatch: pytest
         queue.add(1_000 - at, b"")
         assert len(queue._at_hand) <= 21
     assert [entry[0] for entry in iter(lambda: queue.pop(1_000), None) if entry] == list(range(1, 1_000))
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_an_entry_that_is_moved_leaves_nothing_in_memory(monkeypatch: pytest.MonkeyPatch, is_frozen: bool) -> None:
+    monkeypatch.setattr(time_queue, "AT_HAND_MAX", 10)
+    monkeypatch.setattr(time_queue, "DIRTY_MAX", 20)
+    monkeypatch.setattr(time_queue, "DIRTY_WHILE_FROZEN_MAX", 40)
+    store = DictStore()
+    store.is_frozen = is_frozen
+    queue = TimeQueue(QUEUE, 0, store)
+    assert queue.pop(0) is None
+    for at in range(1, 1_000):
+        queue.remove(at - 1, b"")
+        queue.add(at, b"")
+        queue.settle()
+        assert len(queue._heap) <= 13
+        assert len(queue._dirty) <= 41
+    assert [queue.pop(1_000), queue.pop(1_000)] == [(999, b""), None]

@@ -7,6 +7,7 @@ Invariants:
 
 - Every entry up to the horizon is at hand; behind it entries are in the store, or dirty: changed, and not yet written.
 - `earliest` is never later than the first entry, so who compares it with the time at hand misses nothing.
+- Memory is bounded by what is at hand, however often entries are added and removed: one that is moved leaves nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections import deque
 from heapq import heappop, heappush
 from itertools import islice
 
-from twopc.operators.write_back_cache import DIRTY_MAX, KeyedStateStore
+from twopc.operators.write_back_cache import DIRTY_MAX, DIRTY_WHILE_FROZEN_MAX, KeyedStateStore
 from twopc.state.layout import StateName
 
 AT_HAND_MAX = 4_096
@@ -59,6 +60,8 @@ class TimeQueue:
         entry = _TIME.pack(at + _ZERO) + due
         self._dirty[entry] = None
         self._at_hand.discard(entry)
+        if len(self._heap) > 2 * len(self._at_hand) + AT_HAND_MAX:
+            self._heap = sorted(self._at_hand)
 
     def pop(self, until: int) -> tuple[int, bytes] | None:
         """Take the first entry, if its time is not after this one."""
@@ -89,7 +92,7 @@ class TimeQueue:
 
     def settle(self) -> None:
         """Between batches: write where much is dirty."""
-        if len(self._dirty) > DIRTY_MAX and not self._store.frozen():
+        if len(self._dirty) > (DIRTY_WHILE_FROZEN_MAX if self._store.frozen() else DIRTY_MAX):
             self.write_back()
 
     def write_back(self) -> None:
