@@ -37,13 +37,15 @@ class StandIn:
 class KeyOnly(StandIn):
     """The stand-in for what a timer or a window makes: its key without a value, at the place of a row.
 
-    The key is as state by key has it: bytes and text as they are, all else as JSON.
+    The key is legible: bytes and text as they are, all else as JSON. `due` is the time of the timer, or of the window's
+    end with its grace.
     """
 
-    form: bytes
+    legible: bytes
+    due: int
 
     def key(self) -> bytes:
-        return self.form
+        return self.legible
 
     def value(self) -> None:
         return None
@@ -52,7 +54,8 @@ class KeyOnly(StandIn):
 @named.register
 def _(row: KeyOnly) -> str:
     at = "as time passed" if isinstance(row.place, PassedTime) else f"at record {locate(row)}"
-    return f"what a timer or window of key {row.form.decode(errors='backslashreplace')!r} made {at}"
+    key = row.legible.decode(errors="backslashreplace")
+    return f"what a timer or window of key {key!r}, due at {row.due}, made {at}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def test_a_closed_session_leaves_nothing_but_the_stream_time() -> None:
         ("$stream-time", b""),
         ("$told", b""),
         ("op", b"c"),
-        ("$timers", (2**63 + 110).to_bytes(8) + b"tc"),
+        ("$timers", (2**63 + 110).to_bytes(8) + b"c"),
     }
 
 

@@ -47,7 +47,7 @@ def test_entries_come_out_by_time_once_through_restarts(at_hand: int, calls: lis
                     first = min(expected, default=None)
                     assert queue.earliest <= (first[0] if first else float("inf"))
                     due = first if first is not None and first[0] <= what else None
-                    assert queue.pop(what) == due
+                    assert queue.pop(what) == (due and (*due, b""))
                     expected.discard(due)
                 case "write back":
                     queue.write_back()
@@ -55,7 +55,7 @@ def test_entries_come_out_by_time_once_through_restarts(at_hand: int, calls: lis
                     queue.write_back()
                     assert len(store.states) == len(expected)
                     queue = TimeQueue(QUEUE, 3, store)
-        assert [queue.pop(100) for _ in expected] == sorted(expected)
+        assert [queue.pop(100) for _ in expected] == [(*each, b"") for each in sorted(expected)]
         assert queue.pop(100) is None
 
 
@@ -84,4 +84,21 @@ def test_an_entry_that_is_moved_leaves_nothing_in_memory(monkeypatch: pytest.Mon
         queue.settle()
         assert len(queue._heap) <= 13
         assert len(queue._dirty) <= 41
-    assert [queue.pop(1_000), queue.pop(1_000)] == [(999, b""), None]
+    assert [queue.pop(1_000), queue.pop(1_000)] == [(999, b"", b""), None]
+
+
+@pytest.mark.parametrize("at_hand", [1, 1_000])
+@pytest.mark.parametrize("is_written", [False, True])
+def test_of_an_entry_the_last_that_was_kept_comes_out(
+    monkeypatch: pytest.MonkeyPatch, at_hand: int, is_written: bool
+) -> None:
+    monkeypatch.setattr(time_queue, "AT_HAND_MAX", at_hand)
+    store = DictStore()
+    queue = TimeQueue(QUEUE, 0, store)
+    for at in (1, 2, 3):
+        queue.add(at, b"a", b"old")
+        queue.add(at, b"a", b"new")
+    if is_written:
+        queue.write_back()
+        queue = TimeQueue(QUEUE, 0, store)
+    assert [queue.pop(3) for _ in range(4)] == [*((at, b"a", b"new") for at in (1, 2, 3)), None]

@@ -91,7 +91,7 @@ def test_partition_numbers_have_stream_times_of_their_own() -> None:
 def test_keys_come_back_as_they_were() -> None:
     keys: list[Any] = ["text", 1, True, {"b": 1, "a": [2]}]
     told = WindowHarness(TEN).put(at(*((key, 1) for key in keys), (0, 99)))
-    assert sorted(repr(key) for key, *_ in told["final"]) == sorted(map(repr, ["text", 1, True, {"a": [2], "b": 1}]))
+    assert sorted(repr(key) for key, *_ in told["final"]) == sorted(map(repr, keys))
     assert WindowHarness(TEN).put(at((b"\xffbytes", 1), (b"b", 99)))["final"] == [(b"\xffbytes", 0, 10, 1)]
 
 
@@ -163,7 +163,7 @@ def test_a_closed_window_leaves_no_state_but_the_stream_time() -> None:
         ("$stream-time", b""),
         ("$told", b""),
         ("op", b"b"),
-        ("$timers", (2**63 + 110).to_bytes(8) + b"tb"),
+        ("$timers", (2**63 + 110).to_bytes(8) + b"b"),
     }
 
 

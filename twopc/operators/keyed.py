@@ -139,42 +139,26 @@ def _pair_of(result: Any) -> tuple[Any, Any]:
 
 
 class KeyForms:
-    """The forms of the keys that come to one operator.
-
-    Bytes and text may have one form, and are two keys. Where a batch has both kinds, the one that comes first is the
-    operator's from then on, as long as this lives, and a key of the other kind can have no state.
-    """
+    """The forms of the keys that come to one operator. A record without a key can have no state."""
 
     def __init__(self, step: ByKey) -> None:
         self._step = step
-        self._strange: type | None = None
 
     def of(self, batch: Batch) -> tuple[list[bytes], BaseException | None]:
         """Return the forms of the keys up to the first that can have no state, and what is wrong with that."""
         keys = batch.keys
-        if self._strange is not bytes and loops().are_forms(keys):
+        if loops().are_forms(keys):
             return keys, None
-        kinds = set(map(type, keys))
-        if self._strange is None and {bytes, str} <= kinds:
-            first = next(type(key) for key in keys if type(key) in (bytes, str))
-            self._strange = str if first is bytes else bytes
-        stateless = {type(None), self._strange}
-        good = keys if kinds.isdisjoint(stateless) else list(takewhile(lambda key: type(key) not in stateless, keys))
-        forms, cause = map_part(key_bytes, good)
+        has_all = type(None) not in set(map(type, keys))
+        forms, cause = map_part(key_bytes, keys if has_all else list(takewhile(lambda key: key is not None, keys)))
         if cause is None and len(forms) < len(keys):
-            cause = RecordFault(UserCodeError(self._why_not(keys[len(forms)], batch.rows[len(forms)])))
+            cause = RecordFault(UserCodeError(self._no_key(batch.rows[len(forms)])))
         return forms, cause
 
-    def _why_not(self, key: Any, row: Row) -> str:
-        if key is None:
-            return (
-                f"record {locate(row)} has no key, and {self._step} keeps its state by key: "
-                "drop those without, with filter_records, or let whoever writes the input give each record one"
-            )
-        kind, other = ("text", "bytes") if isinstance(key, str) else ("bytes", "text")
+    def _no_key(self, row: Row) -> str:
         return (
-            f"the key of record {locate(row)} is {kind}, others before it were {other}, and {self._step} would take "
-            "b'a' and 'a' for one key: use a serde whose keys are of one kind"
+            f"record {locate(row)} has no key, and {self._step} keeps its state by key: "
+            "drop those without, with filter_records, or let whoever writes the input give each record one"
         )
 
 

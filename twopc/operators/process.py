@@ -20,7 +20,7 @@ from typing import Any
 from twopc.column import Over
 from twopc.errors import ConfigurationError
 from twopc.operators.bound_states import BoundState, Call, bound
-from twopc.operators.key_timers import KeyTimers, timer_key
+from twopc.operators.key_timers import KeyTimers
 from twopc.operators.keyed import KeyForms, partition_runs
 from twopc.operators.records import as_batch, checked
 from twopc.operators.side_outputs import SideOutputs
@@ -32,7 +32,9 @@ from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
 from twopc.processor import Context, Processor
 from twopc.record import Batch, Record, RecordError, Row, Stage
 from twopc.stand_ins import KeyOnly, PassedTime
+from twopc.state.key_form import legible
 from twopc.state.layout import EXPIRIES, TIMERS, StateName
+from twopc.state.whole_key import whole_key
 from twopc.termination import TERMINATION
 
 EXPIRED_PER_RECORD = 16
@@ -191,13 +193,13 @@ class ProcessOperator:
         """Fire what is due. What it makes has the place of the row and its own key: no error of it is the row's."""
         context, call = self._context, self._call
         while (due := timers.pop(now)) is not None:
-            at, marked = due
-            key, context.key = timer_key(marked)
+            at, key, left = due
+            context.key = whole_key(key, left)
             context.timestamp, context.headers = at, None
             # A timer sees the states as of its own time, however late it fires.
             call.key, call.now = key, at
             self._timers.enter(timers, key, at)
-            self._side_outputs.row = due_row = KeyOnly(row, key)
+            self._side_outputs.row = due_row = KeyOnly(row, legible(key), at)
             if (cause := self._called(self.processor.on_timer, at, outputs)) is not None:
                 doing = f"on_timer of {self._step}"
                 self._lost_timers.append(RecordError(due_row, Stage.TRANSFORMATION, doing, cause))

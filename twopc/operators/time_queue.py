@@ -32,39 +32,40 @@ TIMES = range(-(2**62), 2**62)
 
 
 class TimeQueue:
-    """Sorted by time, then by what is due; each pair is there once."""
+    """Sorted by time, then by what is due; each pair is there once, with what was kept of it when it was added last."""
 
     def __init__(self, state: StateName, partition: int, store: KeyedStateStore) -> None:
         self._state, self._partition, self._store = state, partition, store
         self.earliest = -math.inf
         self._heap: list[bytes] = []
-        self._at_hand: set[bytes] = set()
+        self._at_hand: dict[bytes, bytes] = {}
         self._horizon: bytes | None = b""
         self._dirty: dict[bytes, bytes | None] = {}
 
-    def add(self, at: int, due: bytes) -> None:
-        """Add an entry."""
+    def add(self, at: int, due: bytes, kept: bytes = b"") -> None:
+        """Add an entry, or keep something else of one that is there."""
         entry = _TIME.pack(at + _ZERO) + due
-        self._dirty[entry] = b""
+        self._dirty[entry] = kept
         if self._horizon is not None and entry > self._horizon:
             return
-        if entry not in self._at_hand:
-            self._at_hand.add(entry)
+        is_new = entry not in self._at_hand
+        self._at_hand[entry] = kept
+        if is_new:
             heappush(self._heap, entry)
             self.earliest = min(self.earliest, at)
             if len(self._at_hand) > 2 * AT_HAND_MAX:
-                self._keep_at_hand(sorted(self._at_hand)[:AT_HAND_MAX], is_all=False)
+                self._keep_at_hand(sorted(self._at_hand.items())[:AT_HAND_MAX], is_all=False)
 
     def remove(self, at: int, due: bytes) -> None:
         """Remove an entry; that there is none is fine."""
         entry = _TIME.pack(at + _ZERO) + due
         self._dirty[entry] = None
-        self._at_hand.discard(entry)
+        self._at_hand.pop(entry, None)
         if len(self._heap) > 2 * len(self._at_hand) + AT_HAND_MAX:
             self._heap = sorted(self._at_hand)
 
-    def pop(self, until: int) -> tuple[int, bytes] | None:
-        """Take the first entry, if its time is not after this one."""
+    def pop(self, until: int) -> tuple[int, bytes, bytes] | None:
+        """Take the first entry, if its time is not after this one: its time, what is due, and what was kept of it."""
         while True:
             while self._heap:
                 entry = self._heap[0]
@@ -76,9 +77,8 @@ class TimeQueue:
                 if at > until:
                     return None
                 heappop(self._heap)
-                self._at_hand.remove(entry)
                 self._dirty[entry] = None
-                return at, entry[_TIME.size :]
+                return at, entry[_TIME.size :], self._at_hand.pop(entry)
             if self._horizon is None:
                 self.earliest = math.inf
                 return None
@@ -106,9 +106,10 @@ class TimeQueue:
         self.write_back()
         # The smallest key behind the horizon: entries that were taken have left marks in RocksDB, and none is passed.
         start = horizon + b"\0" if horizon else b""
-        entries = [entry for entry, _ in islice(self._store.scan(self._state, self._partition, start), AT_HAND_MAX)]
+        entries = list(islice(self._store.scan(self._state, self._partition, start), AT_HAND_MAX))
         self._keep_at_hand(entries, is_all=len(entries) < AT_HAND_MAX)
 
-    def _keep_at_hand(self, entries: list[bytes], *, is_all: bool) -> None:
-        self._heap, self._at_hand = entries, set(entries)
-        self._horizon = None if is_all else entries[-1]
+    def _keep_at_hand(self, entries: list[tuple[bytes, bytes]], *, is_all: bool) -> None:
+        self._at_hand = dict(entries)
+        self._heap = list(self._at_hand)
+        self._horizon = None if is_all else self._heap[-1]

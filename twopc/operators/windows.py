@@ -31,8 +31,9 @@ from twopc.operators.window_step import WindowAggregate
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
 from twopc.record import Batch, RecordFault, Row
 from twopc.stand_ins import KeyOnly, PassedTime
-from twopc.state.key_form import key_of_marked, marked
+from twopc.state.key_form import legible
 from twopc.state.layout import TIMERS, StateName
+from twopc.state.whole_key import left_out, whole_key
 from twopc.termination import TERMINATION
 from twopc.windows import Window
 
@@ -166,6 +167,7 @@ class WindowOperator:
             now = stamp if time.now is None or stamp > time.now else time.now
             try:
                 change = change_of(held.get(form) or {}, stamp, now if now > all_told else all_told, value)
+                left = left_out(batch.keys[index])
             except TERMINATION:
                 raise
             except BaseException as error:  # noqa: BLE001 - it is an error of the record in hand
@@ -178,7 +180,7 @@ class WindowOperator:
             else:
                 # What closed just now may have been the last that the key had.
                 held[form] = dirty[form] = windows = held.get(form) or {}
-                self._apply(change, windows, closings, batch.keys[index], form)
+                self._apply(change, windows, closings, form, left)
                 if self._has_current:
                     self._tell(change, rows[index], batch.keys[index], stamp)
                 # A window that waits for a longer grace of before, and has grown, is over by the grace of now.
@@ -187,7 +189,7 @@ class WindowOperator:
             index += 1
         return index - begin, None
 
-    def _apply(self, change: Change, windows: Open, closings: TimeQueue, key: Any, form: bytes) -> None:
+    def _apply(self, change: Change, windows: Open, closings: TimeQueue, form: bytes, left: bytes) -> None:
         before = len(windows)
         for start in change.gone:
             del windows[start]
@@ -195,7 +197,7 @@ class WindowOperator:
             if start not in windows:
                 closes = self._kind.closes(start, entry)
                 if all(closes < self._kind.closes(*other) for other in windows.items()):
-                    closings.add(closes, marked(key, form))
+                    closings.add(closes, form, left)
             windows[start] = entry
         if len(windows) != before:
             self._cache.grew(WINDOW_BYTES * (len(windows) - before))
@@ -228,18 +230,16 @@ class WindowOperator:
         number, closings, kind = partition.number, partition.closings, self._kind
         held, dirty = self._cache.of(number)
         while (due := closings.pop(now)) is not None:
-            at, whose = due
-            form = whose[1:]
+            at, form, left = due
             self._cache.fetch(number, (form,))
             windows: Open = held.get(form) or {}
             before = len(windows)
             over = kind.take_over(windows, at)
             for start, entry in over:
-                self._final.put(
-                    KeyOnly(row, form), key_of_marked(whose), kind.window(start, entry), kind.timestamp(start, entry)
-                )
+                whose, key = KeyOnly(row, legible(form), at), whole_key(form, left)
+                self._final.put(whose, key, kind.window(start, entry), kind.timestamp(start, entry))
             if windows:
-                closings.add(min(kind.closes(*each) for each in windows.items()), whose)
+                closings.add(min(kind.closes(*each) for each in windows.items()), form, left)
             if over or len(windows) != before:
                 held[form] = dirty[form] = windows or None
                 self._cache.grew(WINDOW_BYTES * (len(windows) - before))

@@ -1,6 +1,6 @@
-"""The form in which a key addresses its state: no two keys of one stream have the same. Pure.
+"""The form in which a key addresses its state: no two keys have the same, but for text and its bytes. Pure.
 
-    bytes, text                  as they are, text in UTF-8; a stream has one of the two
+    bytes, text                  as they are, text in UTF-8: text and its bytes are one key, as they are in Kafka
     anything else                MARK | canonical JSON
     bytes that begin with MARK   MARK | the bytes
 
@@ -46,14 +46,6 @@ def key_of(form: bytes) -> Any:
         return form
 
 
-_TEXT, _OTHER = b"t", b"o"
-
-
-def marked(key: Any, form: bytes) -> bytes:
-    """Return the form of a key with what it was before it, so that text comes back as text."""
-    return (_TEXT if isinstance(key, str) else _OTHER) + form
-
-
-def key_of_marked(form: bytes) -> Any:
-    """Return the key, text as text."""
-    return form[1:].decode() if form.startswith(_TEXT) else key_of(form[1:])
+def legible(form: bytes) -> bytes:
+    """Return the form as people read it: bytes and text as they are, all else as JSON."""
+    return form.removeprefix(MARK)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 
 from tests.testing.memory.test_crashes import AFTER
 from twopc import (
+    Avro,
+    Bytes,
     ConfigurationError,
     Context,
     Job,
@@ -19,7 +23,9 @@ from twopc import (
     KafkaSource,
     Processor,
     Record,
+    Serde,
     String,
+    Tumbling,
     UserCodeError,
     ValueState,
 )
@@ -212,3 +218,56 @@ def test_only_a_processor_has_side_outputs_and_no_id_has_a_dot() -> None:
         stream.process(FirstOfId(), name="x").side_output("a.b")
     with pytest.raises(ConfigurationError, match=r"the name of a map, 'a\.b', has a dot"):
         stream.map(str, name="a.b")
+
+
+class Keys(Processor):
+    """The key of each call."""
+
+    def process(self, record: Record, context: Context) -> Record:
+        context.set_timer(5)
+        return Record(context.key, "process")
+
+    def on_timer(self, at: int, context: Context) -> Record:
+        return Record(context.key, "timer")
+
+
+@pytest.mark.parametrize(
+    ("serde", "key"),
+    [
+        (Avro({"type": "int", "logicalType": "date"}), date(2020, 1, 1)),
+        (Avro({"type": "string", "logicalType": "uuid"}), UUID(int=7)),
+        (Avro({"type": "long", "logicalType": "timestamp-millis"}), datetime(2020, 1, 1, tzinfo=UTC)),
+        (Json(), {"b": 1, "a": [2.0, True]}),
+        (Json(), "text"),
+        (Bytes(), b"\xff"),
+    ],
+)
+def test_what_timers_and_windows_make_has_the_key_of_the_records_and_its_partition(serde: Serde, key: Any) -> None:
+    job = Job("keys")
+    read = job.source(KafkaSource("in", key=serde, value=Json()))
+    read.process(Keys(), name="keys").sink(KafkaSink("out", key=serde, value=Json()))
+    counted = read.window(Tumbling("5ms")).count(name="windows").final().map(lambda window: "window")
+    counted.sink(KafkaSink("windows", key=serde, value=Json()))
+    with MemoryRun(job, partitions=16) as run:
+        run.send("in", 1, key, timestamp=1)
+        run.checkpoint()
+        run.advance(9)
+        run.checkpoint()
+        made = [*run.read("out"), *run.read("windows")]
+    assert [record.value for record in made] == ["process", "timer", "window"]
+    assert {repr(record.key) for record in made} == {repr(key)}
+    assert len({record.partition for record in made}) == 1
+
+
+def test_a_key_has_one_timer_of_a_time_though_one_source_reads_text_and_another_bytes() -> None:
+    job = Job("kinds")
+    text = job.source(KafkaSource("text", key=String(), value=Json()))
+    both = text.merge(job.source(KafkaSource("bytes", key=Bytes(), value=Json())))
+    without_keys = both.process(Keys(), name="keys").map_records(lambda record: record.replace(key=None))
+    without_keys.sink(KafkaSink("out", value=Json()))
+    with MemoryRun(job) as run:
+        run.send("text", 1, "a", timestamp=1)
+        run.send("bytes", 1, b"a", timestamp=2)
+        run.advance(9)
+        run.checkpoint()
+        assert [record.value for record in run.read("out")] == ["process", "process", "timer"]

@@ -338,7 +338,7 @@ def test_an_error_of_a_window_names_its_key_and_who_closed_it() -> None:
     clicks = job.source(KafkaSource("clicks", key=String(), value=Json()))
     counted = clicks.window(Tumbling("1s")).count(name="clicks-a-second")
     counted.final().map(not_the_first).sink(KafkaSink("counts", key=String(), value=Json()))
-    made = "^what a timer or window of key 'victim' made"
+    made = "^what a timer or window of key 'victim', due at 1000, made"
     with MemoryRun(job) as run:
         run.send("clicks", 1, "victim", timestamp=1)
         run.advance(9_000)
