@@ -11,7 +11,7 @@ from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.record import Headers, Record
 from twopc.serde import Serde, String, checked_state_serde
-from twopc.state.forms import ListOf, MapOf
+from twopc.state.forms import ListOf, MapOf, Timed
 
 Produced = Record | Iterable[Record] | None
 """The results of a function of a processor, returned or yielded: none, one or many records."""
@@ -44,7 +44,12 @@ class State(ABC):
     @property
     @abstractmethod
     def stored_serde(self) -> Serde:
-        """The serde of all of a key's state, its time aside."""
+        """The serde of all of a key's state, with the times at which it was written where there is a ttl."""
+
+    @property
+    def _written_serde(self) -> Serde:
+        """The serde of what is written at once: a value, an element, the value of an entry."""
+        return self.serde if self.ttl_ms is None else Timed(self.serde)
 
     def _unbound(self) -> NoReturn:
         raise RuntimeError(f"state {self.name!r} is there while process or on_timer runs, and belongs to its key")
@@ -55,7 +60,7 @@ class ValueState(State):
 
     @property
     def stored_serde(self) -> Serde:
-        return self.serde
+        return self._written_serde
 
     def get(self) -> Any:
         """Return the value, as the serde gives it back; None where there is none."""
@@ -71,11 +76,14 @@ class ValueState(State):
 
 
 class ListState(State):
-    """A list of values by key. It is read and written whole; None can't be in it, and an empty list is none."""
+    """A list of values by key. None can't be in it, and an empty list is none.
+
+    Each element is stored by itself: `add` looks at no other. A `ttl` is of each element; `set` writes all anew.
+    """
 
     @property
     def stored_serde(self) -> Serde:
-        return ListOf(self.serde)
+        return ListOf(self._written_serde)
 
     def get(self) -> list[Any]:
         """Return the values, oldest first; a list of the caller's own."""
@@ -101,8 +109,8 @@ class ListState(State):
 class MapState(State):
     """Values by a second key, encoded by the serde `key` (text unless said otherwise), for each key.
 
-    It is read and written whole; None can't be in it, and an empty map is none. Entries have the order in which their
-    keys first came.
+    None can't be in it, and an empty map is none. Each entry is stored by itself: `get`, `put`, `contains` and `remove`
+    look at no other. A `ttl` is of each entry, from when it was put. Entries have the order of their encoded keys.
     """
 
     def __init__(self, serde: Serde, *, key: Serde | None = None, ttl: str | timedelta | None = None) -> None:
@@ -111,7 +119,7 @@ class MapState(State):
 
     @property
     def stored_serde(self) -> Serde:
-        return MapOf(self.key_serde, self.serde)
+        return MapOf(self.key_serde, self._written_serde)
 
     def get(self, key: Any) -> Any:
         """Return the value under this key, None where there is none."""

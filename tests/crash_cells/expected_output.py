@@ -128,7 +128,7 @@ class _Partition:
         self._others = Windows(lambda kind, key, window: told[kind, key].append(window))
         self._kept = defaultdict[bytes, list[int]](list)
         self._of_parity = defaultdict[bytes, Counter[int]](Counter)
-        self._counted_at: dict[bytes, float] = {}
+        self._counted_at = defaultdict[bytes, dict[int, float]](dict)
         self._pairs = Pairs(lambda key, pair: told["pair", key].append(pair))
 
     def see(self, number: int) -> None:
@@ -166,10 +166,10 @@ class _Partition:
     def _keep(self, key: bytes, number: int) -> None:
         self._kept[key].append(number)
         self._told["kept", key].append(self._kept[key][-LAST:])
-        counts = self._of_parity[key]
-        if self._now >= self._counted_at.get(key, math.inf) + MAP_TTL_MS:
-            counts.clear()
-        self._counted_at[key] = self._now
+        counts, counted_at = self._of_parity[key], self._counted_at[key]
+        for parity in [each for each in counts if self._now >= counted_at[each] + MAP_TTL_MS]:
+            del counts[parity]
+        counted_at[number % 2] = self._now
         counts[number % 2] += 1
         if counts[number % 2] == FULL:
             del counts[number % 2]

@@ -21,6 +21,8 @@ from twopc.kafka.positions import offsets_of
 from twopc.kafka.topic_partition import Position
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.serde import Avro, Bytes, Json, Serde, String
+from twopc.state.entry_keys import entries_prefix, number_key
+from twopc.state.forms import ListOf, MapOf, Timed, timed
 from twopc.storage.local import LocalStore
 
 
@@ -214,3 +216,28 @@ def test_a_snapshot_that_stands_elsewhere_than_its_metadata_says_is_refused(shar
             OpenSnapshots(
                 locate("1", LocalStore(shared.root)), replace(checkpoint.metadata, snapshots=(moved, second)), {}
             ).all()
+
+
+def test_a_list_and_a_map_are_one_value_of_their_key_though_each_entry_is_stored_by_itself(tmp_path: Path) -> None:
+    maps: dict[str, Serde] = {"op/map": MapOf(Json(), Timed(Json())), "op/list": ListOf(OwnSerde())}
+    job = JobWithState(tmp_path / "checkpoints", maps)
+    for key in (b"1", b"[1]", b"true", b"1.0"):
+        job.put(LEFT, entries_prefix(b"a") + key, timed(5, b'"v"'), "op/map")
+    job.put(RIGHT, entries_prefix(b"ab") + b"1", timed(5, b"2"), "op/map")
+    for number in (256, 1):
+        job.put(LEFT, entries_prefix(b"a\0") + number_key(number), b"%d" % number, "op/list")
+    job.checkpoint()
+    with opened(job) as checkpoint:
+        state = checkpoint.state("op/map")
+        assert state.get("a") == [(1, "v"), (1.0, "v"), ([1], "v"), (True, "v")]
+        assert [type(key) for key, _ in state.get("a")] == [int, float, list, bool]
+        assert (state.get("ab"), state.get("b"), state.get("")) == ([(1, 2)], None, None)
+        assert [entry.key for entry in state.items()] == [b"a", b"ab"]
+        assert [entry.key for entry in state.scan("a")] == [b"a", b"ab"]
+        assert [(entry.key, entry.raw) for entry in checkpoint.state("op/list").items()] == [
+            (b"a\0", b"\0\0\0\x011\0\0\0\x03256")
+        ]
+
+
+class OwnSerde(Json):
+    """A serde of a user's own, of which a checkpoint has the name only."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import twopc.operators.bound_states
+import twopc.operators.bound_state
 from tests.simulation.bad_records import DEAD
 from tests.simulation.mutants import Mutant, instead
 from twopc.operators import Dataflow
-from twopc.operators.bound_states import Call
+from twopc.operators.bound_state import Call
 from twopc.operators.key_timers import KeyTimers
 from twopc.operators.time_queue import TimeQueue
 
@@ -40,7 +40,7 @@ MUTANTS_OF_RECORDS = (
     Mutant("timers are in no checkpoint", instead(TimeQueue, "write_back", lambda queue: None), RESTARTS, 500),
     Mutant(
         "a value outlives its time",
-        instead(twopc.operators.bound_states, "time_of", lambda stored: None),
+        instead(twopc.operators.bound_state, "time_of", lambda stored: None),
         BAD,
         100,
     ),

@@ -8,7 +8,7 @@ import pytest
 
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.envelope import encode_fact
-from twopc.serde import Avro, Bytes, Json, Serde, String
+from twopc.serde import Avro, Bytes, Json, Long, Serde, String
 from twopc.state.backend import Family
 from twopc.state.forms import ListOf, MapOf, Timed
 from twopc.state.layout import StateName
@@ -112,7 +112,8 @@ def test_only_serdes_that_need_nothing_else_have_a_name() -> None:
     [
         (ListOf(Json()), [1, "", {"a": None}]),
         (MapOf(String(), ListOf(Json())), {"a": [1], "b": []}),
-        (Timed(MapOf(Json(), Bytes())), {1: b"", "1": b"x"}),
+        (MapOf(Json(), Timed(Bytes())), [(1, b""), (True, b"x"), (1.0, b"y"), ([1], b"z")]),
+        (MapOf(Long(), Timed(Bytes())), {1: b"", 2: b"x"}),
     ],
 )
 def test_a_form_comes_back_with_its_parts_and_reads_what_it_wrote(serde: Serde, value: Any) -> None:

@@ -9,7 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,26 +21,44 @@ from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import SubtaskIndex
 from twopc.protocol.layout import subtask_folder
 from twopc.serde import Serde
-from twopc.state.layout import StateName
+from twopc.state.backend import Family
+from twopc.state.entry_keys import by_key, entries_prefix, escaped
+from twopc.state.forms import ListOf, MapOf
+from twopc.state.layout import StateName, state_prefix
 from twopc.state.restore import refuse_other_positions, refuse_two_owners
 from twopc.state.rocksdb import RocksDBBackend
-from twopc.state.serdes import read_serdes
+from twopc.state.serdes import read_by_entry, read_serdes
 from twopc.state.snapshot_store import SnapshotStore
 from twopc.storage.scratch_folder import scratch_folder
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSnapshot:
-    """One subtask's state. `declared` is what the job said of its serdes, `given` what the caller says."""
+    """One subtask's state. `declared` is what the job said of its serdes, `given` what the caller says.
+
+    `by_entry` are the states of which each entry of a key is stored by itself.
+    """
 
     subtask: SubtaskIndex
     backend: RocksDBBackend
     declared: Mapping[StateName, Serde | None]
+    by_entry: Mapping[StateName, type[ListOf] | type[MapOf]]
     given: Mapping[StateName, Serde]
 
     def serde(self, state: StateName) -> Serde | None:
         """Return how a state is encoded, None if nobody has said it."""
         return self.given.get(state) or self.declared.get(state)
+
+    def keyed(self, state: StateName, partition: int, prefix: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """Yield where each key of a state that begins so is stored, the key and its whole value, in their order."""
+        head, form = state_prefix(state, partition), self.by_entry.get(state)
+        if form is None:
+            for stored, raw in self.backend.scan(Family.KEYED, head + prefix):
+                yield stored, stored[len(head) :], raw
+            return
+        entries = self.backend.scan(Family.KEYED, head + escaped(prefix))
+        for key, its in by_key((stored[len(head) :], raw) for stored, raw in entries):
+            yield head + entries_prefix(key), key, form.gathered(its)
 
 
 def _refuse_deleted(located: LocatedCheckpoint, error: Exception) -> None:
@@ -99,7 +117,7 @@ class OpenSnapshots:
         backend = RocksDBBackend.open_read_only(folder)
         self._closing.callback(backend.close)
         refuse_other_positions(backend, snapshot)
-        return OpenSnapshot(snapshot.subtask, backend, read_serdes(backend), self._serdes)
+        return OpenSnapshot(snapshot.subtask, backend, read_serdes(backend), read_by_entry(backend), self._serdes)
 
     def _private_folder(self) -> Path:
         if self._folder is None:

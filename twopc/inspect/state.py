@@ -14,7 +14,7 @@ from twopc.protocol.ids import SubtaskIndex
 from twopc.state.backend import Family
 from twopc.state.key_form import key_bytes
 from twopc.state.keyed import keyed_states
-from twopc.state.layout import StateName, state_prefix
+from twopc.state.layout import StateName
 from twopc.state.serdes import KEY as SERDES_KEY
 
 Address = tuple[int, bytes, int]
@@ -61,8 +61,8 @@ class State:
         found = []
         for each in sorted(self._owners) if partition is None else [partition]:
             snapshot = self._snapshots.of(self._owners[each])
-            (raw,) = snapshot.backend.get_many(Family.KEYED, [state_prefix(self.name, each) + wanted])
-            if raw is not None:
+            _, key, raw = next(snapshot.keyed(self.name, each, wanted), (b"", None, b""))
+            if key == wanted:
                 found.append(_entry(snapshot, self.name, each, wanted, raw))
         return found
 
@@ -104,9 +104,8 @@ def _keyed_of(snapshot: OpenSnapshot, name: StateName | None, prefix: bytes) -> 
     for state, partition in keyed_states(snapshot.backend):
         if name not in (None, state):
             continue
-        head = state_prefix(state, partition)
-        for key, raw in snapshot.backend.scan(Family.KEYED, head + prefix):
-            yield (_KEYED, key, 0), _entry(snapshot, state, partition, key[len(head) :], raw)
+        for stored, key, raw in snapshot.keyed(state, partition, prefix):
+            yield (_KEYED, stored, 0), _entry(snapshot, state, partition, key, raw)
 
 
 def _own(snapshot: OpenSnapshot) -> Iterator[tuple[Address, StateEntry]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from twopc.column import Over, map_part
-from twopc.operators.bound_states import decoded, encoded
+from twopc.operators.bound_state import decoded, encoded
 from twopc.operators.node import Node, feeding
 from twopc.operators.steps import JoinBroadcast, KeepBroadcast
 from twopc.operators.table import joined

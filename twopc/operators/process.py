@@ -19,7 +19,9 @@ from typing import Any
 
 from twopc.column import Over
 from twopc.errors import ConfigurationError
-from twopc.operators.bound_states import BoundState, Call, bound
+from twopc.operators.bound_state import BoundState, Call
+from twopc.operators.bound_states import bound
+from twopc.operators.element_numbers import ElementNumbers
 from twopc.operators.key_timers import KeyTimers
 from twopc.operators.keyed import KeyForms, partition_runs
 from twopc.operators.records import as_batch, checked
@@ -33,12 +35,12 @@ from twopc.processor import Context, Processor
 from twopc.record import Batch, Record, RecordError, Row, Stage
 from twopc.stand_ins import KeyOnly, PassedTime
 from twopc.state.key_form import legible
-from twopc.state.layout import EXPIRIES, TIMERS, StateName
+from twopc.state.layout import ELEMENTS, EXPIRIES, TIMERS, StateName
 from twopc.state.whole_key import whole_key
 from twopc.termination import TERMINATION
 
 EXPIRED_PER_RECORD = 16
-"""How many values are deleted at most behind a record: more than a record writes, so none stays for ever."""
+"""How many values are deleted at most behind a record, beside as many as it has written: so none stays for ever."""
 
 
 class _Partition:
@@ -49,10 +51,17 @@ class _Partition:
         self.time = StreamTime(operator, number, store)
         self.timers = TimeQueue(StateName(operator, TIMERS), number, store) if TIMERS in states else None
         self.expiries = TimeQueue(StateName(operator, EXPIRIES), number, store) if EXPIRIES in states else None
+        self.numbers = ElementNumbers(operator, number, store) if ELEMENTS in states else None
 
     @property
     def queues(self) -> list[TimeQueue]:
         return [queue for queue in (self.timers, self.expiries) if queue is not None]
+
+    def write_back(self) -> None:
+        """Bring the store up to it."""
+        for each in (self.time, self.timers, self.expiries, self.numbers):
+            if each is not None:
+                each.write_back()
 
 
 class ProcessOperator:
@@ -83,7 +92,7 @@ class ProcessOperator:
         batch = batch.first(len(keys))
         for number, run in partition_runs(batch.rows, keys):
             for state in self._states.values():
-                state.cache.fetch(number, run)
+                state.prefetch(number, run)
         records = batch.records()
         rows: list[Row] = []
         outputs: list[Record] = []
@@ -148,9 +157,7 @@ class ProcessOperator:
         for state in self._states.values():
             state.cache.write_back()
         for partition in self._partitions.values():
-            partition.time.write_back()
-            for queue in partition.queues:
-                queue.write_back()
+            partition.write_back()
 
     def _one(
         self, key: bytes, row: Row, record: Record, rows: list[Row], outputs: list[Record]
@@ -187,6 +194,7 @@ class ProcessOperator:
         """Functions are called under this partition number, at this time."""
         call = self._call
         call.partition, call.now, call.expiries = number, now, partition.expiries
+        call.numbers, call.expiries_added = partition.numbers, 0
         self._context.stream_time = now
 
     def _fire(self, timers: TimeQueue, now: int, row: Row, rows: list[Row], outputs: list[Record]) -> None:
@@ -229,14 +237,14 @@ class ProcessOperator:
         return None
 
     def _expire(self, expiries: TimeQueue, number: int, now: int) -> None:
-        for _ in range(EXPIRED_PER_RECORD):
+        for _ in range(EXPIRED_PER_RECORD + self._call.expiries_added):
             due = expiries.pop(now)
             if due is None:
                 return
-            name, _, key = due[1].partition(b"\0")
+            name, _, address = due[1].partition(b"\0")
             # A state that is declared no longer has left entries behind.
             if (state := self._states.get(name.decode())) is not None:
-                state.expire(number, key, expiries, now)
+                state.expire(number, address, expiries, now)
 
     def _opened(self, number: int) -> _Partition:
         partition = self._partitions.get(number)
@@ -246,7 +254,7 @@ class ProcessOperator:
 
     def _settle(self) -> None:
         for state in self._states.values():
-            state.cache.settle()
+            state.settle()
         for partition in self._partitions.values():
             for queue in partition.queues:
                 queue.settle()

@@ -9,11 +9,10 @@ from typing import Any, Literal, get_args
 from twopc.errors import ConfigurationError
 from twopc.operators.functions import Function, function_name, is_asynchronous, is_coroutine_function
 from twopc.operators.window_step import WindowAggregate
-from twopc.processor import Processor
+from twopc.processor import ListState, Processor
 from twopc.protocol.ids import checked_name
 from twopc.serde import Bytes, Json, Serde, checked_state_serde
-from twopc.state.forms import Timed
-from twopc.state.layout import EXPIRIES, STREAM_TIME, TIMERS
+from twopc.state.layout import ELEMENTS, EXPIRIES, STREAM_TIME, TIMERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +153,9 @@ class Process:
             own[TIMERS] = Bytes()
         if any(state.ttl_ms for state in declared.values()):
             own[EXPIRIES] = Bytes()
-        return own | {
-            name: state.stored_serde if state.ttl_ms is None else Timed(state.stored_serde)
-            for name, state in declared.items()
-        }
+        if any(isinstance(state, ListState) for state in declared.values()):
+            own[ELEMENTS] = Json()
+        return own | {name: state.stored_serde for name, state in declared.items()}
 
     @property
     def has_timers(self) -> bool:

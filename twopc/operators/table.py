@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from twopc.column import Over, extend_from, map_part
-from twopc.operators.bound_states import decoded, encoded
+from twopc.operators.bound_state import decoded, encoded
 from twopc.operators.keyed import KeyForms, partition_runs
 from twopc.operators.steps import JoinBroadcast, JoinTable, KeepTable
 from twopc.operators.values import Result

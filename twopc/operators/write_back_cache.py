@@ -115,6 +115,28 @@ class WriteBackCache:
             opened.held.update(zip(missing, states, strict=True))
             self._size_bytes += self._form.size_bytes(states)
 
+    def fetch_behind(self, partition: int, prefix: bytes) -> set[bytes]:
+        """Return the keys that the store has and that begin so; the state of each is at hand until `settle`."""
+        held = self._opened(partition).held
+        found: set[bytes] = set()
+        for key, value in self._store.scan(self._state, partition, prefix):
+            if not key.startswith(prefix):
+                break
+            found.add(key)
+            if key not in held:
+                states = self._form.held([value])
+                held[key] = states[0]
+                self._size_bytes += self._form.size_bytes(states)
+        return found
+
+    def is_whole(self, partition: int) -> bool:
+        """Say whether what is not at hand of a partition has no state."""
+        return self._opened(partition).is_whole
+
+    def dirty(self) -> Iterable[tuple[int, dict[bytes, Any]]]:
+        """Yield what the store lacks of each partition."""
+        return ((partition, opened.dirty) for partition, opened in self._partitions.items())
+
     def of(self, partition: int) -> tuple[dict[bytes, Any], dict[bytes, Any]]:
         """Return the states at hand of a partition, and those of them that the store lacks; a change goes into both.
 

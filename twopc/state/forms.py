@@ -1,8 +1,8 @@
 """The stored forms of a state that is more than one value of a user's serde: with its time, as a list, as a map.
 
     timed   time (8) | what the serde wrote
-    list    for each element: its length (4) | what the serde wrote
-    map     for each entry: length (4) | key | length (4) | value
+    list    stored by element, put together to look at: for each its length (4) | what the serde wrote
+    map     stored by entry, put together to look at: for each length (4) | key | length (4) | value
     waiting time (8) | time until which it waits (8) | whether it met another (1) | what the serde wrote
     windows for each window: start (8) | end (8) | length (4) | what the serde wrote
 
@@ -16,7 +16,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from twopc.serde import Serde
+from twopc.serde import Bytes, Int, Long, Serde, String
 from twopc.windows import Window
 
 NEVER = -(2**63)
@@ -24,6 +24,8 @@ _TIME = struct.Struct(">q")
 _LENGTH = struct.Struct(">I")
 _WAITING = struct.Struct(">qq?")
 _WINDOW = struct.Struct(">qqI")
+
+_DICT_KEYS = (String, Bytes, Int, Long)
 
 
 class Form(Serde):
@@ -73,9 +75,14 @@ class Timed(FormOfOne):
 
 
 class ListOf(FormOfOne):
-    """Values one after the other."""
+    """Values one after the other, each stored at an address of its own (`twopc.state.entry_keys`)."""
 
     kind = "list"
+
+    @staticmethod
+    def gathered(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """Return the elements, of which the number and the value is given, as one."""
+        return joined(value for _, value in entries)
 
     @staticmethod
     def named(**parts: str) -> str:
@@ -117,9 +124,18 @@ class WaitingOf(FormOfOne):
 
 
 class MapOf(Form):
-    """Values by key, in the order in which the keys first came."""
+    """Values by key, in the order of encoded keys, each stored at an address of its own (`twopc.state.entry_keys`).
+
+    To look at, it is a dict where its keys are text, bytes or integers of one type; those of other serdes may be equal
+    or unfit for a dict, as 1, True and [1] of JSON, so there it is a list of pairs.
+    """
 
     kind = "map"
+
+    @staticmethod
+    def gathered(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """Return the entries, of which key and value are given, as one."""
+        return joined(each for entry in entries for each in entry)
 
     def __init__(self, key: Serde, of: Serde) -> None:
         self.key, self.of = key, of
@@ -132,15 +148,17 @@ class MapOf(Form):
     def named(**parts: str) -> str:
         return f"a map of {parts['key']} to {parts['of']}"
 
-    def deserialize(self, data: bytes | None) -> dict[Any, Any] | None:
+    def deserialize(self, data: bytes | None) -> dict[Any, Any] | list[tuple[Any, Any]] | None:
         if data is None:
             return None
-        return {self.key.deserialize(key): self.of.deserialize(value) for key, value in pairs(data)}
+        items = [(self.key.deserialize(key), self.of.deserialize(value)) for key, value in pairs(data)]
+        return dict(items) if type(self.key) in _DICT_KEYS else items
 
-    def serialize(self, value: Mapping[Any, Any] | None) -> bytes | None:
+    def serialize(self, value: Mapping[Any, Any] | Iterable[tuple[Any, Any]] | None) -> bytes | None:
         if value is None:
             return None
-        return joined(each for key, held in value.items() for each in (present(self.key, key), present(self.of, held)))
+        items = value.items() if isinstance(value, Mapping) else value
+        return joined(each for key, held in items for each in (present(self.key, key), present(self.of, held)))
 
 
 class WindowsOf(FormOfOne):
@@ -198,6 +216,9 @@ class SlidingOf(WindowsOf):
 FORMS: dict[str, type[Form]] = {
     form.kind: form for form in (Timed, ListOf, MapOf, WindowsOf, SessionsOf, SlidingOf, WaitingOf)
 }
+
+BY_ENTRY: dict[str, type[ListOf] | type[MapOf]] = {form.kind: form for form in (ListOf, MapOf)}
+"""Those of which each element or entry is stored at an address of its own."""
 
 
 def timed(at: int | None, written: bytes) -> bytes:

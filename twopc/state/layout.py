@@ -29,7 +29,7 @@ _NUMERAL = r"(0|[1-9][0-9]{0,18})"
 _SNAPSHOT_PATH = re.compile(f"chk-{_NUMERAL}/subtask-{_NUMERAL}", re.ASCII)
 
 
-STREAM_TIME, TIMERS, EXPIRIES, TOLD = "$stream-time", "$timers", "$expiries", "$told"
+STREAM_TIME, TIMERS, EXPIRIES, TOLD, ELEMENTS = "$stream-time", "$timers", "$expiries", "$told", "$elements"
 """States that operators keep beside those that a job declares, whose names can't begin so."""
 
 

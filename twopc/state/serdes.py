@@ -12,7 +12,7 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.envelope import decode_fact, encode_fact
 from twopc.serde import Avro, Bytes, Double, Float, Int, Json, Long, Protobuf, Serde, String
 from twopc.state.backend import Family, StateBackend
-from twopc.state.forms import FORMS, Form
+from twopc.state.forms import BY_ENTRY, FORMS, Form, ListOf, MapOf
 from twopc.state.layout import StateName
 
 KEY = b"/serdes"
@@ -68,6 +68,12 @@ def forget_serdes(backend: StateBackend, states: Collection[StateName]) -> None:
 def read_serdes(backend: StateBackend) -> dict[StateName, Serde | None]:
     """Return the serde of each state of which it is kept; None for one that is not of this package."""
     return {StateName.parse(name): _serde(name, description) for name, description in _read(backend).items()}
+
+
+def read_by_entry(backend: StateBackend) -> dict[StateName, type[ListOf] | type[MapOf]]:
+    """Return the form of each state that is stored by entry."""
+    kinds = {StateName.parse(name): description["serde"] for name, description in _read(backend).items()}
+    return {state: BY_ENTRY[kind] for state, kind in kinds.items() if kind in BY_ENTRY}
 
 
 def serde_named(name: str) -> Serde | None:

@@ -21,6 +21,8 @@ from twopc import (
     Json,
     KafkaSink,
     KafkaSource,
+    ListState,
+    MapState,
     Processor,
     Record,
     Serde,
@@ -271,3 +273,36 @@ def test_a_key_has_one_timer_of_a_time_though_one_source_reads_text_and_another_
         run.advance(9)
         run.checkpoint()
         assert [record.value for record in run.read("out")] == ["process", "process", "timer"]
+
+
+class Maps(Processor):
+    """A map and a list of each kind of key."""
+
+    of_any = MapState(Json(), key=Json(), ttl="1h")
+    of_text = MapState(Json())
+    items = ListState(Json())
+
+    def process(self, record: Record, context: Context) -> None:
+        for key in record.value:
+            self.of_any.put(key, "v")
+            self.of_text.put(str(key), "v")
+            self.items.add(key)
+
+
+def test_the_state_of_a_list_and_a_map_has_all_entries_whatever_their_keys() -> None:
+    job = Job("maps")
+    job.source(KafkaSource("in", key=Json(), value=Json())).process(Maps(), name="maps").sink(KafkaSink("out"))
+    with MemoryRun(job) as run:
+        for key in (1, True, 1.0):
+            run.send("in", [[1], 1, True, 1.0], key)
+        run.checkpoint()
+        for key in (1, True, 1.0):
+            assert repr(run.state("maps/of_any", key)) == "[(1, 'v'), (1.0, 'v'), ([1], 'v'), (True, 'v')]"
+            assert run.state("maps/of_text", key) == {"1": "v", "1.0": "v", "True": "v", "[1]": "v"}
+            assert repr(run.state("maps/items", key)) == "[[1], 1, True, 1.0]"
+        assert run.state("maps/of_any", "none") is None
+        run.crash()
+        run.send("in", [2], 1)
+        run.checkpoint()
+        assert repr(run.state("maps/items", 1)) == "[[1], 1, True, 1.0, 2]"
+        assert len(run.state("maps/of_any", 1)) == 5

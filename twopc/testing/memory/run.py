@@ -209,7 +209,8 @@ class MemoryRun:
         """
         self._running()
         state = self._state_of(operator)
-        found = stored_state(self._definition.name, self._store, Path(self._folder.name), state, key)
+        serde = self._definition.state_serdes[state]
+        found = stored_state(self._definition.name, self._store, Path(self._folder.name), state, serde, key)
         if partition is not None:
             found = {number: raw for number, raw in found.items() if number == partition}
         if len(found) > 1:
@@ -217,7 +218,6 @@ class MemoryRun:
                 f"key {key!r} has a state of {operator!r} in each of the partitions {listed(sorted(found))}: "
                 "name one, with partition="
             )
-        serde = self._definition.state_serdes[state]
         return next((serde.deserialize(raw) for raw in found.values()), None)
 
     def crash(self, after: Moment = "processing") -> None:
