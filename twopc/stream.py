@@ -307,7 +307,7 @@ class Stream:
         return WindowedStream(self._windowed, windows, grace_ms)
 
     def merge(self, *others: Stream, name: str | None = None) -> Stream:
-        """Return one stream of the records of this one and of the others; what each holds keeps its order."""
+        """Return one stream of the records of this one and of the others; those of one source keep its order."""
         if not others:
             raise ConfigurationError(f"job {self._job.name!r}: merge needs another stream, as in web.merge(app)")
         for other in others:

@@ -14,7 +14,7 @@ from twopc.source import Source
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Several streams as one: the records of each in their order, those of different ones in any."""
+    """Several streams as one: those of one source in its order, those of different sources in any."""
 
     operator = "merge"
 

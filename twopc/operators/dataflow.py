@@ -10,22 +10,26 @@ A batch can be cut between two of its records, on the way from its source up to 
 keeps a state or makes several records of one, or after which the stream goes on in several directions: what is behind
 the cut waits at that operator. Nothing that waits has changed a state or reached a sink, so whoever stores positions
 stores those of the first rows that wait. Behind a branch nothing may wait: one direction would be ahead of the other.
+
+Where ways of one source meet again, at a merge or in sinks with the same output, what comes on them waits until the
+batch has gone all of them, and goes on in the order in which its source handed it over.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from twopc.column import ColumnLoop, Over, named, span
 from twopc.operators.broadcast import BroadcastTable, broadcast_operation
 from twopc.operators.keyed_operators import keyed_operator
-from twopc.operators.node import Node, sources_before
+from twopc.operators.meeting import Meeting, Order, order_of
+from twopc.operators.node import Node, sharing_outputs, sources_before, ways_meet
 from twopc.operators.process import ProcessOperator
-from twopc.operators.simple_steps import ONE_TO_ONE, OPERATIONS
+from twopc.operators.simple_steps import OPERATIONS
 from twopc.operators.steps import (
     JoinBroadcast,
     JoinTable,
@@ -38,6 +42,7 @@ from twopc.operators.steps import (
     StatefulMap,
     Step,
 )
+from twopc.operators.stop import Stop, trunk
 from twopc.operators.stream_join import JoinStreams, arrivals
 from twopc.operators.table import TableJoin, TableOperator
 from twopc.operators.timed_operators import Passed, TimedOperators
@@ -68,23 +73,11 @@ def fail(source: str, error: RecordError) -> Iterable[SinkOutput]:
     raise error.named()
 
 
-@dataclass(slots=True, eq=False)
-class _Stop:
-    """One place that a batch comes to: a step with what it does, or a sink with neither."""
-
-    id: str
-    step: Step | None
-    operate: Callable[[Batch, Over], Result] | None
-    following: tuple[_Stop, ...] = ()
-    sides: Mapping[str, tuple[_Stop, ...]] = field(default_factory=dict)
-    """The operators that follow each side output."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Wait:
     """Rows that wait before some stops; with an `error`, one row that was not decoded."""
 
-    stops: tuple[_Stop, ...]
+    stops: tuple[Stop, ...]
     rows: Sequence[Row]
     batch: Batch
     error: RecordError | None = None
@@ -112,9 +105,11 @@ class Dataflow:
         origins = {key: sources_before(nodes, key) for key in self._keyed}
         self.timed = TimedOperators(self._keyed, origins, numbers)
         self._async_maps: list[AsyncMap] = []
-        self._places: dict[str, _Stop] = {}
+        self._places: dict[str, Stop] = {}
+        self._merges: list[tuple[Meeting, tuple[Stop, ...]]] = []
+        self._shared: list[tuple[Meeting, Sequence[str]]] = []
         self._starts = self._connected(nodes)
-        self._cuttable = {source: _trunk(starts) for source, starts in self._starts.items()}
+        self._cuttable = {source: trunk(starts) for source, starts in self._starts.items()}
         self._loop = ColumnLoop()
         self._source = ""
         self._waiting: list[_Wait] = []
@@ -156,6 +151,7 @@ class Dataflow:
             self._refuse(first.error)
         else:
             self._follow(first.stops, first.batch, self._cuttable[self._source])
+            self._meet(first.batch.rows)
         return len(first.rows) - sum(len(rest.rows) for rest in self._waiting[waited:]), self._outputs
 
     def process(self, source: str, batch: Batch) -> list[SinkOutput]:
@@ -164,6 +160,7 @@ class Dataflow:
         for _, error in batch.errors:
             self._refuse(error)
         self._follow(self._starts[source], batch, frozenset())
+        self._meet(batch.rows)
         return self._outputs
 
     def drain(self, sources: Collection[str]) -> list[SinkOutput]:
@@ -222,17 +219,33 @@ class Dataflow:
             self._follow_sides(stop)
             for behind in stop.following:
                 self._follow((behind,), result.batch, frozenset())
+            self._meet(())
         return self._outputs
 
-    def _follow_sides(self, stop: _Stop) -> None:
+    def _follow_sides(self, stop: Stop) -> None:
         for name, side in stop.sides.items():
             for behind in side:
                 self._follow((behind,), self._keyed[stop.id].side_output(name), frozenset())
 
-    def _follow(self, stops: tuple[_Stop, ...], batch: Batch, cuttable: frozenset[_Stop]) -> None:
+    def _meet(self, rows: Sequence[Row]) -> None:
+        """Let go on what waits where ways meet: all ways there have been gone for these rows."""
+        order: Order | None = None
+        for meeting, following in self._merges:
+            if not meeting.is_empty:
+                order = order_of(rows) if order is None else order
+                self._follow(following, meeting.leave(order), frozenset())
+        for meeting, sinks in self._shared:
+            if not meeting.is_empty:
+                order = order_of(rows) if order is None else order
+                self._outputs += (SinkOutput(sinks[way], part) for way, part in meeting.leave_apart(order))
+
+    def _follow(self, stops: tuple[Stop, ...], batch: Batch, cuttable: frozenset[Stop]) -> None:
         """Bring a batch through all that follows: along a row of steps in a loop, at a branch one way after another."""
         while len(stops) == 1 and len(batch):
             stop = stops[0]
+            if stop.meeting is not None:
+                stop.meeting.arrive(stop.way, batch)
+                return
             if stop.step is None or stop.operate is None:
                 self._outputs.append(SinkOutput(stop.id, batch))
                 return
@@ -257,7 +270,7 @@ class Dataflow:
             for stop in stops:
                 self._follow((stop,), batch, frozenset())
 
-    def _wait(self, stops: tuple[_Stop, ...], batch: Batch) -> None:
+    def _wait(self, stops: tuple[Stop, ...], batch: Batch) -> None:
         if len(batch):
             self._waiting.append(_Wait(stops, batch.rows, batch))
 
@@ -283,10 +296,11 @@ class Dataflow:
             self._refuse(error)
         return result
 
-    def _connected(self, nodes: Sequence[Node]) -> dict[str, tuple[_Stop, ...]]:
+    def _connected(self, nodes: Sequence[Node]) -> dict[str, tuple[Stop, ...]]:
         """Return where the records of each source come first. A merge is no place of its own: what follows it is."""
-        following: defaultdict[Port, list[_Stop]] = defaultdict(list)
-        starts: dict[str, tuple[_Stop, ...]] = {}
+        following: defaultdict[Port, list[Stop]] = defaultdict(list)
+        starts: dict[str, tuple[Stop, ...]] = {}
+        sinks = self._sharing(nodes)
         for node in reversed(nodes):
             after = tuple(following[Port(node.id)])
             if not node.inputs:
@@ -295,7 +309,7 @@ class Dataflow:
             sides = {
                 port.output: tuple(at) for port, at in following.items() if port.operator == node.id and port.output
             }
-            places = self._stops(node, after, sides)
+            places = [(sinks[node.id],)] if node.id in sinks else self._stops(nodes, node, after, sides)
             if isinstance(node.what, Step):
                 self._places[node.id] = places[0][0]
             for origin, stops in zip(map(Port.parse, node.inputs), places, strict=True):
@@ -303,19 +317,36 @@ class Dataflow:
         return starts
 
     def _stops(
-        self, node: Node, after: tuple[_Stop, ...], sides: Mapping[str, tuple[_Stop, ...]]
-    ) -> Sequence[Sequence[_Stop]]:
+        self, nodes: Sequence[Node], node: Node, after: tuple[Stop, ...], sides: Mapping[str, tuple[Stop, ...]]
+    ) -> Sequence[Sequence[Stop]]:
         """Return where the records of each input of a node come first."""
         what = node.what
         if not isinstance(what, Step):
-            return [after or (_Stop(node.id, None, None),)] * len(node.inputs)
+            if len(node.inputs) > 1 and ways_meet(nodes, node.inputs):
+                return self._merging(node, after)
+            return [after or (Stop(node.id, None, None),)] * len(node.inputs)
         if isinstance(what, JoinStreams):
             operator = self._keyed[node.id]
             assert isinstance(operator, ProcessOperator)
-            return [(_Stop(node.id, what, operate, after, sides),) for operate in arrivals(operator)]
-        stop = _Stop(node.id, what, self._operation(node.id, what), after, sides)
+            return [(Stop(node.id, what, operate, after, sides),) for operate in arrivals(operator)]
+        stop = Stop(node.id, what, self._operation(node.id, what), after, sides)
         # What a join with a table looks into sends it nothing.
         return [(stop,), ()] if isinstance(what, JoinTable | JoinBroadcast) else [(stop,)] * len(node.inputs)
+
+    def _merging(self, node: Node, after: tuple[Stop, ...]) -> Sequence[Sequence[Stop]]:
+        meeting = Meeting()
+        # Nodes come here from the last to the first.
+        self._merges.insert(0, (meeting, after or (Stop(node.id, None, None),)))
+        return [(Stop(node.id, None, None, meeting=meeting, way=way),) for way in range(len(node.inputs))]
+
+    def _sharing(self, nodes: Sequence[Node]) -> dict[str, Stop]:
+        """Return the places of sinks that write to one output what may come of one source."""
+        stops: dict[str, Stop] = {}
+        for sinks in sharing_outputs(nodes):
+            meeting = Meeting()
+            self._shared.append((meeting, sinks))
+            stops |= {sink: Stop(sink, None, None, meeting=meeting, way=way) for way, sink in enumerate(sinks)}
+        return stops
 
     def _operation(self, operator_id: str, step: Step) -> Callable[[Batch, Over], Result]:
         match step:
@@ -339,14 +370,3 @@ class Dataflow:
                 return BatchMap(step).process
             case _:
                 return partial(OPERATIONS[type(step)], step.function)
-
-
-def _trunk(stops: tuple[_Stop, ...]) -> frozenset[_Stop]:
-    """Return the steps at which a batch that begins here may be cut."""
-    trunk: set[_Stop] = set()
-    while len(stops) == 1 and stops[0].step is not None:
-        trunk.add(stops[0])
-        if not isinstance(stops[0].step, ONE_TO_ONE):
-            break
-        stops = stops[0].following
-    return frozenset(trunk)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any, Protocol
 
 from twopc.port import Port
+from twopc.sink import Sink
 
 
 class Node(Protocol):
@@ -32,3 +35,22 @@ def feeding(nodes: Sequence[Node], some: Iterable[str]) -> frozenset[str]:
         if node.id in wanted:
             wanted.update(Port.parse(before).operator for before in node.inputs)
     return frozenset(wanted)
+
+
+def ways_meet(nodes: Sequence[Node], ports: Iterable[str]) -> bool:
+    """Whether records of one source come to several of these ports."""
+    sources = [sources_before(nodes, Port.parse(port).operator) for port in ports]
+    return any(one & other for one, other in combinations(sources, 2))
+
+
+def sharing_outputs(nodes: Sequence[Node]) -> list[list[str]]:
+    """Return the sinks, by id, of each set that has the same outputs and records of one source."""
+    by_outputs: defaultdict[tuple[str, ...], list[Node]] = defaultdict(list)
+    for node in nodes:
+        if isinstance(node.what, Sink) and node.inputs and node.what.outputs:
+            by_outputs[node.what.outputs].append(node)
+    return [
+        [sink.id for sink in sinks]
+        for sinks in by_outputs.values()
+        if ways_meet(nodes, (before for sink in sinks for before in sink.inputs))
+    ]

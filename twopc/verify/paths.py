@@ -1,11 +1,11 @@
 """The ways of records through a job's graph, from a source to a sink, each on its own. Pure.
 
-Order is kept on every path, and between two paths there is none: so a replay runs each by itself, with a copy of what
-follows a merge for each of the streams that it merges.
+Order is kept on every path, and that between two paths is not judged: so a replay runs each by itself, with a copy of
+what follows a merge for each of the streams that it merges.
 
 Invariant: nothing that a path makes depends on how the records of several inputs interleave. An operator that keeps a
-state by key does where a key's records come to it over several paths, or of several topics: which of them comes first
-nothing decides. So no path leads through it, and what it reaches is `undetermined`.
+state by key does where a key's records come to it over several paths, or of several topics: no path by itself has what
+it makes. So no path leads through it, and what it reaches is `undetermined`.
 
 A topic of the job's own (`key_by`) ends paths and begins others: in which order records of several inputs met there,
 the topic itself has. So what is read there is as determined as any input is.

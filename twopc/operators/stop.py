@@ -1,0 +1,39 @@
+"""The places of a graph that a batch comes to, one after the other, and how far from its source one may be cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from twopc.column import Over
+from twopc.operators.meeting import Meeting
+from twopc.operators.simple_steps import ONE_TO_ONE
+from twopc.operators.steps import Step
+from twopc.operators.values import Result
+from twopc.record import Batch
+
+
+@dataclass(slots=True, eq=False)
+class Stop:
+    """One place that a batch comes to: a step with what it does, a way to a meeting, or a sink with neither."""
+
+    id: str
+    step: Step | None
+    operate: Callable[[Batch, Over], Result] | None
+    following: tuple[Stop, ...] = ()
+    sides: Mapping[str, tuple[Stop, ...]] = field(default_factory=dict)
+    """The operators that follow each side output."""
+    meeting: Meeting | None = None
+    way: int = 0
+    """The number of the way, among those to the meeting, that leads through here."""
+
+
+def trunk(stops: tuple[Stop, ...]) -> frozenset[Stop]:
+    """Return the steps at which a batch that begins here may be cut."""
+    cuttable: set[Stop] = set()
+    while len(stops) == 1 and stops[0].step is not None:
+        cuttable.add(stops[0])
+        if not isinstance(stops[0].step, ONE_TO_ONE):
+            break
+        stops = stops[0].following
+    return frozenset(cuttable)
