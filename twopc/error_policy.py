@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from twopc.errors import ConfigurationError
@@ -25,6 +26,12 @@ class ErrorPolicy:
     """`most` is the greatest part of the last 10,000 records of a subtask that may go wrong; None for any."""
 
     most: float | None = None
+
+    @property
+    def allowed(self) -> int | None:
+        """How many of the last 10,000 records may go wrong; None for any number."""
+        # In decimals: 0.0003 of 10,000 is 3 to whoever writes it, and less than that in binary.
+        return None if self.most is None else int(Decimal(str(self.most)) * WINDOW)
 
     @property
     def goes_on(self) -> bool:
@@ -61,7 +68,8 @@ class Fail(ErrorPolicy):
 class Skip(ErrorPolicy):
     """The record is left out and counted, and the first of each kind is logged.
 
-    Where more than `most` of the last 10,000 records of a subtask went wrong (0.01: more than 100), the job ends.
+    Where more than `most` of the last 10,000 records of a subtask went wrong (0.01: more than 100), the job ends. A
+    record that fails several times counts once.
     """
 
     most: float | None = None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from twopc.error_policy import ErrorPolicy, Skip
+from twopc.errors import UserCodeError
 from twopc.kafka.dead_letter import DeadLetter
 from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind, summed
-from twopc.record import RecordError, Stage
+from twopc.record import Batch, RecordError, Stage
 from twopc.runtime.record_errors import MESSAGE_MAX, REPORTED_MAX, RecordErrors
-from twopc.testing.rows import InputRow
+from twopc.stand_ins import PassedTime
+from twopc.testing.rows import InputRow, batch_of
 
 POLICIES: dict[str, ErrorPolicy] = {"web": Skip(), "shop": DeadLetter("dead"), "calm": Skip()}
 
@@ -50,3 +54,57 @@ def test_counts_of_several_subtasks_are_summed_by_source() -> None:
     counts = [RecordErrorCount("a", 1, 0), RecordErrorCount("b", 0, 2), RecordErrorCount("a", 5, 1)]
     assert summed(counts) == (RecordErrorCount("a", 6, 1), RecordErrorCount("b", 0, 2))
     assert [str(count) for count in summed(counts)] == ["6 skipped and 1 dead letters of 'a'", "2 dead letters of 'b'"]
+
+
+def rows(begin: int, count: int) -> list[InputRow]:
+    return [InputRow(b"v", offset_=offset) for offset in range(begin, begin + count)]
+
+
+def refused(most: float, batches: list[list[InputRow]], wrong: list[int]) -> list[int]:
+    """Return the offsets, of those that go wrong, at which the job would end."""
+    errors = RecordErrors("job", {"web": Skip(most=most)})
+    ends = []
+    for each in batches:
+        errors.read("web", batch_of(each))
+        for offset in (offset for offset in wrong if each[0].offset_ <= offset <= each[-1].offset_):
+            try:
+                errors.refuse("web", error("map(f)", ValueError(), offset))
+            except UserCodeError:
+                ends.append(offset)
+    return ends
+
+
+@pytest.mark.parametrize("size", [1_000, 7_000, 30_000])
+def test_the_limit_is_of_the_last_ten_thousand_records_wherever_batches_end(size: int) -> None:
+    batches = [rows(begin, min(size, 30_000 - begin)) for begin in range(0, 30_000, size)]
+    assert refused(0.0002, batches, [0, 1, 9_999]) == [9_999]
+    assert refused(0.0002, batches, [0, 1, 10_000]) == []
+    assert refused(0.0002, batches, [0, 1, 10_001, 10_002, 20_000]) == [20_000]
+
+
+@pytest.mark.parametrize("allowed", [1, 3, 7, 29, 57])
+def test_the_limit_is_exact_as_it_is_written_in_decimals(allowed: int) -> None:
+    policy = Skip(most=float(f"0.{allowed:04}"))
+    assert policy.allowed == allowed
+
+
+def test_a_record_that_fails_several_times_counts_once() -> None:
+    assert refused(0.0001, [rows(0, 10)], [5, 5, 5]) == []
+    assert refused(0.0001, [rows(0, 10)], [5, 3, 5]) == [3, 5]
+
+
+def test_what_could_not_be_decoded_counts_in_its_place() -> None:
+    errors = RecordErrors("job", {"web": Skip(most=0)})
+    bad = RecordError(InputRow(b"v", offset_=1), Stage.VALUE_CONVERTER, "decoding", ValueError())
+    errors.read("web", Batch([*rows(0, 1), *rows(2, 1)], [1, 2], errors=[(1, bad)]))
+    with pytest.raises(UserCodeError, match="1 of the last 10,000 records that this subtask read of 'web' went wrong"):
+        errors.refuse("web", bad)
+
+
+def test_each_thing_that_goes_wrong_as_time_passes_counts_by_itself() -> None:
+    errors = RecordErrors("job", {"web": Skip(most=0.0001)})
+    errors.read("web", batch_of(rows(0, 5)))
+    lost = RecordError(PassedTime(0), Stage.TRANSFORMATION, "on_timer", ValueError())
+    errors.refuse("web", lost)
+    with pytest.raises(UserCodeError, match="2 of the last"):
+        errors.refuse("web", lost)

@@ -35,7 +35,8 @@ class DeadLetter(ErrorPolicy):
     one of the job's own, `dead-letters-<topic>`, on the cluster of the job's first exactly-once KafkaSink, with its
     settings. A record that fails on several of its ways through the job is a dead letter once for each.
 
-    Where more than `most` of the last 10,000 records of a subtask went wrong (0.01: more than 100), the job ends.
+    Where more than `most` of the last 10,000 records of a subtask went wrong (0.01: more than 100), the job ends. A
+    record that is several dead letters counts once.
     """
 
     topic: str

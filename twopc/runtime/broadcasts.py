@@ -82,7 +82,7 @@ class Broadcasts:
 
     def _take(self, operator: str, batch: Batch | None) -> None:
         if batch is not None:
-            self._record_errors.read(operator, len(batch) + len(batch.errors))
+            self._record_errors.read(operator, batch)
             self._flow.put(operator, self._record_errors.readable(operator, batch))
             while self._flow.waits:
                 self._flow.advance()

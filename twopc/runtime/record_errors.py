@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 from twopc.column import named
@@ -12,6 +12,7 @@ from twopc.errors import UserCodeError
 from twopc.operators import SinkOutput
 from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
 from twopc.record import Batch, RecordError
+from twopc.runtime.lately_wrong import LatelyWrong
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +37,13 @@ class RecordErrors:
         self._policies = dict(policies)
         self.seen: Counter[str] = Counter(dict.fromkeys(policies, 0))
         """How many records were read of each source."""
-        self._lately: defaultdict[str, deque[int]] = defaultdict(deque)
+        self._lately = {source: LatelyWrong(policy.allowed) for source, policy in policies.items()}
         self._kinds: set[tuple[str, str, str]] = set()
 
-    def read(self, source: str, count: int) -> None:
-        """So many more records of a source were read."""
-        self.seen[source] += count
+    def read(self, source: str, batch: Batch) -> None:
+        """This batch of a source was read, with what it could not decode."""
+        self._lately[source].read(batch, self.seen[source])
+        self.seen[source] += len(batch) + len(batch.errors)
 
     def readable(self, source: str, batch: Batch) -> Batch:
         """Return the batch with records whose headers can't be read as errors, where the job goes on behind those.
@@ -77,16 +79,11 @@ class RecordErrors:
         return (SinkOutput(policy.sink_id, policy.dead_letter(self._job, error)),)
 
     def _require_few(self, source: str, policy: ErrorPolicy, error: RecordError) -> None:
-        if policy.most is None:
-            return
-        lately, seen = self._lately[source], self.seen[source]
-        lately.append(seen)
-        while lately[0] <= seen - WINDOW:
-            lately.popleft()
-        if len(lately) > policy.most * WINDOW:
+        lately = self._lately[source]
+        if lately.too_many(error.row):
             raise UserCodeError(
-                f"{len(lately):,} of the last {WINDOW:,} records that this subtask read of {source!r} went wrong, and "
-                f"{policy} allows {policy.most * WINDOW:,.0f}. The last: {error.named()}"
+                f"{lately.count:,} of the last {WINDOW:,} records that this subtask read of {source!r} went wrong, and "
+                f"{policy} allows {policy.allowed:,}. The last: {error.named()}"
             ) from error.cause
 
     def _note_first(self, source: str, policy: ErrorPolicy, error: RecordError) -> None:

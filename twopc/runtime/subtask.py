@@ -182,9 +182,8 @@ class Subtask:
         polled = self._deps.inputs.poll(wait, self._batch_size.records)
         if polled is not None:
             source, batch = polled
-            count = len(batch) + len(batch.errors)
-            self._records_in += count
-            self._deps.record_errors.read(source, count)
+            self._records_in += len(batch) + len(batch.errors)
+            self._deps.record_errors.read(source, batch)
             self._deps.dataflow.put(source, self._deps.record_errors.readable(source, batch))
         return max(0.0, self._deps.clock.monotonic() - started - wait)
 
