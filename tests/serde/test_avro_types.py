@@ -89,7 +89,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     ("float", 1e39, r"Order.it is 1e\+39, which is too large for a float"),
     ("boolean", 1, "Order.it is 1, which is no boolean"),
     ("string", b"a", "Order.it is b'a', which is no string"),
-    ("bytes", None, "Order.it is None or missing, and must be bytes"),
+    ("bytes", None, "Order.it is None, which is no bytes"),
     ("bytes", "a", "Order.it is 'a', which is no bytes"),
     (["null", "int"], 2**31, "Order.it is 2147483648"),
     ({"type": "array", "items": "int"}, [1, 2**31], "Order.it is 2147483648: an int goes"),
@@ -167,7 +167,7 @@ def test_a_union_takes_the_branch_that_holds_the_value() -> None:
         {"type": "record", "name": name, "fields": [{"name": "n", "type": kind}]}
         for name, kind in (("Small", decimal(2, 0)), ("Large", decimal(9, 0)), ("Text", "string"))
     ]
-    for content in (Decimal(7), Decimal(12345), "text"):
+    for content in (Decimal(12345), "text"):
         assert of(records).deserialize(of(records).serialize({"it": {"n": content}})) == {"it": {"n": content}}
 
 

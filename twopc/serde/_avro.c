@@ -1,5 +1,5 @@
 /* twopc.serde._avro: columns of Avro's binary form to and from Python's values. What is unusual in any way is not taken:
- * fastavro reads or writes it then, or says what is wrong with it. Python's limited API only. */
+ * the types in Python read or write it then, or say what is wrong with it. Python's limited API only. */
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,14 +11,14 @@
 
 enum { MOST_NODES = 10000, MOST_DEPTH = 200 };
 
-enum kind { NOTHING, BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, FIXED, ENUM, UNION, RECORD, LOGICAL };
+enum kind { NOTHING, BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, FIXED, ENUM, UNION, RECORD, LOGICAL, ARRAY, MAP };
 
 /* By the number of its kind. */
 static const char *const KINDS[] = {"null",   "boolean", "int",  "long",  "float",  "double", "bytes",
-                                    "string", "fixed",   "enum", "union", "record", "logical"};
+                                    "string", "fixed",   "enum", "union", "record", "logical", "array", "map"};
 
 /* A type. Objects are in `objects`: an enum's symbols and their numbers, a record's names, what a logical type's value
- * is restored and prepared by and its schema. */
+ * is restored and prepared by, a union's branches by Python's types and what has a value know each of its branches. */
 struct node {
     enum kind kind;
     Py_ssize_t count; /* of the parts, or of a fixed one's bytes */
@@ -96,7 +96,8 @@ static PyObject *read_real(enum kind kind, struct input *input) {
         uint32_t bits = (uint32_t)little_endian(data, 4);
         float real;
         memcpy(&real, &bits, sizeof real);
-        return PyFloat_FromDouble(real);
+        /* A signalling NaN would become a quiet one. */
+        return isnan(real) && !(bits & 0x400000) ? NULL : PyFloat_FromDouble(real);
     }
     uint64_t bits = little_endian(data, 8);
     double real;
@@ -131,11 +132,18 @@ static PyObject *read_enum(const struct node *node, struct input *input) {
     return Py_NewRef(PyTuple_GetItem(symbols, (Py_ssize_t)number));
 }
 
+/* A value that doesn't tell its branch is made to know it. */
 static PyObject *read_union(const struct node *node, struct input *input) {
     int64_t number;
     if (!read_long(input, &number) || number < 0 || number >= node->count)
         return NULL;
-    return read_value(&node->parts[number], input);
+    PyObject *value = read_value(&node->parts[number], input);
+    PyObject *mark = PyTuple_GetItem(PyTuple_GetItem(node->objects, 1), (Py_ssize_t)number);
+    if (value == NULL || mark == Py_None)
+        return value;
+    PyObject *marked = PyObject_CallFunctionObjArgs(mark, value, NULL);
+    Py_DECREF(value);
+    return marked;
 }
 
 static PyObject *read_record(const struct node *node, struct input *input) {
@@ -149,13 +157,60 @@ static PyObject *read_record(const struct node *node, struct input *input) {
     return record;
 }
 
+/* Take the number of elements in the next block. Of elements without bytes there may be more than bytes are left. */
+static int read_count(struct input *input, int64_t *count) {
+    return read_long(input, count) && *count >= 0 && *count <= input->end - input->at;
+}
+
+static PyObject *read_array(const struct node *node, struct input *input) {
+    PyObject *elements = PyList_New(0);
+    int64_t count;
+    while (elements != NULL) {
+        if (!read_count(input, &count))
+            Py_CLEAR(elements);
+        else if (count == 0)
+            break;
+        while (elements != NULL && count-- > 0) {
+            PyObject *element = read_value(node->parts, input);
+            if (element == NULL || PyList_Append(elements, element) < 0)
+                Py_CLEAR(elements);
+            Py_XDECREF(element);
+        }
+    }
+    return elements;
+}
+
+/* Read an element of a map; 0 for one whose key is there. */
+static int read_entry(const struct node *node, struct input *input, PyObject *entries) {
+    PyObject *key = read_piece(STRING, input), *value = key == NULL ? NULL : read_value(node->parts, input);
+    Py_ssize_t before = PyDict_Size(entries);
+    int taken = value != NULL && PyDict_SetItem(entries, key, value) == 0 && PyDict_Size(entries) > before;
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+    return taken;
+}
+
+static PyObject *read_map(const struct node *node, struct input *input) {
+    PyObject *entries = PyDict_New();
+    int64_t count;
+    while (entries != NULL) {
+        if (!read_count(input, &count))
+            Py_CLEAR(entries);
+        else if (count == 0)
+            break;
+        while (entries != NULL && count-- > 0)
+            if (!read_entry(node, input, entries))
+                Py_CLEAR(entries);
+    }
+    return entries;
+}
+
 /* Restore what a logical type stands for. */
 static PyObject *read_logical(const struct node *node, struct input *input) {
-    PyObject *restore = PyTuple_GetItem(node->objects, 0), *schema = PyTuple_GetItem(node->objects, 2);
     PyObject *value = read_value(node->parts, input);
-    if (value == NULL || restore == Py_None)
-        return value;
-    PyObject *restored = PyObject_CallFunctionObjArgs(restore, value, schema, Py_None, NULL);
+    if (value == NULL)
+        return NULL;
+    PyObject *restored = PyObject_CallFunctionObjArgs(PyTuple_GetItem(node->objects, 0), value, NULL);
     Py_DECREF(value);
     return restored;
 }
@@ -185,6 +240,10 @@ static PyObject *read_value(const struct node *node, struct input *input) {
         return read_record(node, input);
     case LOGICAL:
         return read_logical(node, input);
+    case ARRAY:
+        return read_array(node, input);
+    case MAP:
+        return read_map(node, input);
     }
     return NULL;
 }
@@ -244,7 +303,7 @@ static int write_number(enum kind kind, PyObject *value, struct output *output) 
 }
 
 static int write_real(enum kind kind, PyObject *value, struct output *output) {
-    if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value))
+    if (!PyFloat_CheckExact(value))
         return 0;
     double real = PyFloat_AsDouble(value);
     if (real == -1.0 && PyErr_Occurred())
@@ -282,13 +341,44 @@ static int write_enum(const struct node *node, PyObject *value, struct output *o
     return number != NULL && write_number(LONG, number, output);
 }
 
-/* Which of several types a value goes to is fastavro's to say; None and one type beside it are clear. */
+/* Where the type of a value doesn't say its branch, it is not taken. */
 static int write_union(const struct node *node, PyObject *value, struct output *output) {
-    if (node->count != 2 || (node->parts[0].kind == NOTHING) == (node->parts[1].kind == NOTHING))
+    PyObject *number = PyDict_GetItemWithError(PyTuple_GetItem(node->objects, 0), (PyObject *)Py_TYPE(value));
+    Py_ssize_t chosen = number == NULL ? -1 : PyLong_AsSsize_t(number);
+    return chosen >= 0 && chosen < node->count && put_long(output, chosen) &&
+           write_value(&node->parts[chosen], value, output);
+}
+
+/* What prepares a logical type's value may be anything, and may change what an element is of: it is held meanwhile. */
+static int write_held(const struct node *node, PyObject *value, struct output *output) {
+    Py_INCREF(value);
+    int taken = write_value(node, value, output);
+    Py_DECREF(value);
+    return taken;
+}
+
+static int write_array(const struct node *node, PyObject *value, struct output *output) {
+    if (!PyList_CheckExact(value))
         return 0;
-    int nothing = node->parts[0].kind == NOTHING ? 0 : 1;
-    int chosen = value == Py_None ? nothing : 1 - nothing;
-    return put_long(output, chosen) && write_value(&node->parts[chosen], value, output);
+    Py_ssize_t count = PyList_Size(value);
+    if (count > 0 && !put_long(output, count))
+        return 0;
+    for (Py_ssize_t index = 0; index < count; index++)
+        if (PyList_Size(value) != count || !write_held(node->parts, PyList_GetItem(value, index), output))
+            return 0;
+    return put_long(output, 0);
+}
+
+static int write_map(const struct node *node, PyObject *value, struct output *output) {
+    PyObject *key, *element;
+    Py_ssize_t place = 0, count = PyDict_CheckExact(value) ? PyDict_Size(value) : -1;
+    if (count < 0 || (count > 0 && !put_long(output, count)))
+        return 0;
+    for (Py_ssize_t index = 0; index < count; index++)
+        if (PyDict_Size(value) != count || !PyDict_Next(value, &place, &key, &element) || !write_text(key, output) ||
+            !write_held(node->parts, element, output))
+            return 0;
+    return put_long(output, 0);
 }
 
 /* With as many fields as there are, and each of those, there is no other. */
@@ -297,23 +387,14 @@ static int write_record(const struct node *node, PyObject *value, struct output 
         return 0;
     for (Py_ssize_t index = 0; index < node->count; index++) {
         PyObject *field = PyDict_GetItemWithError(value, PyTuple_GetItem(node->objects, index));
-        if (field == NULL)
-            return 0;
-        /* What prepares a logical type's value may be anything, and may change the record. */
-        Py_INCREF(field);
-        int taken = write_value(&node->parts[index], field, output);
-        Py_DECREF(field);
-        if (!taken)
+        if (field == NULL || !write_held(&node->parts[index], field, output))
             return 0;
     }
     return 1;
 }
 
 static int write_logical(const struct node *node, PyObject *value, struct output *output) {
-    PyObject *prepare = PyTuple_GetItem(node->objects, 1), *schema = PyTuple_GetItem(node->objects, 2);
-    if (prepare == Py_None)
-        return write_value(node->parts, value, output);
-    PyObject *prepared = PyObject_CallFunctionObjArgs(prepare, value, schema, NULL);
+    PyObject *prepared = PyObject_CallFunctionObjArgs(PyTuple_GetItem(node->objects, 1), value, NULL);
     int taken = prepared != NULL && write_value(node->parts, prepared, output);
     Py_XDECREF(prepared);
     return taken;
@@ -345,6 +426,10 @@ static int write_value(const struct node *node, PyObject *value, struct output *
         return write_record(node, value, output);
     case LOGICAL:
         return write_logical(node, value, output);
+    case ARRAY:
+        return write_array(node, value, output);
+    case MAP:
+        return write_map(node, value, output);
     }
     return 0;
 }
@@ -394,7 +479,13 @@ static int fits(const struct node *node) {
     case RECORD:
         return PyTuple_Size(objects) == node->count;
     case LOGICAL:
-        return PyTuple_Size(objects) == 3 && node->count == 1;
+        return PyTuple_Size(objects) == 2 && node->count == 1;
+    case ARRAY:
+    case MAP:
+        return node->count == 1;
+    case UNION:
+        return PyTuple_Size(objects) == 2 && PyDict_Check(PyTuple_GetItem(objects, 0)) &&
+               PyTuple_Check(PyTuple_GetItem(objects, 1)) && PyTuple_Size(PyTuple_GetItem(objects, 1)) == node->count;
     default:
         return 1;
     }

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from io import BytesIO
 from pathlib import Path
+from random import Random
 from typing import Any
 
-from fastavro import schemaless_reader, schemaless_writer
 from fastavro.schema import to_parsing_canonical_form
-from fastavro.utils import generate_many
-from fastavro.validation import ValidationError, validate
 
 from twopc.column import map_column
 from twopc.errors import ConfigurationError
 from twopc.serde.ahead import code_ahead
-from twopc.serde.avro_logical import Refused, generable
-from twopc.serde.avro_schema import Check, PreparedSchema, changed, prepared
+from twopc.serde.avro_binary import AvroError, Input
+from twopc.serde.avro_branch import branch_of, in_branch
+from twopc.serde.avro_schema import PreparedSchema, prepared
 from twopc.serde.base import Serde
 
 
@@ -54,12 +51,21 @@ class Avro(Serde):
 
     def examples(self, count: int) -> list[Any]:
         """Return values that fit the schema, for a load: the same ones every time."""
-        before = random.getstate()
-        random.seed(0)
-        try:
-            return list(generate_many(changed(self.schema, generable), count))
-        finally:
-            random.setstate(before)
+        chance, of = Random(0), prepared(self._text).type
+        return [of.example(chance, 0) for _ in range(count)]
+
+    @staticmethod
+    def in_branch(branch: str, value: Any) -> Any:
+        """Return an equal value that knows its branch in a union, by the full name of the branch's type.
+
+        What is read knows its branch where the value alone doesn't tell; what is made anew is to be told.
+        """
+        return in_branch(branch, value)
+
+    @staticmethod
+    def branch_of(value: Any) -> str | None:
+        """Return the branch that a value knows; None for one that knows none."""
+        return branch_of(value)
 
     def writes_as(self, other: Avro) -> bool:
         """Say whether a value has the same bytes under both: one Parsing Canonical Form (Avro's specification)."""
@@ -101,53 +107,23 @@ def write_values(schema: PreparedSchema, column: list[Any]) -> list[bytes | None
 
 
 def read_value(schema: PreparedSchema, data: bytes | None) -> Any:
-    """Return the value of these bytes, which are nothing else."""
-    return None if data is None else _read(data, schema, None, schema.check)
+    """Return the value of these bytes, which are nothing else; raise AvroError, which names the field."""
+    return None if data is None else read_whole(schema.type.read, data)
 
 
-def read_resolved(written: PreparedSchema, schema: PreparedSchema, data: bytes) -> Any:
-    """Return the value of these bytes, written with one schema, as another has it: Avro's schema resolution."""
-    return _read(data, written, schema.strict, schema.check)
-
-
-def _read(data: bytes, written: PreparedSchema, into: Any, check: Check | None) -> Any:
-    buffer = BytesIO(data)
-    value = schemaless_reader(buffer, written.strict, into)
-    if left := len(data) - buffer.tell():
-        raise ValueError(f"{left} bytes are left after the value: it was written with another schema")
-    if check is not None:
-        check(value)
+def read_whole(read: Callable[[Input], Any], data: bytes) -> Any:
+    """Return what is read of bytes; raise AvroError where that isn't all of them."""
+    given = Input(data)
+    value = read(given)
+    if left := len(data) - given.at:
+        raise AvroError(f"{left} bytes are left after the value: it was written with another schema")
     return value
 
 
 def write_value(schema: PreparedSchema, value: Any) -> bytes | None:
-    """Return the bytes of a value; raise an error that names the field where it doesn't fit."""
+    """Return the bytes of a value; raise AvroError, which names the field, where it doesn't fit."""
     if value is None:
         return None
-    if schema.check is not None:
-        schema.check(value)
-    buffer = BytesIO()
-    try:
-        schemaless_writer(buffer, schema.strict, value, strict_allow_default=True)
-    except (TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise _named(schema, value, error) from error
-    return buffer.getvalue()
-
-
-def _named(schema: PreparedSchema, value: Any, error: Exception) -> Exception:
-    """Return an error that says which field doesn't fit, where fastavro's own doesn't."""
-    try:
-        validate(value, schema.strict)
-    except ValidationError as refused:
-        last = refused.errors[-1]
-        kind = last.schema if isinstance(last.schema, str) else last.schema.get("type", last.schema)
-        if isinstance(last.datum, Refused):
-            said = f"is {last.datum!r}"
-        elif last.datum is None:
-            said = f"is None or missing, and must be {kind}"
-        else:
-            said = f"is {last.datum!r}, which is no {kind}"
-        return ValueError(f"{last.field or 'the value'} {said}")
-    except Exception:  # noqa: BLE001 - whatever it meets, the first error stands
-        return error
-    return error
+    out = bytearray()
+    schema.type.write(value, out)
+    return bytes(out)

@@ -1,161 +1,284 @@
-"""Avro's logical types: what is written reads back equal, and what can't is refused by the name of its field.
-
-fastavro's own writers drop microseconds and time zones, and let a decimal outgrow its precision; its readers round a
-decimal to it. So each logical type goes by a name of our own in the schema that fastavro is given, and what turns its
-values into Avro's is here. A value that doesn't fit becomes a `Refused`, which fits no type: a union may have another
-branch for it.
-"""
+"""Avro's logical types: what is written reads back equal, and what can't is refused by the name of its field. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal
-from typing import Any
+from random import Random
+from typing import Any, ClassVar
 from uuid import UUID
 
-from fastavro.read import LOGICAL_READERS
-from fastavro.write import LOGICAL_WRITERS
-
 from twopc.errors import ConfigurationError
+from twopc.serde.avro_binary import AvroError, Input, named
+from twopc.serde.avro_type import Plan, Plans, Type
 
-FIELD = "twopc.field"
-"""The property of a schema that names the field it is of."""
-
-_OURS = "twopc-"
 _EXACT = Context(prec=100_000)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_HERE = datetime(1970, 1, 1)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_DAY = 86_400_000_000
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class Refused:
-    """Stands for a value that its type can't hold, and says why."""
+class Logical(Type, ABC):
+    """A type whose values stand for others; `base` has what is written."""
 
-    def __init__(self, value: object, why: str) -> None:
-        self._said = f"{value!r}, {why}"
+    logical: str
 
-    def __repr__(self) -> str:
-        return self._said
+    def __init__(self, base: Type, field: str) -> None:
+        super().__init__(field)
+        self.base = base
+        self.kind = base.kind
 
+    @property
+    def name(self) -> str:
+        return self.base.name
 
-Prepare = Callable[[Any, Mapping[str, Any]], Any]
-Restore = Callable[[Any, Mapping[str, Any], Any], Any]
+    @property
+    def aliases(self) -> Collection[str]:
+        return self.base.aliases
 
+    @abstractmethod
+    def restore(self, written: Any) -> Any:
+        """Return what a value of the base stands for; raise AvroError where it stands for nothing."""
 
-def renamed(kind: str, schema: Mapping[str, Any], field: str) -> dict[str, Any] | None:
-    """Return the schema of a logical type under our name for it; None for one that has none, or that is unknown."""
-    logical = schema.get("logicalType")
-    if f"{kind}-{logical}" not in _TYPES:
-        return None
-    if logical == "decimal" and int(schema.get("precision", 0)) < 1:
-        raise ConfigurationError(f"the decimal {field or 'of the schema'} has no precision of at least 1")
-    return {**schema, "logicalType": f"{_OURS}{logical}", FIELD: field}
+    @abstractmethod
+    def prepare(self, value: Any) -> Any:
+        """Return the value of the base that stands for a value; raise AvroError where none does."""
 
+    def read(self, data: Input) -> Any:
+        return self.restore(self.base.read(data))
 
-def generable(kind: str, schema: Mapping[str, Any], field: str) -> dict[str, Any] | None:
-    """Return the schema of bytes, of which any stand for a decimal of this schema; None for another type."""
-    if schema.get("logicalType") != "decimal":
-        return None
-    size = (int(10 ** schema["precision"]).bit_length() - 1) // 8
-    return {"type": "fixed", "size": size, "name": f"decimal_{field.replace('.', '_')}_{id(schema)}"}
+    def write(self, value: Any, out: bytearray) -> None:
+        self.base.write(self.prepare(value), out)
 
+    def write_default(self, default: Any, out: bytearray) -> None:
+        self.base.write_default(default, out)
 
-def _unscaled(value: Any, schema: Mapping[str, Any]) -> int | Refused:
-    precision, scale = schema["precision"], schema.get("scale", 0)
-    if isinstance(value, bytes):
-        unscaled = int.from_bytes(value, "big", signed=True)
-        return unscaled if abs(unscaled) < 10**precision else Refused(value, f"which exceeds precision {precision}")
-    if not isinstance(value, Decimal) or not value.is_finite():
-        return Refused(value, f"which is no finite Decimal of precision {precision} and scale {scale}")
-    if value and value.adjusted() + 1 + scale > precision:
-        return Refused(value, f"which has too many digits for precision {precision} and scale {scale}")
-    shifted = value.scaleb(scale, _EXACT)
-    if shifted != shifted.to_integral_value():
-        return Refused(value, f"which has more digits behind the point than scale {scale} holds")
-    return int(shifted)
+    def plan(self, known: Plans) -> Plan | None:
+        base = self.base.plan(known)
+        return None if base is None else ("logical", (base,), 0, (self.restore, self.prepare))
 
 
-def _decimal_to_bytes(value: Any, schema: Mapping[str, Any]) -> Any:
-    unscaled = _unscaled(value, schema)
-    if isinstance(unscaled, Refused):
-        return unscaled
-    size = schema.get("size") or (unscaled + (unscaled < 0)).bit_length() // 8 + 1
-    return unscaled.to_bytes(size, "big", signed=True)
+class DecimalNumber(Logical):
+    """The unscaled number, big-endian; its bytes may be written too."""
+
+    logical = "decimal"
+    classes = (Decimal,)
+
+    def __init__(self, base: Type, field: str, schema: Mapping[str, Any]) -> None:
+        super().__init__(base, field)
+        self.precision, self.scale = int(schema.get("precision", 0)), int(schema.get("scale", 0))
+        self.size = int(schema.get("size", 0))
+        if self.precision < 1:
+            raise ConfigurationError(f"the decimal {field or 'of the schema'} has no precision of at least 1")
+
+    def restore(self, written: bytes) -> Decimal:
+        unscaled = int.from_bytes(written, "big", signed=True)
+        if abs(unscaled) >= 10**self.precision:
+            raise AvroError(f"{named(self.field)} has more than the {self.precision} digits of its precision")
+        return Decimal(unscaled).scaleb(-self.scale, _EXACT)
+
+    def prepare(self, value: Any) -> bytes:
+        if isinstance(value, bytes):
+            self.restore(value)
+            return value
+        unscaled = self._unscaled(value)
+        size = self.size or (unscaled + (unscaled < 0)).bit_length() // 8 + 1
+        try:
+            return unscaled.to_bytes(size, "big", signed=True)
+        except OverflowError:
+            raise self.unfit(value, f"which has too many digits for {size} bytes") from None
+
+    def example(self, chance: Random, depth: int) -> Decimal:
+        held = len(str(256**self.size // 2)) - 1 if self.size else self.precision
+        digits = min(self.precision, held)
+        return Decimal(chance.randrange(10**digits)).scaleb(-self.scale, _EXACT)
+
+    def _unscaled(self, value: Any) -> int:
+        digits = f"precision {self.precision} and scale {self.scale}"
+        if not isinstance(value, Decimal) or not value.is_finite():
+            raise self.unfit(value, f"which is no finite Decimal of {digits}")
+        if value and value.adjusted() + 1 + self.scale > self.precision:
+            raise self.unfit(value, f"which has too many digits for {digits}")
+        shifted = value.scaleb(self.scale, _EXACT)
+        if shifted != shifted.to_integral_value():
+            raise self.unfit(value, f"which has more digits behind the point than scale {self.scale} holds")
+        return int(shifted)
 
 
-def _decimal_from_bytes(data: bytes, schema: Mapping[str, Any], _reader: object) -> Decimal:
-    unscaled, precision = int.from_bytes(data, "big", signed=True), schema["precision"]
-    if abs(unscaled) >= 10**precision:
-        raise ValueError(f"{schema[FIELD] or 'the decimal'} has more than the {precision} digits of its precision")
-    return Decimal(unscaled).scaleb(-schema.get("scale", 0), _EXACT)
+class UuidText(Logical):
+    """The text of a UUID, as UUIDs are written; that text may be written too."""
+
+    logical = "uuid"
+    classes = (UUID,)
+
+    def restore(self, written: str) -> UUID:
+        try:
+            made = UUID(written)
+        except ValueError:
+            raise self.unfit(written, "which is no UUID") from None
+        if str(made) != written:
+            raise self.unfit(written, f"which would become {made}: leave logicalType out to have the text itself")
+        return made
+
+    def prepare(self, value: Any) -> str:
+        if isinstance(value, UUID):
+            return str(value)
+        if not isinstance(value, str):
+            raise self.unfit(value, "which is no UUID")
+        self.restore(value)
+        return value
+
+    def example(self, chance: Random, depth: int) -> UUID:
+        return UUID(int=chance.getrandbits(128))
 
 
-def _uuid_to_text(value: Any, _schema: object) -> Any:
-    try:
-        return str(value if isinstance(value, UUID) else UUID(value))
-    except (ValueError, AttributeError, TypeError):
-        return Refused(value, "which is no UUID")
+class UuidBytes(Logical):
+    """The 16 bytes of a UUID; they may be written too."""
+
+    logical = "uuid"
+    classes = (UUID,)
+
+    def restore(self, written: bytes) -> UUID:
+        return UUID(bytes=written)
+
+    def prepare(self, value: Any) -> bytes:
+        if isinstance(value, UUID):
+            return value.bytes
+        if not isinstance(value, bytes) or len(value) != 16:
+            raise self.unfit(value, "which is no UUID")
+        return value
+
+    def example(self, chance: Random, depth: int) -> UUID:
+        return UUID(int=chance.getrandbits(128))
 
 
-def _uuid_to_bytes(value: Any, _schema: object) -> Any:
-    if isinstance(value, UUID):
-        return value.bytes
-    return value if isinstance(value, bytes) and len(value) == 16 else Refused(value, "which is no UUID")
+class _Time(Logical):
+    """A type that is a number, which may be written too where it stands for something."""
+
+    word: ClassVar[str]
+
+    def number(self, value: Any) -> int:
+        """Return a value that is the number itself."""
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.unfit(value, f"which is no {self.word}")
+        self.restore(value)
+        return value
+
+    def beyond(self, written: int) -> AvroError:
+        """Return the error of a number that stands for nothing."""
+        return self.unfit(written, f"which is beyond what a {self.word} holds")
 
 
-def _days(value: Any, _schema: object) -> Any:
-    if isinstance(value, datetime):
-        return Refused(value, "whose time of day a date would lose: give its date()")
-    return value.toordinal() - _EPOCH_ORDINAL if isinstance(value, date) else _number(value, "date")
+class Date(_Time):
+    """The number of a day."""
+
+    logical = word = "date"
+    classes = (date,)
+
+    def restore(self, written: int) -> date:
+        try:
+            return date.fromordinal(written + _EPOCH_ORDINAL)
+        except (ValueError, OverflowError):
+            raise self.beyond(written) from None
+
+    def prepare(self, value: Any) -> int:
+        if isinstance(value, datetime):
+            raise self.unfit(value, "whose time of day a date would lose: give its date()")
+        return value.toordinal() - _EPOCH_ORDINAL if isinstance(value, date) else self.number(value)
+
+    def is_own(self, value: Any) -> bool:
+        return isinstance(value, date) and not isinstance(value, datetime)
+
+    def example(self, chance: Random, depth: int) -> date:
+        return date.fromordinal(chance.randint(1, date.max.toordinal()))
 
 
-def _time(unit: int, value: Any) -> Any:
-    if not isinstance(value, time):
-        return _number(value, "time")
-    if value.tzinfo is not None:
-        return Refused(value, "whose time zone would be lost")
-    since = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
-    return _in_units(value, since // _MICROSECOND, unit)
+class TimeOfDay(_Time):
+    """The milliseconds or microseconds since midnight."""
+
+    logical = word = "time"
+    classes = (time,)
+
+    def __init__(self, base: Type, field: str, unit: int) -> None:
+        super().__init__(base, field)
+        self.unit = unit
+
+    def restore(self, written: int) -> time:
+        microseconds = written * self.unit
+        if not 0 <= microseconds < _DAY:
+            raise self.beyond(written)
+        seconds, microsecond = divmod(microseconds, 1_000_000)
+        return time(seconds // 3600, seconds // 60 % 60, seconds % 60, microsecond)
+
+    def prepare(self, value: Any) -> int:
+        if not isinstance(value, time):
+            return self.number(value)
+        if value.tzinfo is not None:
+            raise self.unfit(value, "whose time zone would be lost")
+        seconds = value.hour * 3600 + value.minute * 60 + value.second
+        return _in_units(self, value, seconds * 1_000_000 + value.microsecond, self.unit)
+
+    def example(self, chance: Random, depth: int) -> time:
+        return self.restore(chance.randrange(_DAY // self.unit))
 
 
-def _timestamp(unit: int, epoch: datetime, value: Any) -> Any:
-    if not isinstance(value, datetime):
-        return _number(value, "datetime")
-    if (value.tzinfo is None) != (epoch.tzinfo is None):
-        lacking = "which has no time zone: it says no instant"
-        return Refused(value, lacking if value.tzinfo is None else "whose time zone a local timestamp would lose")
-    return _in_units(value, (value - epoch) // _MICROSECOND, unit)
+class Timestamp(_Time):
+    """An instant, a datetime with a time zone; a local one has none."""
+
+    word = "datetime"
+    classes = (datetime,)
+
+    def __init__(self, base: Type, field: str, unit: int, is_local: bool) -> None:
+        super().__init__(base, field)
+        self.unit = unit
+        self.epoch = _EPOCH_HERE if is_local else _EPOCH
+        self.logical = "local-timestamp" if is_local else "timestamp"
+
+    def restore(self, written: int) -> datetime:
+        try:
+            return self.epoch + timedelta(microseconds=written * self.unit)
+        except OverflowError:
+            raise self.beyond(written) from None
+
+    def prepare(self, value: Any) -> int:
+        if not isinstance(value, datetime):
+            return self.number(value)
+        if (value.tzinfo is None) != (self.epoch.tzinfo is None):
+            lacking = "which has no time zone: it says no instant"
+            lost = "whose time zone a local timestamp would lose"
+            raise self.unfit(value, lacking if value.tzinfo is None else lost)
+        return _in_units(self, value, (value - self.epoch) // _MICROSECOND, self.unit)
+
+    def example(self, chance: Random, depth: int) -> datetime:
+        return self.restore(chance.randrange(2**55 // self.unit))
 
 
-def _in_units(value: object, microseconds: int, unit: int) -> int | Refused:
+def logical(base: Type, schema: Mapping[str, Any], field: str) -> Type:
+    """Return the logical type of a schema over its base; the base itself where none is known."""
+    match base.kind, schema.get("logicalType"):
+        case "bytes" | "fixed", "decimal":
+            return DecimalNumber(base, field, schema)
+        case "string", "uuid":
+            return UuidText(base, field)
+        case "fixed", "uuid" if schema["size"] == 16:
+            return UuidBytes(base, field)
+        case "int", "date":
+            return Date(base, field)
+        case ("int", "time-millis") | ("long", "time-micros"):
+            return TimeOfDay(base, field, 1000 if base.kind == "int" else 1)
+        case "long", "timestamp-millis" | "local-timestamp-millis" | "timestamp-micros" | "local-timestamp-micros":
+            name = str(schema["logicalType"])
+            return Timestamp(base, field, 1000 if name.endswith("millis") else 1, name.startswith("local"))
+        case _:
+            return base
+
+
+def _in_units(of: Type, value: object, microseconds: int, unit: int) -> int:
     units, rest = divmod(microseconds, unit)
-    return Refused(value, "whose microseconds milliseconds would lose") if rest else units
-
-
-def _number(value: Any, name: str) -> Any:
-    """Avro's own number is taken too."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else Refused(value, f"which is no {name}")
-
-
-_TYPES: dict[str, tuple[Prepare, Restore]] = {
-    "bytes-decimal": (_decimal_to_bytes, _decimal_from_bytes),
-    "fixed-decimal": (_decimal_to_bytes, _decimal_from_bytes),
-    "string-uuid": (_uuid_to_text, LOGICAL_READERS["string-uuid"]),
-    "fixed-uuid": (_uuid_to_bytes, lambda data, _schema, _reader: UUID(bytes=data)),
-    "int-date": (_days, LOGICAL_READERS["int-date"]),
-    "int-time-millis": (lambda value, _: _time(1000, value), LOGICAL_READERS["int-time-millis"]),
-    "long-time-micros": (lambda value, _: _time(1, value), LOGICAL_READERS["long-time-micros"]),
-}
-for _unit, _per in (("millis", 1000), ("micros", 1)):
-    for _name, _epoch in (("timestamp", _EPOCH), ("local-timestamp", _EPOCH_HERE)):
-        _key = f"long-{_name}-{_unit}"
-        _TYPES[_key] = (
-            lambda value, _, per=_per, epoch=_epoch: _timestamp(per, epoch, value),  # type: ignore[misc]
-            LOGICAL_READERS[_key],
-        )
-for _key, (_prepare, _restore) in _TYPES.items():
-    _kind, _logical = _key.split("-", 1)
-    LOGICAL_WRITERS[f"{_kind}-{_OURS}{_logical}"] = _prepare
-    LOGICAL_READERS[f"{_kind}-{_OURS}{_logical}"] = _restore
+    if rest:
+        raise of.unfit(value, "whose microseconds milliseconds would lose")
+    return units

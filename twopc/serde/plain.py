@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from twopc.column import ColumnError, extend_from
+from twopc.serde.avro_branch import plain
 from twopc.serde.base import Serde
 
 
@@ -56,7 +57,7 @@ class Json(Serde):
 
     def serialize(self, value: Any) -> bytes | None:
         # orjson leaves each text in a buffer of 4 kB: many kept at once cost a page fault each, and the memory.
-        return None if value is None else b"%b" % orjson.dumps(value)
+        return None if value is None else b"%b" % orjson.dumps(value, plain)
 
     def deserialize_all(self, column: list[bytes | None]) -> list[Any]:
         if type(self) is not Json:
@@ -75,7 +76,7 @@ class Json(Serde):
             return super().serialize_all(column)
         texts: list[bytes | None] = []
         rest, dumps = iter(column), orjson.dumps
-        cause = extend_from(texts, (None if value is None else b"%b" % dumps(value) for value in rest), rest)
+        cause = extend_from(texts, (None if value is None else b"%b" % dumps(value, plain) for value in rest), rest)
         if cause is not None:
             raise ColumnError(len(texts), cause, texts) from cause
         return texts
@@ -83,4 +84,4 @@ class Json(Serde):
     @staticmethod
     def canonical(value: Any) -> bytes:
         """Return the one text of a value, whatever the order in which its objects were built."""
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(value, plain, option=orjson.OPT_SORT_KEYS)

@@ -42,7 +42,7 @@ AVRO = Part(
     "twopc.serde._avro",
     "twopc/serde/",
     "_avro.c",
-    ("tests/serde/test_avro_codec.py", "tests/serde/test_avro_columns.py"),
+    tuple(f"tests/serde/test_avro_{name}.py" for name in ("codec", "columns", "passing")),
 )
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
 PROGRAM = """

@@ -93,7 +93,7 @@ def test_serdes_are_those_of_the_source_and_of_the_sink() -> None:
         run.send("visits", {"user": "ada", "ms": 5})
         run.checkpoint()
         assert values(run.read("ms")) == [5]
-        with pytest.raises(ValueError, match=r"Visit.ms is None or missing, and must be long"):
+        with pytest.raises(ValueError, match=r"Visit.ms is missing, and has no default"):
             run.send("visits", {"user": "ada"})
 
 

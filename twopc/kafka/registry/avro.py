@@ -13,9 +13,11 @@ from twopc.kafka.registry.client import RegistryClient
 from twopc.kafka.registry.format import Format, Read, Write
 from twopc.kafka.registry.schema import Schema, SchemaReference
 from twopc.serde import Avro, Serde
-from twopc.serde.avro import read_resolved, read_value, write_value
+from twopc.serde.avro import read_value, read_whole, write_value
+from twopc.serde.avro_binary import AvroError
 from twopc.serde.avro_names import full_name, inlined
 from twopc.serde.avro_resolution import why_unreadable
+from twopc.serde.avro_resolving import resolved
 from twopc.serde.avro_schema import PreparedSchema, prepared
 
 
@@ -58,11 +60,14 @@ class AvroFormat(Format):
     def reader(self, client: RegistryClient, written: Schema) -> Read:
         writers = _prepared(client, written)
         own = self._own(client) if self.text else writers
-        if own.strict == writers.strict:
+        if own.plain == writers.plain:
             return Read(partial(read_value, own), None if own.codec is None else own.codec.read)
         if (why := why_unreadable(writers.plain, own.plain)) is not None:
             raise ValueError(f"can't be read as {self}: {why}")
-        return Read(partial(read_resolved, writers, own))
+        try:
+            return Read(partial(read_whole, resolved(writers.type, own.type)))
+        except AvroError as error:
+            raise ValueError(f"can't be read as {self}: {error}") from error
 
     def __str__(self) -> str:
         return f"avro({self.name})"
