@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.operators.kit import Chain, row
-from twopc import ConfigurationError, Context, Json, Processor, Record, String, UserCodeError, ValueState
+from twopc import (
+    ConfigurationError,
+    Context,
+    Json,
+    Processor,
+    Record,
+    String,
+    UserCodeError,
+    ValueState,
+)
 from twopc.operators import Process
 from twopc.processor import Produced
 from twopc.record import Batch

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from twopc.errors import ConfigurationError
+from twopc.operators.declared_states import refuse_other_states
 from twopc.operators.functions import Function, function_name, is_asynchronous, is_coroutine_function
 from twopc.operators.window_step import WindowAggregate
 from twopc.processor import ListState, Processor
@@ -142,6 +143,7 @@ class Process:
         for function in (self.processor.process, self.processor.on_timer):
             if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
                 raise ConfigurationError(f"{self} can't run a coroutine function: give {function.__name__} a plain one")
+        refuse_other_states(self.processor)
         checked_name("the name of a process", self.name)
 
     @property
