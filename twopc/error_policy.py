@@ -16,7 +16,6 @@ from twopc.errors import ConfigurationError
 if TYPE_CHECKING:
     from twopc.record import Batch, RecordError
     from twopc.sink import Sink
-    from twopc.source import Source
 
 WINDOW = 10_000
 """Of how many of the latest records `most` is a part."""
@@ -43,11 +42,8 @@ class ErrorPolicy:
         """The operator id of the sink that the record is written to; None for none."""
         return None
 
-    def dead_letter_sink(self, sinks: Iterable[Sink], sources: Iterable[Source]) -> Sink | None:
-        """Return the sink that such records are written to, in a job with these sinks and sources; None for none.
-
-        Raises ConfigurationError where a source would read them again.
-        """
+    def dead_letter_sink(self, sinks: Iterable[Sink]) -> Sink | None:
+        """Return the sink that such records are written to, in a job with these sinks; None for none."""
         return None
 
     def dead_letter(self, job: str, error: RecordError) -> Batch:

@@ -73,10 +73,6 @@ class JobSource(Source):
     def reads(self, name: str) -> bool:
         return any(source.reads(name) for source in self._sources.values())
 
-    def reads_from_elsewhere(self, name: str) -> bool:
-        """Whether it is an input of a source that is not meant to read what the job itself writes."""
-        return any(source.reads(name) for operator, source in self._sources.items() if operator not in self._later)
-
     def precedes(self, position: SplitPosition, later: SplitPosition) -> bool:
         return self._sources[self._owner(position)].precedes(position, later)
 
@@ -177,10 +173,6 @@ class JobPlanner(SourcePlanner):
         every = self._followers()
         return ", ".join(dict.fromkeys(each.name for each in every)), _combined_standing(every)
 
-    def clusters(self) -> frozenset[str]:
-        """The clusters that keep the followers."""
-        return frozenset(each.cluster() for each in self._followers())
-
     def close(self) -> None:
         self._closing.close()
 
@@ -269,11 +261,6 @@ class JobSink:
             return False
         committer.close()
         return True
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The outputs, where they are known before a record is written."""
-        return tuple(output for sink in self._sinks.values() for output in sink.outputs)
 
     @contextmanager
     def watched(self, context: JobContext) -> Iterator[None]:

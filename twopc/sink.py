@@ -37,7 +37,7 @@ from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
-from twopc.source import Split
+from twopc.source import Source, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +247,14 @@ class GlobalCommitter(ABC):
         """Let go of everything."""
 
 
+def reads_own_output(job: str, source: str, output: str) -> str:
+    """Say that a job would read what it writes itself, and what to do."""
+    return (
+        f"job {job!r} writes {output!r} and {source!r} reads it: each record would come again, for ever. Write to "
+        "another one, for dead letters too, or leave it out of a pattern with exclude="
+    )
+
+
 class Sink(ABC):
     """The description of an output in a job. It is copied to every subtask, and opens nothing by itself."""
 
@@ -278,6 +286,16 @@ class Sink(ABC):
         """On the driver, before a record is read: raise ConfigurationError where it can't take what comes of these.
 
         They are the planned splits of the sources from which records come here.
+        """
+
+    def read_by(self, source: Source) -> str | None:
+        """The output that a source reads too, as far as both say so before they are opened; None for none."""
+        return None
+
+    def refuse_inputs(self, context: JobContext, splits: Sequence[Split]) -> None:
+        """On the driver, before a record is read: raise ConfigurationError where one of these is a piece of an output.
+
+        They are the planned splits of all sources, but for one that is meant to read what this writes.
         """
 
     @property

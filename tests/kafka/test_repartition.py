@@ -13,7 +13,6 @@ from tests.kafka.kit import drain
 from twopc import Job, KafkaSink, KafkaSource, StartingOffsets, String
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
-from twopc.driver.feedback import feedback_of
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.kafka.connectors import KafkaConnectors
@@ -94,10 +93,10 @@ def test_what_policies_say_behind_it_is_what_they_say_before_it() -> None:
     ]
 
 
-def test_reading_its_own_topic_is_no_feedback() -> None:
-    definition = keyed(KafkaSource("in"), KafkaSink("out"))
-    context = JobContext("job", AttemptId(0), 1, SETTINGS)
-    assert list(feedback_of(definition.source, definition.sink, context)) == []
+def test_another_source_that_reads_its_own_topic_is_refused_and_the_one_behind_it_is_not() -> None:
+    assert keyed(KafkaSource("in"), KafkaSink("out")).sources_behind("k-sink") == {"k-source"}
+    with pytest.raises(ConfigurationError, match="writes 'job-k-repartition' and 'source-1' reads it"):
+        keyed(KafkaSource(pattern="in|job-.*"), KafkaSink("out"))
 
 
 def test_whoever_judges_the_job_knows_its_own_topic_from_what_others_write_and_read() -> None:

@@ -17,7 +17,6 @@ from twopc import Context, Json, Processor, Record, ValueState
 from twopc.error_policy import ErrorPolicy
 from twopc.record import Batch, RecordError
 from twopc.sink import Sink
-from twopc.source import Source
 
 DEAD = "dead"
 """The sink of dead letters."""
@@ -41,7 +40,7 @@ class IntoDead(ErrorPolicy):
     def sink_id(self) -> str:
         return DEAD
 
-    def dead_letter_sink(self, sinks: Iterable[Sink], sources: Iterable[Source]) -> Sink:
+    def dead_letter_sink(self, sinks: Iterable[Sink]) -> Sink:
         return self.sink
 
     def dead_letter(self, job: str, error: RecordError) -> Batch:

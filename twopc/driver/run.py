@@ -17,7 +17,6 @@ from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.embedded import coordinator_for
 from twopc.driver.events import EventWatch
-from twopc.driver.feedback import feedback_of
 from twopc.driver.host import Host, StoppedEarly
 from twopc.driver.machine import Driver, Event
 from twopc.driver.metrics import combined_listener, metrics_served
@@ -102,8 +101,6 @@ def run(
         context = JobContext(definition.name, NO_ATTEMPT, settings.parallelism, settings)
         for end in (source, sink):
             closing.enter_context(end.watched(context))
-        for warning in feedback_of(source, sink, context):
-            log.warning(warning)
         job = RunningJob(definition, coordinator.address, coordinator.token)
         driver = Driver(job, settings, restore_from)
         edge = JobEdge(definition, source, sink, client, host, store)

@@ -57,11 +57,10 @@ class GraphBuilder:
             else each
             for each in self.operators
         )
-        sources = [each.what for each in self.operators if isinstance(each.what, Source)]
         for policy in (each.on_error for each in self.operators):
             if policy.sink_id is None or policy.sink_id in (each.id for each in operators if not each.inputs):
                 continue
-            if (sink := policy.dead_letter_sink(sinks, sources)) is not None:
+            if (sink := policy.dead_letter_sink(sinks)) is not None:
                 operators = (*operators, Operator(policy.sink_id, (), sink))
         return JobDefinition(self.name, operators)
 

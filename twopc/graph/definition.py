@@ -9,7 +9,7 @@ from typing import Any
 
 from twopc.error_policy import ErrorPolicy
 from twopc.graph.operator import Operator, upstream
-from twopc.graph.rules import refuse_loose_ends, refuse_what_cannot_be
+from twopc.graph.rules import refuse_loose_ends, refuse_own_output, refuse_what_cannot_be
 from twopc.job_connectors import JobSink, JobSource
 from twopc.operators.broadcast import feeding_broadcasts
 from twopc.operators.steps import ByKey, KeyedStep, StatefulMap, Step
@@ -55,6 +55,7 @@ class JobDefinition:
         object.__setattr__(self, "steps", {key: each for key, each in every.items() if isinstance(each, Step)})
         refuse_what_cannot_be(self.name, self.operators)
         refuse_loose_ends(self)
+        refuse_own_output(self)
 
     @property
     def source(self) -> JobSource:
@@ -120,6 +121,10 @@ class JobDefinition:
     def sources_before(self, operator: str) -> tuple[str, ...]:
         """The sources from which records come to an operator."""
         return tuple(each.id for each in upstream(self.operators, operator) if each.id in self.sources)
+
+    def sources_behind(self, sink: str) -> frozenset[str]:
+        """The sources that are meant to read what a sink of the job writes."""
+        return frozenset(each.id for each in self.operators if each.behind == sink)
 
     @property
     def keyed_sources(self) -> frozenset[str]:

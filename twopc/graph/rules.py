@@ -11,7 +11,7 @@ from twopc.graph.operator import Operator, What, upstream
 from twopc.operators.steps import SETS_KEYS, ByKey, JoinTable, KeepBroadcast, KeepTable
 from twopc.operators.stream_join import JoinStreams
 from twopc.port import Port
-from twopc.sink import Sink
+from twopc.sink import Sink, reads_own_output
 from twopc.source import Source
 
 if TYPE_CHECKING:
@@ -110,3 +110,13 @@ def refuse_loose_ends(job: JobDefinition) -> None:
                 f"job {job.name!r}: what comes out of {each.id}, {each}, goes nowhere: end it with "
                 ".sink(KafkaSink('topic')), or leave it out"
             )
+
+
+def refuse_own_output(job: JobDefinition) -> None:
+    """Refuse a job that reads what it writes, dead letters too, where that is not what `key_by` does."""
+    for each in job.operators:
+        if not isinstance(each.what, Source):
+            continue
+        for key, sink in job.sinks.items():
+            if each.behind != key and (output := sink.read_by(each.what)) is not None:
+                raise ConfigurationError(reads_own_output(job.name, each.id, output))

@@ -15,11 +15,10 @@ from twopc.column_rows import NO_TIMESTAMP
 from twopc.error_policy import ErrorPolicy, checked_most
 from twopc.errors import ConfigurationError
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
-from twopc.kafka.source import BYTES, KafkaSource
+from twopc.kafka.source import BYTES
 from twopc.protocol.ids import checked_name
 from twopc.record import Batch, Headers, RecordError, Row
 from twopc.sink import Sink
-from twopc.source import Source
 
 PREFIX = "__connect.errors."
 
@@ -52,20 +51,11 @@ class DeadLetter(ErrorPolicy):
     def sink_id(self) -> str:
         return f"dead-letters-{self.topic}"
 
-    def dead_letter_sink(self, sinks: Iterable[Sink], sources: Iterable[Source]) -> KafkaSink:
+    def dead_letter_sink(self, sinks: Iterable[Sink]) -> KafkaSink:
         own = [each for each in sinks if isinstance(each, KafkaSink)]
         own.sort(key=lambda sink: sink.delivery_guarantee is not DeliveryGuarantee.EXACTLY_ONCE)
         sink = copy(own[0]) if own else KafkaSink(self.topic)
         sink.topic, sink.key, sink.value, sink.partitioner = self.topic, BYTES, BYTES, None
-        for source in sources:
-            if not isinstance(source, KafkaSource) or source.bootstrap_servers != sink.bootstrap_servers:
-                continue
-            if source.reads(self.topic):
-                raise ConfigurationError(
-                    f"dead letters would go to topic {self.topic!r}, which the job reads itself: each would "
-                    "go wrong again, for ever. Give DeadLetter a topic of its own, or leave it out of the pattern with "
-                    "exclude="
-                )
         return sink
 
     def dead_letter(self, job: str, error: RecordError) -> Batch:

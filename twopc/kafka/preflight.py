@@ -25,6 +25,15 @@ def bootstrap_servers_of(own: str | None, settings: RunSettings) -> str:
     return servers
 
 
+def same_brokers(one: str | None, other: str | None) -> bool:
+    """Whether two ends of a job are on one cluster by what they were given: None is the run's."""
+    return one == other or bool(one and other and _hosts(one) & _hosts(other))
+
+
+def _hosts(servers: str) -> set[str]:
+    return {server.strip() for server in servers.split(",")}
+
+
 def restart_budget_ms(settings: RunSettings) -> int:
     """Return the longest that all restarts in a row may keep the job down."""
     delay, total = settings.restart_delay_ms, 0

@@ -18,17 +18,18 @@ from twopc.kafka.non_transactional_writers import AtLeastOnceWriter, NonTransact
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.output import OutputTopics, TopicOf, TopicOutput
 from twopc.kafka.partitioner import SOURCE, Partitioner, checked_partitioner, too_few
-from twopc.kafka.preflight import bootstrap_servers_of, transaction_timeout_ms, warn_of_internal_topics
+from twopc.kafka.positions import PartitionSplit, input_of
+from twopc.kafka.preflight import bootstrap_servers_of, same_brokers, transaction_timeout_ms, warn_of_internal_topics
 from twopc.kafka.retry import call_with_retry
-from twopc.kafka.source import BYTES
+from twopc.kafka.source import BYTES, KafkaSource
 from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import DRIVER, WriterConfig
 from twopc.protocol.ids import SubtaskIndex, checked_name
 from twopc.serde import Serde, checked_serde
-from twopc.sink import Committer, SharedTransaction, Sink, SinkWriter
-from twopc.source import Split
+from twopc.sink import Committer, SharedTransaction, Sink, SinkWriter, reads_own_output
+from twopc.source import Source, Split
 
 TOPICS_BUDGET_SECONDS = 30.0
 
@@ -174,6 +175,23 @@ class KafkaSink(Sink):
         for topic, info in found.items():
             if info.partitions < needed:
                 raise ConfigurationError(too_few(topic, info.partitions, needed))
+
+    def read_by(self, source: Source) -> str | None:
+        if not isinstance(source, KafkaSource) or not same_brokers(source.bootstrap_servers, self.bootstrap_servers):
+            return None
+        return next(filter(source.reads, self.outputs), None)
+
+    def refuse_inputs(self, context: JobContext, splits: Sequence[Split]) -> None:
+        """The names say nothing where the clusters may be two, or one under two names: topics' ids do."""
+        alike = {input_of(split.id): split for split in splits if input_of(split.id) in self.outputs}
+        if not alike:
+            return
+        config = self._config(context, DRIVER)
+        with LeaderClient(config.bootstrap_servers, config.properties) as client:
+            found = call_with_retry(lambda: client.topics(tuple(alike)), TOPICS_BUDGET_SECONDS)
+        for topic, split in alike.items():
+            if topic in found and found[topic].topic_id == PartitionSplit.from_split(split).topic_id:
+                raise ConfigurationError(reads_own_output(context.job, split.source, topic))
 
     def check_serdes(self) -> None:
         """Open them for the topics that are known, as the writers will: one that can't work there says so."""

@@ -249,7 +249,7 @@ def test_the_sink_of_dead_letters_is_one_of_the_jobs_own() -> None:
 def test_a_job_that_reads_its_own_dead_letters_is_refused(source: KafkaSource) -> None:
     job = Job("j", on_error=DeadLetter("in"))
     job.source(source).sink(KafkaSink("out"))
-    with pytest.raises(ConfigurationError, match="dead letters would go to topic 'in', which the job reads itself"):
+    with pytest.raises(ConfigurationError, match="job 'j' writes 'in' and 'source-1' reads it"):
         job.definition()
 
 

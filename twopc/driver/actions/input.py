@@ -63,7 +63,9 @@ class FindEnds(Action[tuple[SplitPosition, ...]]):
 
 
 def refuse_what_no_sink_takes(edge: Edge, context: JobContext, splits: Sequence[Split]) -> None:
-    """Raise ConfigurationError where a sink can't take what comes of these splits."""
+    """Raise ConfigurationError where a sink can't take what comes of these splits, or writes them itself."""
     for key, sink in edge.definition.sinks.items():
         before = edge.definition.sources_before(key)
         sink.check_splits(context, [split for split in splits if split.source in before])
+        own = edge.definition.sources_behind(key)
+        sink.refuse_inputs(context, [split for split in splits if split.source not in own])

@@ -45,6 +45,9 @@ class MemorySink(KafkaSink):
         """All topics in memory have the same number of partitions."""
         self.check_serdes()
 
+    def refuse_inputs(self, context: JobContext, splits: Sequence[Split]) -> None:
+        """The job was refused as it was built: a topic in memory has one name."""
+
     def open_writer(self, context: SubtaskContext) -> SinkWriter:
         return MemoryWriter(self, context, self._memory) if self._is_transactional else AtOnceWriter(self, self._memory)
 

@@ -1,4 +1,4 @@
-"""A job that reads what it writes is told so by the command that runs it."""
+"""A job that reads what it writes is refused, though it names the brokers in two ways."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ JOB = """
 from twopc import Job, KafkaSink, KafkaSource
 
 job = Job({topic!r})
-job.source(KafkaSource({topic!r})).map(bytes.upper).sink(KafkaSink({topic!r}))
+job.source(KafkaSource({topic!r})).map(bytes.upper).sink(KafkaSink({topic!r}, bootstrap_servers={servers!r}))
 """
 
 
-def test_a_job_whose_output_is_its_input_runs_and_is_warned(
+def test_a_job_whose_output_is_its_input_by_another_address_is_refused_at_its_start(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:
     name = topic()
     create_topic(broker.bootstrap_servers, name)
     produce(broker.bootstrap_servers, name, [b"a"])
-    (tmp_path / "job.py").write_text(JOB.format(topic=name))
+    (tmp_path / "job.py").write_text(JOB.format(topic=name, servers=broker.bootstrap_servers))
     done = twopc(
         *("run", str(tmp_path / "job.py"), "-b", broker.bootstrap_servers, "--host", "process", "--until-end"),
         *("--checkpoint-dir", str(tmp_path / "checkpoints")),
     )
-    assert done.code == 0, done.err
-    assert f"'{name}' is input and output of this job" in done.err
-    assert [record.value for record in read_topic(broker.bootstrap_servers, name)] == [b"a", b"A"]
+    assert done.code == 2, done.err
+    assert f"writes '{name}' and 'source-1' reads it" in done.err
+    assert [record.value for record in read_topic(broker.bootstrap_servers, name)] == [b"a"]
