@@ -214,3 +214,46 @@ def test_a_schema_that_is_none_is_refused_when_the_job_is_built(
         file.write_text(content)
     with pytest.raises(ConfigurationError, match=complaint):
         Avro(str(file))
+
+
+BEYOND = [2**64, -(2**63) - 1, 10**21, -(10**19) + 1, 10**300]
+WITHIN = [2**64 - 1, -(2**63), 1.7976931348623157e308, 0.12345678901234568, "1" * 40, {"1" * 30: "-" * 30}]
+
+
+@pytest.mark.parametrize("number", BEYOND, ids=lambda number: str(number.bit_length()))
+@pytest.mark.parametrize("form", ["{}", '{{"a": [1, {{"b": {}}}]}}', "[{}]", ' {{"text": "x", "n" :{} }} '])
+def test_an_integer_of_json_beyond_64_bits_is_refused_as_the_one_that_it_is(number: int, form: str) -> None:
+    text = form.format(number).encode()
+    with pytest.raises(ValueError, match=rf"the integer {str(number)[:60]} is beyond 64 bits"):
+        Json().deserialize(text)
+    for before in (0, 1, 62, 63, 64, 200):
+        with pytest.raises(ColumnError, match="is beyond 64 bits") as caught:
+            Json().deserialize_all([b'{"at":1700000000000}', None][:before] * before + [b"1"] * 70 + [text, b"{torn"])
+        assert caught.value.index == min(before, 2) * before + 70
+
+
+@pytest.mark.parametrize("value", WITHIN, ids=lambda value: repr(value)[:20])
+def test_other_long_numbers_of_json_are_read_as_they_are(value: Any) -> None:
+    data = Json().serialize(value)
+    assert Json().deserialize_all([None, data, data]) == [None, value, value]
+
+
+def test_an_integer_in_the_text_of_a_fraction_is_the_nearest_number() -> None:
+    assert Json().deserialize_all([b"100000000000000000000.01", b"1000000000000000000000e0"]) == [1e20, 1e21]
+
+
+@settings(deadline=None)
+@given(st.integers(-(10**25), 10**25) | st.integers(-(2**65), 2**65), st.binary(max_size=30).map(bytes.hex))
+def test_an_integer_of_json_is_exact_or_refused_wherever_it_stands(number: int, text: str) -> None:
+    data = json.dumps({text: text, "n": number}).encode()
+    if -(2**63) <= number < 2**64:
+        assert Json().deserialize_all([data]) == [{text: text, "n": number}]
+    else:
+        with pytest.raises(ColumnError):
+            Json().deserialize_all([data])
+
+
+@pytest.mark.parametrize("data", ["7fa00001", "ff800001"])
+def test_a_signalling_nan_is_refused_of_which_python_makes_another(data: str) -> None:
+    with pytest.raises(ValueError, match=rf"{data} is a signalling NaN"):
+        Float().deserialize(bytes.fromhex(data))

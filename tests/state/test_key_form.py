@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from twopc.serde import Json
 from twopc.state.key_form import MARK, key_bytes, key_of, need_no_mark
 
-SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5)
 KEYS = VALUES.filter(lambda value: value is not None and Json.canonical(value) != b"null")
 
@@ -52,7 +58,11 @@ def test_what_is_no_form_is_shown_as_bytes(form: bytes) -> None:
     assert key_of(form) == form
 
 
-@pytest.mark.parametrize("key", [float("nan"), float("inf")])
-def test_a_key_that_json_has_no_text_for_is_refused(key: float) -> None:
+@pytest.mark.parametrize("key", [None, float("nan"), float("inf"), {"x": float("-inf")}, ["a", ("b", float("nan"))]])
+def test_a_key_that_json_has_no_text_for_is_refused(key: Any) -> None:
     with pytest.raises(ValueError, match="can't be a key"):
         key_bytes(key)
+
+
+def test_a_key_with_nothing_in_it_is_a_key() -> None:
+    assert key_of(key_bytes({"x": None})) == {"x": None}

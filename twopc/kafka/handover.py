@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from twopc.column import last_taken
+from twopc.kafka.header_pairs import checked_headers
 from twopc.packed_column import Buffers, Column, PackedColumn, as_list
 
 if TYPE_CHECKING:
@@ -130,21 +131,11 @@ def _produce(producer: QueueingProducer, topic: str, records: Iterator[tuple[Any
 def _produce_with_headers(producer: QueueingProducer, topic: str, records: Iterator[tuple[Any, ...]]) -> None:
     produce = producer.client.produce
     for value, key, partition, stamp, headers in records:
-        checked = _checked(headers) if headers else None
+        checked = checked_headers(headers) if headers else None
         try:
             produce(topic, value, key, partition, None, None, stamp, checked)
         except BufferError:
             _produce_when_there_is_room(producer, topic, value, key, partition, None, None, stamp, checked)
-
-
-def _checked(headers: Any) -> list[Any]:
-    """Refuse a name that would crash confluent-kafka, or be cut short by it."""
-    checked = list(headers)
-    for header in checked:
-        name = header[0] if isinstance(header, tuple) else header
-        if isinstance(name, str) and b"\0" in name.encode():
-            raise ValueError(f"the name of a header, {name!r}, has a NUL in it")
-    return checked
 
 
 def _produce_when_there_is_room(producer: QueueingProducer, *record: Any) -> None:

@@ -45,7 +45,14 @@ class _Real(Serde):
     form: ClassVar[struct.Struct]
 
     def deserialize(self, data: bytes | None) -> float | None:
-        return None if data is None else float(_unpacked(self, self.form, data))
+        if data is None:
+            return None
+        value = float(_unpacked(self, self.form, data))
+        if value != value and self.form.pack(value) != data:
+            raise ValueError(
+                f"the serde is {self}, and {data.hex()} is a signalling NaN, of which Python makes another"
+            )
+        return value
 
     def serialize(self, value: Any) -> bytes | None:
         if value is None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import orjson
 
-from twopc.column import ColumnError, extend_from
+from twopc.column import ColumnError, extend_from, map_column
 from twopc.serde.avro_branch import plain
 from twopc.serde.base import Serde
+from twopc.serde.json_integers import may_have_beyond, refuse_beyond
 
 
 class Bytes(Serde):
@@ -47,13 +48,17 @@ class Json(Serde):
     """JSON in UTF-8.
 
     The text `null` is read as None, and None is written as a tombstone. Encoding is strict where JSON is: keys of
-    objects must be strings, integers must fit in 64 bits. NaN and the infinities become null.
+    objects must be strings, integers must fit in 64 bits, also when they are read. NaN and the infinities become null.
 
     A column goes to orjson with nothing between; in a class that is derived from this, by its own methods for one.
     """
 
     def deserialize(self, data: bytes | None) -> Any:
-        return None if data is None else orjson.loads(data)
+        if data is None:
+            return None
+        value = orjson.loads(data)
+        refuse_beyond(data)
+        return value
 
     def serialize(self, value: Any) -> bytes | None:
         # orjson leaves each text in a buffer of 4 kB: many kept at once cost a page fault each, and the memory.
@@ -62,6 +67,8 @@ class Json(Serde):
     def deserialize_all(self, column: list[bytes | None]) -> list[Any]:
         if type(self) is not Json:
             return super().deserialize_all(column)
+        if may_have_beyond(column):
+            return map_column(self.deserialize, column)
         values: list[Any] = []
         # Nothing of ours for a record: orjson is asked for a tombstone too, and refuses it.
         rest: Iterator[Any] = iter(column)

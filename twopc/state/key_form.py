@@ -10,6 +10,7 @@ MARK is in no UTF-8 and begins no JSON, so what follows it says which of the two
 from __future__ import annotations
 
 import json
+from math import isfinite
 from typing import Any
 
 from twopc.serde import Json
@@ -24,9 +25,21 @@ def key_bytes(key: Any) -> bytes:
     if isinstance(key, str):
         return key.encode()
     text = Json.canonical(key)
-    if text == b"null":
-        raise ValueError(f"{key!r} can't be a key: JSON writes it as null, as others too")
+    if b"null" in text and (text == b"null" or _holds_infinite(key)):
+        raise ValueError(f"{key!r} can't be a key: JSON writes all or part of it as null, as others too")
     return MARK + text
+
+
+def _holds_infinite(key: Any) -> bool:
+    match key:
+        case float():
+            return not isfinite(key)
+        case dict():
+            return any(map(_holds_infinite, key.values()))
+        case list() | tuple():
+            return any(map(_holds_infinite, key))
+        case _:
+            return False
 
 
 def need_no_mark(keys: list[bytes]) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TransactionLost
+from twopc.kafka.header_pairs import checked_headers
 from twopc.kafka.output import OutputTopics, TopicOutput
 from twopc.kafka.partitioner import BY_PRODUCER
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
@@ -204,7 +205,7 @@ class EncodedRecords:
             key=_bytes("the key", key),
             value=_bytes("the value", value),
             timestamp=timestamp if timestamp >= 0 else None,
-            headers=[(name, _bytes(f"header {name!r}", each)) for name, each in headers] if headers else None,
+            headers=[(name, _bytes(f"header {name!r}", each)) for name, each in checked_headers(headers or ())] or None,
             partition=None if partition == BY_PRODUCER else partition,
         )
         self._memory.append(new, self._txn, self._sink.key, self._sink.value)
