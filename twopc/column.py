@@ -203,11 +203,20 @@ def user_code_error(row: Row, what: str, cause: BaseException) -> UserCodeError:
     return failure_at(named(row), what, cause)
 
 
+def message_of(cause: BaseException) -> str:
+    """Return what an exception says; a user's class may fail to say it."""
+    try:
+        return str(cause)
+    except Exception as error:  # noqa: BLE001 - the record has failed, not what tells of it
+        return f"(its message can't be read: {type(error).__name__})"
+
+
 def failure_at(where: str, what: str, cause: BaseException) -> UserCodeError:
     """Return the same for records that are named otherwise, as those of a whole batch."""
     lines = [frame for frame in extract_tb(cause.__traceback__) if _OURS not in Path(frame.filename).parents]
     at = f" ({Path(lines[-1].filename).name}:{lines[-1].lineno})" if lines else ""
-    detail = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+    message = message_of(cause)
+    detail = f"{type(cause).__name__}: {message}" if message else type(cause).__name__
     return UserCodeError(
         f"{where}: {what} failed: {detail}{at}. Correct the job or the input and start the same "
         "command again: it goes on from the last completed checkpoint"

@@ -46,8 +46,8 @@ class ErrorPolicy:
         """Return the sink that such records are written to, in a job with these sinks; None for none."""
         return None
 
-    def dead_letter(self, job: str, error: RecordError) -> Batch:
-        """Return what is written to that sink in the place of a record."""
+    def dead_letter(self, job: str, error: RecordError, sink: Sink) -> Batch:
+        """Return what is written to that sink in the place of a record; it must be possible."""
         raise NotImplementedError(f"{type(self).__name__} writes nothing")
 
 

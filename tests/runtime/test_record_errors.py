@@ -7,6 +7,7 @@ import pytest
 from twopc.error_policy import ErrorPolicy, Skip
 from twopc.errors import UserCodeError
 from twopc.kafka.dead_letter import DeadLetter
+from twopc.kafka.sink import KafkaSink
 from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind, summed
 from twopc.record import Batch, RecordError, Stage
 from twopc.runtime.record_errors import MESSAGE_MAX, REPORTED_MAX, RecordErrors
@@ -14,6 +15,7 @@ from twopc.stand_ins import PassedTime
 from twopc.testing.rows import InputRow, batch_of
 
 POLICIES: dict[str, ErrorPolicy] = {"web": Skip(), "shop": DeadLetter("dead"), "calm": Skip()}
+SINKS = {"dead-letters-dead": KafkaSink("dead")}
 
 
 def error(doing: str, cause: Exception, offset: int = 0) -> RecordError:
@@ -21,7 +23,7 @@ def error(doing: str, cause: Exception, offset: int = 0) -> RecordError:
 
 
 def test_records_are_counted_by_source_and_by_what_became_of_them() -> None:
-    errors = RecordErrors("job", POLICIES)
+    errors = RecordErrors("job", POLICIES, SINKS)
     for _ in range(3):
         errors.refuse("web", error("map(f)", ValueError()))
     errors.refuse("shop", error("map(f)", ValueError()))
@@ -29,7 +31,7 @@ def test_records_are_counted_by_source_and_by_what_became_of_them() -> None:
 
 
 def test_the_first_of_each_kind_is_told_once() -> None:
-    errors = RecordErrors("job", POLICIES)
+    errors = RecordErrors("job", POLICIES, SINKS)
     for offset in range(3):
         errors.refuse("web", error("map(f)", ValueError("not a number"), offset))
     errors.refuse("web", error("map(f)", LookupError("x" * 2 * MESSAGE_MAX)))

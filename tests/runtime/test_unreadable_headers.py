@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twopc import DeadLetter, Fail, HeaderSerde, Skip
+from twopc import DeadLetter, Fail, HeaderSerde, KafkaSink, Skip
 from twopc.error_policy import ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.kafka.decoding import decoded
@@ -77,7 +77,7 @@ def test_a_job_that_ends_with_them_asks_nobody() -> None:
 def test_one_as_a_dead_letter_is_asked_no_more_and_says_what_was_wrong() -> None:
     policy = DeadLetter("dead")
     [(_, error)] = readable(policy, batch(rows(0, count=1))).errors
-    letter = policy.dead_letter("job", error)
+    letter = policy.dead_letter("job", error, KafkaSink("dead"))
     headers = dict(letter.headers[0] or ())
     assert letter.values == [0]
     assert headers["__connect.errors.stage"] == b"HEADER_CONVERTER"

@@ -43,7 +43,7 @@ class IntoDead(ErrorPolicy):
     def dead_letter_sink(self, sinks: Iterable[Sink]) -> Sink:
         return self.sink
 
-    def dead_letter(self, job: str, error: RecordError) -> Batch:
+    def dead_letter(self, job: str, error: RecordError, sink: Sink) -> Batch:
         row = error.row
         return Batch([row], [row.value() or f"{row.partition()}:{row.key().decode()}:{row.offset()}"])
 

@@ -7,20 +7,20 @@ serde it was, and `exception.class.name` which exception. Connect's `task.id` is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass
 from traceback import format_exception
 
+from twopc.column import message_of
 from twopc.column_rows import NO_TIMESTAMP
 from twopc.error_policy import ErrorPolicy, checked_most
 from twopc.errors import ConfigurationError
+from twopc.kafka.dead_letter_topic import DeadLetterTopic
+from twopc.kafka.letter import LARGEST_BYTES, Letter
+from twopc.kafka.new_topic import NewTopic, NewTopics, checked_new_topic
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
-from twopc.kafka.source import BYTES
 from twopc.protocol.ids import checked_name
-from twopc.record import Batch, Headers, RecordError, Row
+from twopc.record import Batch, RecordError, Row
 from twopc.sink import Sink
-
-PREFIX = "__connect.errors."
 
 TEXT_MAX = 16_000
 """How many characters of a message or a stack trace a dead letter has: they must not make it too large to write."""
@@ -32,19 +32,26 @@ class DeadLetter(ErrorPolicy):
 
     It is written in the transaction of all other output, so it is there once, as they are: the sink of dead letters is
     one of the job's own, `dead-letters-<topic>`, on the cluster of the job's first exactly-once KafkaSink, with its
-    settings. A record that fails on several of its ways through the job is a dead letter once for each.
+    producer. A record that fails on several of its ways through the job is a dead letter once for each. What is too
+    long for the producer is shortened, and the header `__connect.errors.shortened` says so.
+
+    `create` is how the topic is made at the start, if it isn't there: `NewTopic(partitions=4)`. Without it the start is
+    refused then, and so is a topic that would not take every dead letter: one that is compacted, or takes only smaller
+    records than the producer.
 
     Where more than `most` of the last 10,000 records of a subtask went wrong (0.01: more than 100), the job ends. A
     record that is several dead letters counts once.
     """
 
     topic: str
+    create: NewTopic | None = None
     most: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.topic, str) or not self.topic:
             raise ConfigurationError(f"DeadLetter needs the name of a topic, not {self.topic!r}")
         checked_name("the topic of dead letters", self.topic)
+        checked_new_topic(self.create, self.topic, "DeadLetter")
         checked_most(self)
 
     @property
@@ -54,20 +61,44 @@ class DeadLetter(ErrorPolicy):
     def dead_letter_sink(self, sinks: Iterable[Sink]) -> KafkaSink:
         own = [each for each in sinks if isinstance(each, KafkaSink)]
         own.sort(key=lambda sink: sink.delivery_guarantee is not DeliveryGuarantee.EXACTLY_ONCE)
-        sink = copy(own[0]) if own else KafkaSink(self.topic)
-        sink.topic, sink.key, sink.value, sink.partitioner = self.topic, BYTES, BYTES, None
-        return sink
+        return DeadLetterSink(self.topic, self.create, own[0] if own else KafkaSink(self.topic))
 
-    def dead_letter(self, job: str, error: RecordError) -> Batch:
+    def dead_letter(self, job: str, error: RecordError, sink: Sink) -> Batch:
+        assert isinstance(sink, KafkaSink), "dead letters go to a topic"
         row = error.row
         kind, stamp = row.timestamp()
         # The Kafka client can't write 0, and takes it for now.
         timestamp = stamp if kind and stamp not in (0, NO_TIMESTAMP) else None
-        return Batch([row], [row.value()], [row.key()], [timestamp], [[*_own_headers(row), *error_headers(job, error)]])
+        whole = Letter(row.key(), row.value(), _own_headers(row), error_texts(job, error))
+        letter = whole.without_illegal_headers().fitted(largest_record(sink))
+        return Batch([row], [letter.value], [letter.key], [timestamp], [letter.all_headers])
 
 
-def error_headers(job: str, error: RecordError) -> list[tuple[str, bytes]]:
-    """Return the headers that say what went wrong with a record."""
+class DeadLetterSink(KafkaSink):
+    """Writes dead letters as they are, with the producer of another sink; of its settings, with no others."""
+
+    def __init__(self, topic: str, create: NewTopic | None, beside: KafkaSink) -> None:
+        super().__init__(
+            topic,
+            create=create,
+            delivery_guarantee=beside.delivery_guarantee,
+            transactional_id_prefix=beside.transactional_id_prefix,
+            bootstrap_servers=beside.bootstrap_servers,
+        )
+        self.properties = beside.properties
+
+    @property
+    def new_topics(self) -> NewTopics:
+        return {topic: DeadLetterTopic(self.create, largest_record(self)) for topic in self.outputs}
+
+
+def largest_record(sink: KafkaSink) -> int:
+    """Return how many bytes the largest record has that a sink's producer takes."""
+    return int(sink.properties.get("message.max.bytes", LARGEST_BYTES))
+
+
+def error_texts(job: str, error: RecordError) -> dict[str, bytes]:
+    """Return what went wrong with a record, by the names of Connect's headers without their prefix."""
     row, cause = error.row, error.exception
     texts = {
         "topic": row.topic() or "",
@@ -77,15 +108,15 @@ def error_headers(job: str, error: RecordError) -> list[tuple[str, bytes]]:
         "stage": error.stage,
         "class.name": error.doing,
         "exception.class.name": _qualified(type(cause)),
-        "exception.message": str(cause)[:TEXT_MAX],
+        "exception.message": message_of(cause)[:TEXT_MAX],
         "exception.stacktrace": "".join(format_exception(cause))[-TEXT_MAX:],
     }
-    return [(PREFIX + name, text.encode(errors="backslashreplace")) for name, text in texts.items()]
+    return {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
 
 
-def _own_headers(row: Row) -> Headers:
+def _own_headers(row: Row) -> tuple[tuple[str, bytes | None], ...]:
     try:
-        return list(row.headers() or ())
+        return tuple(row.headers() or ())
     except (SystemError, ValueError):
         # Names that are not UTF-8, which the client can neither hand over nor write.
         return ()

@@ -60,14 +60,12 @@ class NewTopic:
 NewTopics = Mapping[str, WantedTopic]
 
 
-def checked_new_topic(given: NewTopic | None, topic: object) -> NewTopic | None:
-    """Return what a sink was given; raise ConfigurationError if it says nothing of a topic with a name."""
+def checked_new_topic(given: NewTopic | None, topic: object, of: str = "KafkaSink") -> NewTopic | None:
+    """Return what a sink, or another, was given; raise ConfigurationError if it says nothing of a topic with a name."""
     if given is None:
         return None
     if not isinstance(given, NewTopic):
-        raise ConfigurationError(
-            f"create of KafkaSink must be a NewTopic, such as NewTopic(partitions=4), not {given!r}"
-        )
+        raise ConfigurationError(f"create of {of} must be a NewTopic, such as NewTopic(partitions=4), not {given!r}")
     if not isinstance(topic, str):
         raise ConfigurationError(
             "KafkaSink can create a topic that it names, but here a function chooses it for each record: create the "

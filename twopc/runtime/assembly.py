@@ -78,7 +78,7 @@ def assemble(
     backend = _state(definition, spec, around)
     closing.callback(backend.close)
     context = spec.context
-    record_errors = RecordErrors(definition.name, definition.error_policies)
+    record_errors = RecordErrors(definition.name, definition.error_policies, definition.sinks)
     tables = broadcast_tables(definition.operators)
     broadcasts = Broadcasts(definition, tables, KeyedState(backend), record_errors) if tables else None
     if broadcasts is not None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from twopc.column import named
+from twopc.column import message_of, named
 from twopc.error_policy import WINDOW, ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.operators import SinkOutput
 from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
 from twopc.record import Batch, RecordError
 from twopc.runtime.lately_wrong import LatelyWrong
+from twopc.sink import Sink
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +29,20 @@ MESSAGE_MAX = 1_000
 
 
 class RecordErrors:
-    """Used by one thread. `policies` are those of the job's sources, by operator id. Counts are of this attempt."""
+    """Used by one thread. `policies` are those of the job's sources, by operator id. Counts are of this attempt.
 
-    def __init__(self, job: str, policies: Mapping[str, ErrorPolicy]) -> None:
+    `sinks` are those of the job; those of dead letters are among them.
+    """
+
+    def __init__(
+        self, job: str, policies: Mapping[str, ErrorPolicy], sinks: Mapping[str, Sink] = MappingProxyType({})
+    ) -> None:
         self._skipped: Counter[str] = Counter()
         self._dead_letters: Counter[str] = Counter()
         self._unsaid: deque[RecordErrorKind] = deque()
         self._job = job
         self._policies = dict(policies)
+        self._sinks = dict(sinks)
         self.seen: Counter[str] = Counter(dict.fromkeys(policies, 0))
         """How many records were read of each source."""
         self._lately = {source: LatelyWrong(policy.allowed) for source, policy in policies.items()}
@@ -76,7 +84,7 @@ class RecordErrors:
             self._skipped[source] += 1
             return ()
         self._dead_letters[source] += 1
-        return (SinkOutput(policy.sink_id, policy.dead_letter(self._job, error)),)
+        return (SinkOutput(policy.sink_id, policy.dead_letter(self._job, error, self._sinks[policy.sink_id])),)
 
     def _require_few(self, source: str, policy: ErrorPolicy, error: RecordError) -> None:
         lately = self._lately[source]
@@ -92,6 +100,6 @@ class RecordErrors:
         if kind in self._kinds or len(self._kinds) >= KINDS_MAX:
             return
         self._kinds.add(kind)
-        said = f"{named(error.row)}: {error.doing} failed: {raised}: {error.exception}: {policy}"
+        said = f"{named(error.row)}: {error.doing} failed: {raised}: {message_of(error.exception)}: {policy}"
         log.warning("%s. No more is said here of others of its kind", said)
         self._unsaid.append(RecordErrorKind(source, error.doing, raised, said[:MESSAGE_MAX]))
