@@ -254,18 +254,6 @@ def test_several_sources_merge_and_go_on_to_several_sinks() -> None:
         assert values(run.read("orders-large")) == [{"cents": 20_000}]
 
 
-def test_a_job_that_feeds_itself_runs_until_everything_is_through() -> None:
-    job = Job("countdown")
-    numbers = job.source(KafkaSource(["in", "again"], value=Json()))
-    numbers.filter(lambda number: number > 0).map(lambda number: number - 1).sink(KafkaSink("again", value=Json()))
-    numbers.filter(lambda number: number == 0).sink(KafkaSink("out", value=Json()))
-    with MemoryRun(job) as run:
-        run.send("in", 5)
-        run.checkpoint()
-        assert values(run.read("out")) == [0]
-        assert values(run.read("again")) == [4, 3, 2, 1, 0]
-
-
 def test_a_source_that_begins_at_the_end_reads_what_is_sent_since() -> None:
     job = Job("latest")
     job.source(KafkaSource("in", start=StartingOffsets.latest())).sink(KafkaSink("out"))
