@@ -9,13 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from fastavro.schema import to_parsing_canonical_form
-
 from twopc.column import map_column
 from twopc.errors import ConfigurationError
 from twopc.serde.ahead import code_ahead
 from twopc.serde.avro_binary import AvroError, Input
 from twopc.serde.avro_branch import branch_of, in_branch
+from twopc.serde.avro_meaning import difference
 from twopc.serde.avro_schema import PreparedSchema, prepared
 from twopc.serde.base import Serde
 
@@ -67,10 +66,9 @@ class Avro(Serde):
         """Return the branch that a value knows; None for one that knows none."""
         return branch_of(value)
 
-    def writes_as(self, other: Avro) -> bool:
-        """Say whether a value has the same bytes under both: one Parsing Canonical Form (Avro's specification)."""
-        mine, others = (str(to_parsing_canonical_form(prepared(each._text).plain)) for each in (self, other))
-        return mine == others
+    def difference(self, written: Avro) -> str | None:
+        """Say where what another wrote would be read as something else; None where it would not."""
+        return difference(*(prepared(each._text).plain for each in (written, self)))
 
     def __repr__(self) -> str:
         return f"Avro({self.schema.get('name', self.schema.get('type'))})"

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from google.protobuf.descriptor import Descriptor, EnumDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from twopc.errors import ConfigurationError
 from twopc.serde.base import Serde
+
+Shape = Mapping[str, Mapping[str, str]]
+"""By the full name of a message or an enum: what stands for each number, in words."""
 
 
 class Protobuf(Serde):
@@ -53,6 +59,24 @@ class Protobuf(Serde):
             raise ValueError(f"{self._name} lacks what it requires: {missing or error}") from error
 
     @property
+    def shape(self) -> Shape:
+        """What its messages are made of."""
+        return _shape(self.message.DESCRIPTOR)
+
+    def difference(self, written: Shape) -> str | None:
+        """Say which number of what another wrote would be read as another field; None where none would.
+
+        A field that is there no more, and one that is new, is read as Protocol Buffers have it.
+        """
+        declared = self.shape
+        for name in sorted(written.keys() & declared.keys()):
+            for number in sorted(written[name].keys() & declared[name].keys(), key=int):
+                was, now = written[name][number], declared[name][number]
+                if was != now:
+                    return f"{number} in {name} was {was}, and is {now}"
+        return None
+
+    @property
     def _name(self) -> str:
         return str(self.message.DESCRIPTOR.full_name)
 
@@ -72,3 +96,26 @@ def _imported(module: str, name: str) -> Any:
     for part in name.split("."):
         found = getattr(found, part)
     return found
+
+
+def _shape(message: Descriptor) -> Shape:
+    """Return the shape of a message and of all that it is made of."""
+    found: dict[str, dict[str, str]] = {}
+    waiting: list[Descriptor | EnumDescriptor] = [message]
+    while waiting:
+        each = waiting.pop()
+        if each.full_name in found:
+            continue
+        if isinstance(each, EnumDescriptor):
+            found[each.full_name] = {str(value.number): value.name for value in each.values}
+            continue
+        definition = DescriptorProto()
+        each.CopyToProto(definition)
+        found[each.full_name] = {str(field.number): _words(field) for field in definition.field}
+        waiting += [of for field in each.fields if (of := field.message_type or field.enum_type) is not None]
+    return found
+
+
+def _words(field: FieldDescriptorProto) -> str:
+    kind = field.type_name.lstrip(".") or FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
+    return f"{'repeated ' if field.label == FieldDescriptorProto.LABEL_REPEATED else ''}{kind} {field.name}"

@@ -48,7 +48,9 @@ def check_serdes(backend: StateBackend, serdes: Mapping[StateName, Serde]) -> No
     for name, serde in ((str(state), serde) for state, serde in serdes.items()):
         if name not in known:
             continue
-        if not _same(_serde(name, known[name]), serde, known[name]):
+        # It raises where what is kept can't be used.
+        _serde(name, known[name])
+        if not _same(known[name], serde):
             said = _said(known[name], serde)
             raise ConfigurationError(
                 f"the restored checkpoint holds state {name!r} as {said} wrote it, and the job declares {serde!r} for "
@@ -82,12 +84,15 @@ def serde_named(name: str) -> Serde | None:
     return None if kind is None else kind()
 
 
-def _same(written: Serde | None, declared: Serde, description: Any) -> bool:
-    """Whether the serde that is described, `written` if it is known, writes as the declared one."""
-    if isinstance(declared, Form) and isinstance(written, Form) and declared.kind == written.kind:
-        return all(_same(written.parts[name], part, description[name]) for name, part in declared.parts.items())
-    if isinstance(declared, Avro) and isinstance(written, Avro):
-        return declared.writes_as(written)
+def _same(description: Any, declared: Serde) -> bool:
+    """Whether the serde that is described writes as the declared one."""
+    if isinstance(declared, Form):
+        parts = declared.parts.items()
+        return description["serde"] == declared.kind and all(_same(description[name], part) for name, part in parts)
+    if isinstance(declared, Avro) and description["serde"] == "avro":
+        return declared.difference(Avro(description["schema"])) is None
+    if type(declared) is Protobuf:
+        return description.get("name") == repr(declared) and declared.difference(description["shape"]) is None
     return bool(description == _description(declared))
 
 
@@ -98,7 +103,10 @@ def _said(description: Any, declared: Serde) -> str:
         said = {name: _said(part, parts.get(name, declared)) for name, part in description.items() if name != "serde"}
         return form.named(**said)
     if description["serde"] == "avro":
-        return "Avro with another schema" if isinstance(declared, Avro) else "Avro"
+        why = declared.difference(Avro(description["schema"])) if isinstance(declared, Avro) else None
+        return f"Avro with another schema ({why})" if why else "Avro"
+    if type(declared) is Protobuf and description.get("name") == repr(declared):
+        return f"{declared} with another schema ({declared.difference(description['shape'])})"
     return str(description["name"])
 
 
@@ -112,7 +120,9 @@ def _description(serde: Serde) -> dict[str, Any]:
         return {"serde": "avro", "schema": serde.schema}
     if isinstance(serde, Form):
         return {"serde": serde.kind, **{name: _description(part) for name, part in serde.parts.items()}}
-    name = repr(serde) if type(serde) is Protobuf else type(serde).__qualname__
+    if type(serde) is Protobuf:
+        return {"serde": "other", "name": repr(serde), "shape": serde.shape}
+    name = type(serde).__qualname__
     return {"serde": _PLAIN.get(type(serde), "other"), "name": name}
 
 
