@@ -15,6 +15,8 @@ WRONG: list[tuple[Any, str]] = [
     ([(b"name", b"x")], "the name of a header must be text, not b'name'"),
     ([(None, b"x")], "the name of a header must be text, not None"),
     ([("a\0b", b"x")], "has a NUL in it"),
+    ([("\udcff", b"x")], "surrogates not allowed"),
+    ([("a", "\udcff")], "surrogates not allowed"),
     ([["name", b"x"]], r"headers must be pairs of a name and a value, and \['name', b'x'\] is none"),
     ({"name": b"x"}, "headers must be pairs of a name and a value, and 'name' is none"),
 ]

@@ -8,7 +8,8 @@ from typing import Any
 def checked_headers(headers: Any) -> list[tuple[str, Any]]:
     """Return the headers of a record; raise TypeError or ValueError for what would be written as something else.
 
-    confluent-kafka writes a name that is no text as its repr, and cuts one short at a NUL.
+    confluent-kafka writes a name that is no text as its repr, cuts one short at a NUL, and crashes at text that UTF-8
+    can't hold.
     """
     checked = list(headers)
     for header in checked:
@@ -19,4 +20,7 @@ def checked_headers(headers: Any) -> list[tuple[str, Any]]:
             raise TypeError(f"the name of a header must be text, not {name!r}")
         if "\0" in name:
             raise ValueError(f"the name of a header, {name!r}, has a NUL in it")
+        for text in header:
+            if isinstance(text, str):
+                text.encode()
     return checked
