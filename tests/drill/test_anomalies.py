@@ -20,7 +20,8 @@ from twopc.kafka.topic_partition import Position
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.state.layout import StateName, state_prefix
+from twopc.state.layout import StateName
+from twopc.state.whole_states import KeyState
 from twopc.verify import Expected, Found, Outcome, Place
 from twopc.verify.judge import verdict_on
 
@@ -156,8 +157,8 @@ def last_checkpoint(position: int) -> CheckpointMetadata:
 )
 def test_state_that_disagrees_with_the_output_is_named(position: int, state: dict[bytes, bytes], named: str) -> None:
     ends = {SOURCES[0]: Position(RECORDS)}
-    prefix = state_prefix(StateName("count", "count"), 0)
-    right, found = {prefix + b"a": b"12"}, {prefix + key: value for key, value in state.items()}
+    count = StateName("count", "count")
+    right, found = {KeyState(count, 0, b"a"): b"12"}, {KeyState(count, 0, key): raw for key, raw in state.items()}
     assert judge_state(last_checkpoint(12), ends, right, right).verdict is CheckVerdict.HELD
     check = judge_state(last_checkpoint(position), ends, right, found)
     assert check.verdict is CheckVerdict.BROKEN

@@ -165,7 +165,7 @@ class SimSubtask:
         for group in spec.groups:
             self._groups.append(GroupWriter.open(group, definition.sinks, context))
         reached(CrashPoint.BEFORE_SEEK, subtask=spec.subtask)
-        record_errors = RecordErrors(definition.name, definition.error_policies)
+        record_errors = RecordErrors(definition.name, definition.error_policies, definition.sinks)
         tables = broadcast_tables(definition.operators)
         broadcasts = Broadcasts(definition, tables, KeyedState(backend), record_errors) if tables else None
         if broadcasts is not None:

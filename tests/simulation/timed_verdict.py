@@ -174,7 +174,7 @@ def _held(
                 each.told = int(value)
             case "$timers":
                 at, whose = _entry(key)
-                each.timers.setdefault(whose[1:], set()).add(at)
+                each.timers.setdefault(whose, set()).add(at)
             case "$expiries":
                 at, whose = _entry(key)
                 each.expiries.add((at, whose.partition(b"\0")[2]))

@@ -24,7 +24,8 @@ from twopc.protocol.layout import checkpoint_of_folder, is_manifest, manifest_of
 from twopc.protocol.manifest import Manifest
 from twopc.state.backend import Family
 from twopc.state.changes import Changes
-from twopc.state.layout import StateName, parse_keyed_key
+from twopc.state.layout import StateName
+from twopc.state.whole_states import stored_by_entry, whole_states
 
 FALSE_ALARM = "said to be lost while it is committed"
 BEHIND_NOTHING = "a loss was not healed because of a transaction that held no output"
@@ -196,8 +197,9 @@ def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
 def _stored(run: Simulation, path: str) -> Iterator[tuple[StateName, int, bytes, bytes]]:
     """Yield what a checkpoint holds by key: of which state, under which number, the key and the value."""
     for snapshot in orjson.loads(run.folder.get(path))["body"]["snapshots"]:
-        for key, value in _keyed_items(run, snapshot["state"]):
-            yield *parse_keyed_key(key), value
+        stored = sorted(_keyed_items(run, snapshot["state"]))
+        for at, value in whole_states(stored, stored_by_entry(run.definition.state_serdes)):
+            yield *at, value
 
 
 def _keyed_items(run: Simulation, stored: Any) -> list[tuple[bytes, bytes]]:

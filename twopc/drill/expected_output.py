@@ -18,11 +18,12 @@ from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import SubtaskIndex
 from twopc.state.backend import Family
 from twopc.state.keyed import KeyedState
-from twopc.state.layout import parse_keyed_key
+from twopc.state.layout import ELEMENTS
 from twopc.state.restore import restore_state
 from twopc.state.schema_check import drop_undeclared
-from twopc.state.serdes import check_serdes, read_serdes
+from twopc.state.serdes import check_serdes, read_by_entry, read_serdes
 from twopc.state.snapshot_store import SnapshotStore
+from twopc.state.whole_states import KeyState, whole_states
 from twopc.storage.local import LocalStore
 from twopc.verify.paths import Paths
 from twopc.verify.replay import Replay, ReplayedRecord
@@ -63,11 +64,14 @@ class ExpectedOutput:
         check_serdes(self._backend, declared)
         return new
 
-    def keyed(self) -> dict[bytes, bytes]:
-        """Return the keyed state as it is now, as it is stored, of all operators whose state can be worked out."""
+    def keyed(self) -> dict[KeyState, bytes]:
+        """Return the state by key as it is now, of all operators whose state can be worked out.
+
+        The numbers of a list's elements are none of it: they tell only which came first.
+        """
         known = {node.operator for node in self._paths.nodes}
-        every = self._backend.scan(Family.KEYED, b"")
-        return {key: state for key, state in every if parse_keyed_key(key)[0].operator in known}
+        every = whole_states(self._backend.scan(Family.KEYED, b""), read_by_entry(self._backend))
+        return {at: raw for at, raw in every if at.state.operator in known and at.state.name != ELEMENTS}
 
     def compute(
         self,

@@ -19,12 +19,12 @@ from twopc.kafka.positions import offsets_of
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.state.layout import parse_keyed_key
+from twopc.state.whole_states import KeyState
 from twopc.verify.findings import Verdict, merged
 
 FINISHED, FAULTS, STATE, TRANSACTIONS = "finished", "faults", "state", "transactions"
 SETTLE_SECONDS = 60.0
-KeyedStates = Mapping[bytes, bytes]
+KeyedStates = Mapping[KeyState, bytes]
 
 _EXPLAINED = (0, -signal.SIGKILL, Fenced.exit_code, Unavailable.exit_code, CheckpointCorrupted.exit_code)
 _OPEN = frozenset(BrokerState) - {BrokerState.EMPTY, BrokerState.COMPLETE_COMMIT, BrokerState.COMPLETE_ABORT}
@@ -119,8 +119,7 @@ def judge_state(metadata: CheckpointMetadata, ends: Ends, made: KeyedStates, res
 
 
 def _state_findings(made: KeyedStates, restored: KeyedStates) -> Iterator[str]:
-    for key in sorted(made.keys() | restored.keys()):
-        if made.get(key) != restored.get(key):
-            state, partition, user_key = parse_keyed_key(key)
-            where = f"{state} of partition {partition}, key {user_key[-40:]!r}"
-            yield f"state: {where}, holds {restored.get(key)!r}, and the input makes it {made.get(key)!r}"
+    for at in sorted(made.keys() | restored.keys()):
+        if made.get(at) != restored.get(at):
+            where = f"{at.state} of partition {at.partition}, key {at.key[-40:]!r}"
+            yield f"state: {where}, holds {restored.get(at)!r}, and the input makes it {made.get(at)!r}"

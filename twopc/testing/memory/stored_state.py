@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,12 +9,11 @@ from typing import Any
 
 from twopc.serde import Serde
 from twopc.state.backend import Family
-from twopc.state.entry_keys import Entry, by_key
-from twopc.state.forms import ListOf, MapOf
 from twopc.state.key_form import key_bytes
-from twopc.state.layout import StateName, parse_keyed_key
+from twopc.state.layout import StateName
 from twopc.state.memory import MemoryBackend
 from twopc.state.snapshot_store import SnapshotStore
+from twopc.state.whole_states import stored_by_entry, whole_states
 from twopc.storage.memory import MemoryStore
 from twopc.testing.memory.coordinator import newest_checkpoint
 
@@ -27,16 +25,9 @@ def stored_state(
 
     It is opened in a folder of its own in `scratch`.
     """
-    wanted = key_bytes(key)
-    stored: defaultdict[int, list[Entry]] = defaultdict(list)
-    for stored_key, raw in _keyed(job, store, scratch):
-        name, partition, own = parse_keyed_key(stored_key)
-        if name == state:
-            stored[partition].append((own, raw))
-    if isinstance(serde, ListOf | MapOf):
-        every = {number: dict(by_key(entries)) for number, entries in stored.items()}
-        return {number: serde.gathered(keys[wanted]) for number, keys in every.items() if wanted in keys}
-    return {number: raw for number, entries in stored.items() for own, raw in entries if own == wanted}
+    wanted, by_entry = key_bytes(key), stored_by_entry({state: serde})
+    stored = sorted(_keyed(job, store, scratch))
+    return {at.partition: raw for at, raw in whole_states(stored, by_entry) if (at.state, at.key) == (state, wanted)}
 
 
 def _keyed(job: str, store: MemoryStore, scratch: Path) -> Iterator[tuple[bytes, bytes]]:
