@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
@@ -194,7 +194,7 @@ class Context:
     _timers: Timers
 
     def output(self, name: str, record: Record) -> None:
-        """Put a record out at a side output, `stream.side_output(name)`; where the job takes none, it is dropped."""
+        """Put a record out at a side output that the class declares: `stream.side_output(name)` takes it."""
         self._side_outputs.put(name, record)
 
     def set_timer(self, at: int) -> None:
@@ -216,7 +216,11 @@ class Processor(ABC):
     States are declared on the class, `count = ValueState(Json(), ttl="24h")`, and read and written as `self.count`,
     where they belong to the key of the record in hand. Each subtask has a copy of the processor of its own, which keeps
     nothing else from record to record: other attributes are neither in checkpoints nor restored.
+
+    `outputs` declares the names of the side outputs, `outputs = ("late",)`. A stream of the job must take each.
     """
+
+    outputs: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def process(self, record: Record, context: Context) -> Produced:

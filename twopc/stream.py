@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from functools import partial
@@ -290,8 +289,11 @@ class Stream:
             raise ConfigurationError(
                 f"job {self._job.name!r}: only what process makes has side outputs: process(...).side_output(...)"
             )
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", name):
-            raise ConfigurationError(f"the name of a side output is letters, digits, '_' and '-', not {name!r}")
+        if name not in (declared := type(made_by.processor).outputs):
+            raise ConfigurationError(
+                f"job {self._job.name!r}: {made_by} has no side output {name!r}: its class declares outputs = "
+                f"{declared!r}"
+            )
         return Stream(self._job, str(Port(self._at, name)))
 
     def window(self, windows: Windows, *, grace: str | timedelta | None = None) -> WindowedStream:

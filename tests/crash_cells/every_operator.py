@@ -143,6 +143,7 @@ class Timed(Processor):
 class Kept(Processor):
     """Keeps the last numbers of a key, and how many even and odd ones: the side output has which are full."""
 
+    outputs = ("full",)
     last = ListState(Int())
     of_parity = MapState(Int(), ttl=f"{MAP_TTL_MS}ms")
 

@@ -91,6 +91,8 @@ def test_a_source_that_meets_nothing_of_its_own_goes_through_a_merge_as_it_is() 
 class Apart(Processor):
     """Odd numbers go out beside the others."""
 
+    outputs = ("odd",)
+
     def process(self, record: Record, context: Context) -> Record | None:
         if record.value % 2 == 0:
             return record

@@ -47,6 +47,7 @@ class Everything(Processor):
     total = ValueState(Json())
     last = ListState(Json())
     seen = MapState(Json())
+    outputs = ("side",)
 
     def __init__(self, *, raises: bool) -> None:
         self.raises = raises

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from twopc.broadcast import refuse_broadcasts
 from twopc.errors import ConfigurationError
 from twopc.graph.operator import Operator, What, upstream
-from twopc.operators.steps import SETS_KEYS, ByKey, JoinTable, KeepBroadcast, KeepTable
+from twopc.operators.steps import SETS_KEYS, ByKey, JoinTable, KeepBroadcast, KeepTable, Process
 from twopc.operators.stream_join import JoinStreams
 from twopc.port import Port
 from twopc.sink import Sink, reads_own_output
@@ -99,6 +99,7 @@ def refuse_loose_ends(job: JobDefinition) -> None:
         raise ConfigurationError(
             f"job {job.name!r} has no sink {missing[0]!r} for the dead letters of {dead_letters[missing[0]][0]!r}"
         )
+    refuse_untaken_outputs(job)
     used = {Port.parse(before).operator for each in job.operators for before in each.inputs}
     for each in job.operators:
         if each.id not in used and isinstance(each.what, KeepTable | KeepBroadcast):
@@ -110,6 +111,20 @@ def refuse_loose_ends(job: JobDefinition) -> None:
                 f"job {job.name!r}: what comes out of {each.id}, {each}, goes nowhere: end it with "
                 ".sink(KafkaSink('topic')), or leave it out"
             )
+
+
+def refuse_untaken_outputs(job: JobDefinition) -> None:
+    """Refuse a side output that no stream takes: its records would be lost without a word."""
+    taken = {Port.parse(before) for each in job.operators for before in each.inputs}
+    for each in job.operators:
+        if not isinstance(each.what, Process):
+            continue
+        for name in type(each.what.processor).outputs:
+            if Port(each.id, name) not in taken:
+                raise ConfigurationError(
+                    f"job {job.name!r}: no stream takes the side output {name!r} of {each.id}, {each}: end "
+                    f"side_output({name!r}) with .sink(KafkaSink('topic')), or take it out of the outputs of its class"
+                )
 
 
 def refuse_own_output(job: JobDefinition) -> None:

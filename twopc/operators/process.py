@@ -80,7 +80,7 @@ class ProcessOperator:
         self._context = Context()
         self._timers = KeyTimers(self._step, self._context)
         self._context._timers = self._timers
-        self._side_outputs = SideOutputs()
+        self._side_outputs = SideOutputs(type(step.processor).outputs)
         self._context._side_outputs = self._side_outputs
         self._partitions: dict[int, _Partition] = {}
         self._lost_timers: list[RecordError] = []

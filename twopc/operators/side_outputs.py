@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 
 from twopc.operators.records import checked
 from twopc.record import Record, Row
 
 
 class SideOutputs:
-    """By name of the output. `row` is what the records of the call in hand are made of."""
+    """By name of the output, of those that are declared. `row` is what the records of the call in hand are made of."""
 
-    def __init__(self) -> None:
+    def __init__(self, declared: Collection[str]) -> None:
+        self._declared = tuple(declared)
         self.row: Row | None = None
         self._outputs: defaultdict[str, tuple[list[Row], list[Record]]] = defaultdict(lambda: ([], []))
         self._of_call: list[tuple[str, Record]] = []
 
     def put(self, name: str, record: Record) -> None:
+        if name not in self._declared:
+            raise ValueError(
+                f"there is no side output {name!r}: the processor declares outputs = {self._declared!r}, name it there"
+            )
         self._of_call.append((name, checked(record)))
 
     def keep(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -145,6 +146,10 @@ class Process:
                 raise ConfigurationError(f"{self} can't run a coroutine function: give {function.__name__} a plain one")
         refuse_other_states(self.processor)
         checked_name("the name of a process", self.name)
+        if not isinstance(outputs := type(self.processor).outputs, tuple) or not all(map(_is_output, outputs)):
+            raise ConfigurationError(
+                f"outputs of {self} is a tuple of names, each of letters, digits, '_' and '-', not {outputs!r}"
+            )
 
     @property
     def states(self) -> dict[str, Serde]:
@@ -311,6 +316,10 @@ Step = (
     | KeyByRecords
     | KeyedStep
 )
+
+
+def _is_output(name: Any) -> bool:
+    return isinstance(name, str) and bool(re.fullmatch(r"[A-Za-z0-9_-]{1,128}", name))
 
 
 def _check_whole(what: str, number: Any, least: int) -> None:

@@ -155,14 +155,15 @@ def test_a_processor_behind_a_change_of_the_key_is_refused() -> None:
 
 
 class Routing(Processor):
-    """Late records go beside the others, and twice there; what nobody takes goes nowhere."""
+    """Late records go beside the others, and twice there; what is not declared is an error."""
+
+    outputs = ("late",)
 
     def process(self, record: Record, context: Context) -> Record | None:
         if context.timestamp == context.stream_time:
             return record
         context.output("late", record)
         context.output("late", record.replace(value={"behind": (context.stream_time or 0) - record.value["at_ms"]}))
-        context.output("nowhere", record)
         return None
 
 
@@ -216,7 +217,7 @@ def test_only_a_processor_has_side_outputs_and_no_id_has_a_dot() -> None:
     stream = Job("j").source(KafkaSource("in"))
     with pytest.raises(ConfigurationError, match="only what process makes has side outputs"):
         stream.side_output("late")
-    with pytest.raises(ConfigurationError, match=r"the name of a side output .* not 'a\.b'"):
+    with pytest.raises(ConfigurationError, match=r"has no side output 'a\.b': its class declares outputs = \(\)"):
         stream.process(FirstOfId(), name="x").side_output("a.b")
     with pytest.raises(ConfigurationError, match=r"the name of a map, 'a\.b', has a dot"):
         stream.map(str, name="a.b")
@@ -306,3 +307,35 @@ def test_the_state_of_a_list_and_a_map_has_all_entries_whatever_their_keys() -> 
         run.checkpoint()
         assert repr(run.state("maps/items", 1)) == "[[1], 1, True, 1.0, 2]"
         assert len(run.state("maps/of_any", 1)) == 5
+
+
+class Lost(Routing):
+    """Puts a record out at an output that nobody has declared."""
+
+    def process(self, record: Record, context: Context) -> Record | None:
+        context.output("latee", record)
+        return None
+
+
+def test_an_output_that_is_not_declared_is_the_records_error() -> None:
+    job = Job("j")
+    lost = job.source(KafkaSource("in", value=Json())).process(Lost(), name="lost")
+    lost.merge(lost.side_output("late")).sink(KafkaSink("out", value=Json()))
+    with MemoryRun(job) as run:
+        run.send("in", 1, b"a")
+        with pytest.raises(UserCodeError, match=r"in\[0\]@0.*no side output 'latee'.*\('late',\)"):
+            run.checkpoint()
+
+
+def test_a_side_output_that_no_stream_takes_is_refused() -> None:
+    job = Job("j")
+    job.source(KafkaSource("in", value=Json())).process(Routing(), name="r").sink(KafkaSink("out", value=Json()))
+    with pytest.raises(ConfigurationError, match="no stream takes the side output 'late' of r"):
+        job.definition()
+
+
+@pytest.mark.parametrize("wrong", ["late", ["late"], ("a.b",), (1,)])
+def test_outputs_that_are_no_names_are_refused(wrong: Any) -> None:
+    odd: Any = type("Odd", (Routing,), {"outputs": wrong})
+    with pytest.raises(ConfigurationError, match=r"outputs of process.* is a tuple of names"):
+        Job("j").source(KafkaSource("in")).process(odd(), name="odd")

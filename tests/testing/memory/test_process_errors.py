@@ -14,6 +14,7 @@ from twopc.testing.memory.run import Moment
 class Counted(Processor):
     """Counts by key; raises on every seventh value, behind all that it changes, and on the timers of key 3."""
 
+    outputs = ("seen",)
     count = ValueState(Json())
 
     def process(self, record: Record, context: Context) -> Iterator[Record]:
