@@ -66,6 +66,7 @@ def test_latency_is_measured_at_a_rate_also_for_a_job_that_drops_records(broker:
     assert 0 < result["latency_ms"]["p50"] <= result["latency_ms"]["p99"]
 
 
+@pytest.mark.proof
 def test_a_job_that_reads_what_it_writes_is_measured_by_what_others_read(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

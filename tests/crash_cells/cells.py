@@ -53,11 +53,11 @@ class Cell:
         """Whether every change plays it: all kills, and the other signals where they meet what a kill doesn't.
 
         Who was stopped wakes beside a successor: that matters once the checkpoint is completed, for then both could
-        commit it. Who is terminated still acts: that matters in the driver, which ends others.
+        commit it. Who is terminated still acts: that matters in a driver that has done half of what it does.
         """
         if self.signal is Signal.STOP:
             return "completed" in self.point.value.durable
-        return self.signal is Signal.KILL or self.point.where is CrashSite.DRIVER
+        return self.signal is Signal.KILL or self.point in HALF_DONE
 
     @property
     def arm(self) -> ArmedFault:
@@ -136,6 +136,9 @@ ON_THE_WIRE = (
 OF_OTHER_SINKS = frozenset(
     point for point in CrashPoint if point.in_global_commit or point is CrashPoint.BETWEEN_COMMITS
 )
+HALF_DONE = frozenset({CrashPoint.DRIVER_IN_SETTLE, CrashPoint.DRIVER_AFTER_SETTLE, CrashPoint.AFTER_GLOBAL_COMMIT})
+"""Where the driver has settled, or committed globally, and nobody has been told."""
+
 CELLS = tuple(Cell(point, signal) for point in CrashPoint for signal in Signal)
 
 #: Where it matters to a kill whether a subtask's state is in files, or in the acknowledgement and the metadata.

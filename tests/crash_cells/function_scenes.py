@@ -49,6 +49,11 @@ class FunctionCell:
     def __str__(self) -> str:
         return f"{self.signal.value.value} {self.moment.name.lower().replace('_', ' ')}"
 
+    @property
+    def guards_a_change(self) -> bool:
+        """Who is terminated in a function ends as anywhere else."""
+        return self.signal is not Signal.TERM
+
 
 FUNCTION_CELLS = (
     FunctionCell(Moment.IN_A_CALL, Signal.KILL),

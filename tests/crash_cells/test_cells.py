@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from tests.crash_cells.cells import CELLS, OF_OTHER_SINKS, OF_SMALL_STATE, ON_THE_WIRE, Cell
 from tests.crash_cells.judge import judge
 from tests.crash_cells.play import play
 from tests.crash_cells.rig import Rig
+from tests.crash_cells.tiered import tiered
 from twopc.faults.kafka_proxy import KafkaProxy
 from twopc.faults.points import REACHED_VARIABLE, points_reached
 from twopc.testing.local_broker import LocalBroker
@@ -26,10 +25,6 @@ def reached_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv(REACHED_VARIABLE, str(folder))
     return folder
-
-
-def tiered(cells: Iterable[Cell]) -> list[ParameterSet]:
-    return [pytest.param(cell, marks=() if cell.guards_a_change else pytest.mark.proof, id=str(cell)) for cell in cells]
 
 
 @pytest.mark.parametrize("cell", tiered(CELLS))

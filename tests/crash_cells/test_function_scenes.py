@@ -16,6 +16,7 @@ from tests.crash_cells.function_scenes import (
 )
 from tests.crash_cells.judge import judge
 from tests.crash_cells.rig import Rig
+from tests.crash_cells.tiered import tiered
 from twopc.faults.armed_faults import ArmedFault
 
 pytestmark = pytest.mark.drill
@@ -27,13 +28,13 @@ def rig(rig: Rig) -> Rig:
     return rig
 
 
-@pytest.mark.parametrize("cell", FUNCTION_CELLS, ids=str)
+@pytest.mark.parametrize("cell", tiered(FUNCTION_CELLS))
 def test_a_worker_is_hit_in_a_function(rig: Rig, cell: FunctionCell) -> None:
     hit_in_function(rig, cell)
     assert judge(rig) == []
 
 
-@pytest.mark.parametrize("cell", DRAINED_FUNCTION_CELLS, ids=str)
+@pytest.mark.parametrize("cell", tiered(DRAINED_FUNCTION_CELLS))
 def test_a_worker_is_hit_in_a_function_that_only_a_drain_calls(rig: Rig, cell: FunctionCell) -> None:
     drain_hit_in_function(rig, cell)
     assert judge(rig) == []

@@ -88,6 +88,7 @@ def output_of(drilled: CommandResult) -> Mapping[str, Any]:
     return output
 
 
+@pytest.mark.proof
 def test_what_readers_have_seen_twice_is_found_where_the_checkpoints_between_are_kept(job: Job) -> None:
     job.fill(0)
     job.run("--checkpoints-retained", "50")

@@ -38,6 +38,7 @@ def checked(done: CommandResult) -> dict[str, str]:
     return {each["name"]: each["verdict"] for each in json.loads(done.out)["checks"]}
 
 
+@pytest.mark.proof
 def test_an_archive_is_drilled_and_a_state_that_the_new_version_has_no_more_is_dropped(
     broker: Broker, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def real(broker: Broker, tmp_path: Path) -> Real:
     return Real(broker, tmp_path)
 
 
+@pytest.mark.proof
 def test_a_drill_replays_the_output_and_names_the_dead_letters_that_it_leaves_out(real: Real) -> None:
     done = real.command("drill", "--from", real.chosen)
     held = checks(done)

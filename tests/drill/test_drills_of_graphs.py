@@ -72,6 +72,7 @@ def test_a_graph_is_replayed_through_a_kill_and_a_record_too_many_is_not_taken_f
     assert told[output["verdict"]] in output["said"]
 
 
+@pytest.mark.proof
 def test_what_two_versions_of_a_graph_make_is_compared_topic_by_topic(real: Real, tmp_path: Path) -> None:
     other = tmp_path / "other_graph_job.py"
     other.write_text(Path(JOB_FILE).read_text().replace('startswith(b"5")', 'startswith(b"59")'))

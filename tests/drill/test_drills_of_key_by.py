@@ -129,6 +129,7 @@ def test_two_versions_are_compared_behind_a_key_by(told: Told) -> None:
     assert all(f"to {told.real.name}-counts" in finding for finding in output["findings"])
 
 
+@pytest.mark.proof
 def test_what_a_job_has_deleted_of_its_own_topic_is_named_with_all_that_is_made_of_it(told: Told) -> None:
     found = json.loads(told.verified_cut.out)
     assert [each["topic"] for each in found["topics"]] == [f"{told.real.name}-copies"]

@@ -51,8 +51,15 @@ def open_transactions(broker: Broker, name: str) -> list[str]:
     return [each for each, state in states.items() if each.startswith(name) and state is BrokerState.ONGOING]
 
 
-@pytest.mark.parametrize("subtasks", [1, 2])
-@pytest.mark.parametrize("until_end", [("--until-end",), ()], ids=["bounded", "unbounded"])
+@pytest.mark.parametrize(
+    ("subtasks", "until_end"),
+    [
+        pytest.param(1, ("--until-end",), id="bounded-1"),
+        pytest.param(1, (), id="unbounded-1", marks=pytest.mark.proof),
+        pytest.param(2, ("--until-end",), id="bounded-2", marks=pytest.mark.proof),
+        pytest.param(2, (), id="unbounded-2"),
+    ],
+)
 def test_a_job_whose_function_ends_its_process_has_not_finished(
     broker: Broker, topic: Callable[[], str], tmp_path: Path, subtasks: int, until_end: tuple[str, ...]
 ) -> None:

@@ -74,6 +74,7 @@ def test_count_by_key(broker: Broker, tmp_path: Path) -> None:
         assert counts == {b"k%d" % key: list(range(1, 201)) for key in range(7)}
 
 
+@pytest.mark.proof
 def test_keep_even(broker: Broker, tmp_path: Path) -> None:
     with Topics(broker.bootstrap_servers, "in", "out") as topics:
         headers = (("h", b"1"),)
@@ -100,6 +101,7 @@ def test_keep_even(broker: Broker, tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.proof
 def test_split_words(broker: Broker, tmp_path: Path) -> None:
     with Topics(broker.bootstrap_servers, "in", "in-2", "words-a-m", "words-n-z") as topics:
         topics.fill("in", Write(b"Apple zebra"), Write(b"mango"))
@@ -117,6 +119,7 @@ def test_an_empty_input_ends_at_once_with_a_final_checkpoint(broker: Broker, tmp
         assert json.loads(listed.out)[-1]["kind"] == "final"
 
 
+@pytest.mark.proof
 def test_more_subtasks_than_partitions_are_harmless(broker: Broker, tmp_path: Path) -> None:
     with Topics(broker.bootstrap_servers, "in", "out") as topics:
         topics.fill("in", Write(b"a"), Write(b"b"))

@@ -41,7 +41,11 @@ PATIENCE_SECONDS = 120.0
 @pytest.mark.broker
 @pytest.mark.parametrize(
     ("host", "step"),
-    [("process", "fork"), ("process", "start"), pytest.param("spark", "fork", marks=pytest.mark.spark)],
+    [
+        ("process", "fork"),
+        ("process", "start"),
+        pytest.param("spark", "fork", marks=[pytest.mark.spark, pytest.mark.proof]),
+    ],
 )
 def test_it_ends_with_the_worker(
     broker: Broker, tmp_path: Path, topic: Callable[[], str], host: str, step: str

@@ -95,6 +95,7 @@ def refused_twice_then_accepted(job: CountingJob) -> None:
     assert job.start().code == 0
 
 
+@pytest.mark.proof
 def test_a_loss_whose_input_is_gone_is_named_at_every_start_and_accepted_with_all_state(job: CountingJob) -> None:
     job.delete_input_before(8)
     refused_twice_then_accepted(job)

@@ -100,7 +100,12 @@ class Played:
 @pytest.mark.drill
 @pytest.mark.parametrize(
     "point",
-    [None, CrashPoint.BEFORE_COMMIT, CrashPoint.DRIVER_AFTER_SETTLE, CrashPoint.BEFORE_RESTORE],
+    [
+        pytest.param(None, marks=pytest.mark.proof),
+        CrashPoint.BEFORE_COMMIT,
+        pytest.param(CrashPoint.DRIVER_AFTER_SETTLE, marks=pytest.mark.proof),
+        pytest.param(CrashPoint.BEFORE_RESTORE, marks=pytest.mark.proof),
+    ],
     ids=lambda point: "nobody" if point is None else point.name.lower(),
 )
 def test_what_is_new_is_read_from_its_first_record_once_whoever_is_killed(

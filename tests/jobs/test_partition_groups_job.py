@@ -84,6 +84,7 @@ class Played:
         return Write(value, key=b"k%d" % key, partition=key % 4)
 
 
+@pytest.mark.proof
 def test_a_key_has_one_count_over_both_topics_through_a_kill_and_every_parallelism(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

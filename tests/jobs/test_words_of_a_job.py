@@ -64,13 +64,16 @@ def run(job: tuple[list[str], dict[str, str]], *more: str) -> CommandResult:
     return done
 
 
-HOSTS = [
-    pytest.param(("--host", "process"), id="process"),
-    pytest.param(("--host", "spark", "--master", "local[1]"), id="spark", marks=pytest.mark.spark),
-]
+ON_SPARK = ("--host", "spark", "--master", "local[1]")
 
 
-@pytest.mark.parametrize("host", HOSTS)
+def hosts(*spark_marks: pytest.MarkDecorator) -> pytest.MarkDecorator:
+    """Both hosts; the marks are of Spark."""
+    process = pytest.param(("--host", "process"), id="process")
+    return pytest.mark.parametrize("host", [process, pytest.param(ON_SPARK, id="spark", marks=spark_marks)])
+
+
+@hosts(pytest.mark.spark)
 def test_the_words_of_a_function_keep_text_name_and_level(
     job: tuple[list[str], dict[str, str]], host: tuple[str, ...]
 ) -> None:
@@ -85,7 +88,7 @@ def test_the_words_of_a_function_keep_text_name_and_level(
     assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", line) for line in lines if "checkpoint 1 completed" in line)
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@hosts(pytest.mark.spark, pytest.mark.proof)
 def test_with_log_format_json_every_line_is_an_object(
     job: tuple[list[str], dict[str, str]], host: tuple[str, ...]
 ) -> None:

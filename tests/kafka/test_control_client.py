@@ -105,6 +105,7 @@ def test_a_question_whose_answer_is_lost_has_no_outcome(through: SubtaskClient, 
     assert call_with_retry(lambda: through.describe_transaction("unknown"), SECONDS) is None
 
 
+@pytest.mark.proof
 def test_a_broker_that_is_gone_is_unavailable_and_found_again_when_it_is_back(
     through: SubtaskClient, proxied: tuple[LocalBroker, KafkaProxy]
 ) -> None:
@@ -117,6 +118,7 @@ def test_a_broker_that_is_gone_is_unavailable_and_found_again_when_it_is_back(
     assert call_with_retry(lambda: through.describe_transaction("unknown"), SECONDS) is None
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(720)
 def test_every_leader_of_an_input_topic_is_asked_whether_it_is_still_the_same(tmp_path: Path) -> None:
     with (

@@ -71,6 +71,7 @@ def test_every_query_of_the_dashboard_is_one(promtool: Path, tmp_path: Path) -> 
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.proof
 def test_prometheus_scrapes_a_job_and_answers_for_it(prometheus: Path, tmp_path: Path) -> None:
     metrics = all_metrics()
     with MetricsServer("127.0.0.1", 0, metrics.registry, FakeHealth()) as server:

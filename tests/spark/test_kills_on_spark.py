@@ -58,6 +58,7 @@ def test_a_jvm_that_stands_still_is_ended_when_its_attempt_fails(rig: Rig) -> No
     assert judge(rig) == []
 
 
+@pytest.mark.proof
 def test_a_jvm_that_does_not_start_again_at_once_is_tried_again(rig: Rig, tmp_path: Path) -> None:
     java = tmp_path / "java-home" / "bin" / "java"
     java.parent.mkdir(parents=True)

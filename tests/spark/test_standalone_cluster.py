@@ -132,6 +132,7 @@ def page(address: str) -> Any:
         return json.load(answer)
 
 
+@pytest.mark.proof
 def test_the_master_of_spark_submit_is_used(site: Site, cluster: SparkCluster) -> None:
     submit = str(spark_home() / "bin" / "spark-submit")
     before = len(cluster.applications())
@@ -175,7 +176,9 @@ def test_a_master_that_does_not_answer_is_not_called_a_missing_coordinator(site:
     assert "Traceback" not in run.said
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.proof), signal.SIGTERM], ids=lambda number: number.name
+)
 def test_a_stop_while_spark_starts_ends_in_seconds_and_without_a_traceback(site: Site, number: signal.Signals) -> None:
     with site.started(*site.twopc_run("--master", f"spark://127.0.0.1:{free_port()}")) as run:
         run.await_word("starting Spark")
@@ -184,6 +187,7 @@ def test_a_stop_while_spark_starts_ends_in_seconds_and_without_a_traceback(site:
     assert "Traceback" not in run.said
 
 
+@pytest.mark.proof
 def test_workers_that_may_be_elsewhere_need_a_coordinator_that_they_can_reach(
     site: Site, cluster: SparkCluster
 ) -> None:

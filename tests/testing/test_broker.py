@@ -52,6 +52,7 @@ def test_data_and_address_survive_kill_and_stop(own_broker: Broker, topic: Calla
     assert sorted(record.value or b"" for record in read_topic(address, name)) == [b"after", b"before"]
 
 
+@pytest.mark.proof
 def test_transactions_are_ready_and_hide_what_is_not_committed(own_broker: Broker, topic: Callable[[], str]) -> None:
     address, name = own_broker.bootstrap_servers, topic()
     create_topic(address, name)

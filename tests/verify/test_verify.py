@@ -183,6 +183,7 @@ def test_a_right_output_of_an_input_that_was_compacted_since_is_not_judged(setti
     assert f"the input was compacted: 6 offsets of {compacted}[0] hold no record any more" in done.err
 
 
+@pytest.mark.proof
 def test_an_output_that_was_compacted_is_not_judged(setting: Setting) -> None:
     compacted = f"{setting.output}-compacted"
     records = [Write(b"%d" % n, key=b"k%d" % (n % 3)) for n in range(9)]
