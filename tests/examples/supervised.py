@@ -11,6 +11,7 @@ from random import Random
 
 import psutil
 
+from tests import warm_start
 from tests.examples.programs.kit import Program
 from twopc.faults.process import ManagedProcess
 
@@ -63,5 +64,7 @@ class SupervisedProgram:
 
     def _started(self, *more: str) -> ManagedProcess:
         log = self._folder / f"run-{len(self._runs)}.log"
-        self._runs.append(ManagedProcess([*self._command, *more], os.environ, log))
+        # A process that was started warm has a child that forks others, and is no part of the run.
+        cold = dict(os.environ) | {warm_start.COLD: "1"}
+        self._runs.append(ManagedProcess([*self._command, *more], cold, log))
         return self._runs[-1]
