@@ -30,6 +30,9 @@ INLINE_BYTES_ALTOGETHER = 512 * 1024
 
 PORT_MAX = 65_535
 
+MAX_TIME_AHEAD_MS = 86_400_000
+"""Unless a run says otherwise: more than clocks and time zones are wrong by."""
+
 _AT_LEAST_ONE = (
     "parallelism",
     "checkpoint_interval_ms",
@@ -91,6 +94,10 @@ class RunSettings:
         many at once. Unset, the maximum is 1,000; 8,000 while records go through as columns, without an object each.
     max_task_idle_ms: where several topics meet by key, how long the records of one wait for another that has nothing
         more to read just now, so that the earlier record goes first; as Kafka Streams' max.task.idle.ms.
+    set_time_back: stream time that the restored checkpoint has further ahead of the clock than max_time_ahead_ms is set
+        to the clock, and all state is kept.
+    max_time_ahead_ms: how far ahead of the clock a record may move stream time. One that would move it further follows
+        on_error and moves nothing: the others would be late, what has a ttl gone, and every timer due.
     until_end: read to the ends found at the start, take a last checkpoint, commit, exit.
     host: "spark"; "process" (each subtask a plain process on this machine, no JVM); or "inline" (one subtask, in the
         thread that runs the job: for breakpoints and notebooks).
@@ -135,6 +142,8 @@ class RunSettings:
     batch_records_min: int = 1
     batch_records_max: int | None = None
     max_task_idle_ms: int = 0
+    max_time_ahead_ms: int = MAX_TIME_AHEAD_MS
+    set_time_back: bool = False
     until_end: bool = False
     host: str = "spark"
     master: str = ""
@@ -164,7 +173,7 @@ class RunSettings:
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, but is {getattr(self, name)}")
-        for name in ("checkpoint_min_pause_ms", "max_task_idle_ms", "restart_attempts"):
+        for name in ("checkpoint_min_pause_ms", "max_task_idle_ms", "max_time_ahead_ms", "restart_attempts"):
             if getattr(self, name) < 0:
                 raise ConfigurationError(f"{name} can't be negative, but is {getattr(self, name)}")
         if not 0 <= self.checkpoint_inline_bytes <= INLINE_BYTES_MAX:

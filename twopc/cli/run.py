@@ -130,6 +130,22 @@ def run(
             show_default="0",
         ),
     ] = None,
+    max_time_ahead: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_MAX_TIME_AHEAD",
+            help="How far ahead of the clock a record may move stream time; beyond it follows on_error.",
+            show_default="24h",
+        ),
+    ] = None,
+    set_time_back: Annotated[
+        bool | None,
+        typer.Option(
+            "--set-time-back",
+            envvar="TWOPC_SET_TIME_BACK",
+            help="Set stream time that is further ahead than that to the clock, and keep the state.",
+        ),
+    ] = None,
     master: Annotated[
         str | None,
         typer.Option(
@@ -223,8 +239,7 @@ def run(
     """Run a job exactly once, from Kafka to Kafka.
 
     The same command goes on where it must: after a crash, a kill -9 or a stop, it restores the latest completed
-    checkpoint, commits what was pre-committed, and reads on. SIGTERM and the first Ctrl-C take a last checkpoint and
-    exit 0; a second Ctrl-C ends at once.
+    checkpoint, commits what was pre-committed, and reads on. SIGTERM or Ctrl-C: a last checkpoint; again: at once.
 
     \b
     Example:
@@ -252,6 +267,8 @@ def run(
         batch_records_min=batch_records_min,
         batch_records_max=batch_records_max,
         max_task_idle=max_task_idle,
+        max_time_ahead=max_time_ahead,
+        set_time_back=set_time_back,
         master=master,
         **spark,
         host=host,
@@ -273,13 +290,18 @@ def run(
         log_level=log_level.value,
         log_format=log_format.value,
     )
-    with prints_on_stderr(log_format):
-        use_py_files(settings.py_files)
-        definition = load_job(job_file)
+    definition = _loaded(settings, job_file, log_format)
     if explain:
         typer.echo(_explained(definition, output))
         return
     _print_report(_run(definition, settings, job_file, quiet), output)
+
+
+def _loaded(settings: RunSettings, job_file: str, log_format: Output) -> JobDefinition:
+    """Load the job beside its modules; what it prints is no answer of the command."""
+    with prints_on_stderr(log_format):
+        use_py_files(settings.py_files)
+        return load_job(job_file)
 
 
 def _run(definition: JobDefinition, settings: RunSettings, job_file: str, quiet: bool) -> RunReport:

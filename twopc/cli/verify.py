@@ -70,6 +70,14 @@ def verify(
     read_uncommitted: Annotated[
         bool, typer.Option("--read-uncommitted", help="Judge what a reader sees that heeds no transactions.")
     ] = False,
+    max_time_ahead: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_MAX_TIME_AHEAD",
+            help="As the job's runs have it. What was too far ahead of the clock then may not be by now.",
+            show_default="24h",
+        ),
+    ] = None,
     examples: Annotated[int, typer.Option(help="How many findings of each kind are shown.")] = 10,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result here as JUnit's XML.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
@@ -88,15 +96,17 @@ def verify(
       twopc verify --input orders --output orders-copy
     """
     try:
+        settings = RunSettings.resolve(bootstrap_servers=bootstrap_servers, max_time_ahead=max_time_ahead)
         plan = plan_of(
             None if map_ is None else load_job(map_),
             tuple(input_ or ()),
             tuple(output_topic or ()),
-            RunSettings.resolve(bootstrap_servers=bootstrap_servers).bootstrap_servers,
+            settings.bootstrap_servers,
             running=running,
             drained=drained,
             committed=not read_uncommitted,
             examples=examples,
+            max_time_ahead_ms=settings.max_time_ahead_ms,
             access=read_kafka_config(kafka_config),
         )
         with _watched(quiet) as watch:

@@ -36,9 +36,14 @@ class ExpectedOutput:
     """
 
     def __init__(
-        self, definition: JobDefinition, metadata: CheckpointMetadata | None, job_folder: Path, work: Path
+        self,
+        definition: JobDefinition,
+        metadata: CheckpointMetadata | None,
+        job_folder: Path,
+        work: Path,
+        max_time_ahead_ms: int,
     ) -> None:
-        self._definition = definition
+        self._definition, self._max_time_ahead_ms = definition, max_time_ahead_ms
         self._paths = Paths.of(definition).to(definition.sinks)
         self.records = 0
         snapshots = () if metadata is None else metadata.snapshots
@@ -84,7 +89,8 @@ class ExpectedOutput:
         Each input partition comes in its order, one source after the other.
         """
         paths = self._paths
-        with Replay(paths, KeyedState(self._backend)) as replay:
+        store = KeyedState(self._backend)
+        with Replay(paths, store, max_time_ahead_ms=self._max_time_ahead_ms) as replay:
             for name, source in KafkaConnectors.of(self._definition).sources.items():
                 ranges = {
                     each: (starts[each], max(end, starts[each]))

@@ -237,7 +237,8 @@ class _Drill:
         read = self._job.input_ranges()
         starts: Ends = {each: first for each, (first, _) in read.items()}
         ends: Ends = {each: end for each, (_, end) in read.items()}
-        with ExpectedOutput(self._job.definition, None, self._folder, self._folder / work) as expected_output:
+        definition, ahead_ms = self._job.definition, self._settings.max_time_ahead_ms
+        with ExpectedOutput(definition, None, self._folder, self._folder / work, ahead_ms) as expected_output:
             try:
                 made = list(expected_output.compute(self._job.inputs, starts, ends))
             except UserCodeError as error:
@@ -254,9 +255,9 @@ class _Drill:
         if metadata is None:
             self._note(Check(STATE, CheckVerdict.BROKEN, "the last checkpoint can't be read", ("damaged",)))
             return
-        with ExpectedOutput(
-            self._job.definition, metadata, supervisor.checkpoint_dir / job, self._folder / "restored"
-        ) as restored:
+        definition, ahead_ms = self._job.definition, self._settings.max_time_ahead_ms
+        work = self._folder / "restored"
+        with ExpectedOutput(definition, metadata, supervisor.checkpoint_dir / job, work, ahead_ms) as restored:
             ends = ends_of_records(self._job, offsets_of(metadata.positions), made.ends)
             self._note(judge_state(metadata, ends, made.keyed, restored.keyed()))
 

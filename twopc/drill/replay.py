@@ -169,9 +169,8 @@ class Replay:
             return _ReplayResult(expected, really, expected_output.records, interruption)
 
     def _expected_output(self, definition: JobDefinition, name: str) -> ExpectedOutput:
-        return ExpectedOutput(
-            definition, self.metadata, Path(self.settings.checkpoint_dir) / self.metadata.job, self.folder / name
-        )
+        folder, ahead_ms = Path(self.settings.checkpoint_dir) / self.metadata.job, self.settings.max_time_ahead_ms
+        return ExpectedOutput(definition, self.metadata, folder, self.folder / name, ahead_ms)
 
     def _run_job(self, names: Names, figures: dict[str, float | None]) -> Interruption | None:
         """Run, and return how it was interrupted; None if it was not to be, or there is no middle."""

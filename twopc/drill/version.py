@@ -36,6 +36,7 @@ class Version:
     file: str
     drilled: DrillJob
     access: Mapping[str, Any] = field(repr=False)
+    max_time_ahead_ms: int
 
     @classmethod
     def of(cls, file: str, access: Mapping[str, Any], settings: RunSettings) -> Version:
@@ -44,7 +45,7 @@ class Version:
             job = DrillJob.of(loaded.with_access(access), settings, access)
         if not any(map(job.is_judged, job.connectors.sinks)):
             raise ConfigurationError(f"job {job.name!r} of {file} can't be compared: {'; '.join(job.left_out)}")
-        return cls(file, job, access)
+        return cls(file, job, access, settings.max_time_ahead_ms)
 
     @property
     def job(self) -> str:
@@ -76,7 +77,8 @@ class Version:
         self, definition: JobDefinition, restoration: Restoration, dropped: Collection[str]
     ) -> tuple[VersionOutput, Sequence[str]]:
         metadata, folder = restoration.metadata, restoration.job_folder
-        with ExpectedOutput(definition, metadata, folder, restoration.work) as expected_output:
+        work, ahead_ms = restoration.work, self.max_time_ahead_ms
+        with ExpectedOutput(definition, metadata, folder, work, ahead_ms) as expected_output:
             try:
                 new = expected_output.declare(dropped)
             except ConfigurationError as error:

@@ -147,16 +147,24 @@ class BoundState(State):
                 self._call.expiries_added += 1
 
     def _expiry(self, stored: bytes | None) -> int | None:
-        """Return when the value is deleted: at the end of the step in which its life ends."""
         at = None if stored is None or self.ttl_ms is None else time_of(stored)
-        if at is None or self.ttl_ms is None:
-            return None
-        step = self.ttl_ms // ENTRIES_A_TTL or 1
-        expiry = -(-(at + self.ttl_ms) // step) * step
-        return expiry if expiry in TIMES else None
+        return None if at is None or self.ttl_ms is None else expiry_of(at, self.ttl_ms)
 
     def _due(self, address: bytes) -> bytes:
         return self.name.encode() + b"\0" + address
+
+
+def expiry_of(at: int, ttl_ms: int) -> int | None:
+    """Return when a value of this time is deleted: at the end of the step in which its life ends; None for never."""
+    step = ttl_ms // ENTRIES_A_TTL or 1
+    expiry = -(-(at + ttl_ms) // step) * step
+    return expiry if expiry in TIMES else None
+
+
+def parted_due(due: bytes) -> tuple[str, bytes]:
+    """Return the state's name and the address of what is to expire."""
+    name, _, address = due.partition(b"\0")
+    return name.decode(), address
 
 
 def decoded(name: str, serde: Serde, data: bytes | None) -> Any:

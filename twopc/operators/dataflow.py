@@ -45,6 +45,7 @@ from twopc.operators.steps import (
 from twopc.operators.stop import Stop, trunk
 from twopc.operators.stream_join import JoinStreams, arrivals
 from twopc.operators.table import TableJoin, TableOperator
+from twopc.operators.time_bound import Latest, unbounded
 from twopc.operators.timed_operators import Passed, TimedOperators
 from twopc.operators.values import Result
 from twopc.operators.window_step import WindowAggregate
@@ -93,15 +94,19 @@ class Dataflow:
         on_error: OnError = fail,
         numbers: Collection[int] = (),
         tables: Mapping[str, BroadcastTable] | None = None,
+        latest: Latest = unbounded,
     ) -> None:
-        """`numbers` are the partition numbers whose state is kept here, `tables` the broadcast tables of the job."""
+        """`numbers` are the partition numbers whose state is kept here, `tables` the broadcast tables of the job.
+
+        `latest` says to which time records may move stream time.
+        """
         self._tables = tables or {}
         self._on_error = on_error
         self._failed = False
         steps: dict[str, KeyedStep] = {node.id: node.what for node in nodes if isinstance(node.what, KeyedStep)}
         sharers = sum(len(step.states) for step in steps.values())
         used = {Port.parse(before) for node in nodes for before in node.inputs}
-        self._keyed = {key: keyed_operator(key, step, store, sharers, used) for key, step in steps.items()}
+        self._keyed = {key: keyed_operator(key, step, store, sharers, used, latest) for key, step in steps.items()}
         origins = {key: sources_before(nodes, key) for key in self._keyed}
         self.timed = TimedOperators(self._keyed, origins, numbers)
         self._async_maps: list[AsyncMap] = []

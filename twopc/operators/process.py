@@ -1,8 +1,8 @@
 """process: a processor with state by key and timers, by the number of the partition that the key was read from.
 
-- Under one partition number records are seen in order. Each moves the stream time to its timestamp if that is greater;
-  timers that are due then fire, in time order, before the record is processed, and those that it set for a time that
-  has come behind it.
+- Under one partition number records are seen in order. Each moves the stream time to its timestamp if that is greater,
+  and goes wrong where that is too far ahead of the clock. Timers that are due then fire, in time order, before the
+  record is processed, and those that it set for a time that has come behind it.
 - What a timer makes has the row of the record that moved time.
 - Outputs and states depend on the records of a partition number alone, not on where batches end: also what has outlived
   its time is deleted record by record, few at a time, so that a jump in time holds up nothing.
@@ -19,7 +19,7 @@ from typing import Any
 
 from twopc.column import Over
 from twopc.errors import ConfigurationError
-from twopc.operators.bound_state import BoundState, Call
+from twopc.operators.bound_state import BoundState, Call, parted_due
 from twopc.operators.bound_states import bound
 from twopc.operators.element_numbers import ElementNumbers
 from twopc.operators.key_timers import KeyTimers
@@ -28,6 +28,7 @@ from twopc.operators.records import as_batch, checked
 from twopc.operators.side_outputs import SideOutputs
 from twopc.operators.steps import Process
 from twopc.operators.stream_time import StreamTime
+from twopc.operators.time_bound import Latest, too_far_ahead, unbounded
 from twopc.operators.time_queue import TimeQueue
 from twopc.operators.values import Result
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
@@ -67,8 +68,11 @@ class _Partition:
 class ProcessOperator:
     """One `process` on one subtask, with a copy of the processor of its own."""
 
-    def __init__(self, operator: str, step: Process, store: KeyedStateStore, sharers: int) -> None:
+    def __init__(
+        self, operator: str, step: Process, store: KeyedStateStore, sharers: int, latest: Latest = unbounded
+    ) -> None:
         self._operator, self._step, self._store = operator, step, store
+        self._latest_now, self._latest = latest, 0
         self._key_forms = KeyForms(step)
         self._call = Call()
         self.processor = _copied(step)
@@ -94,6 +98,7 @@ class ProcessOperator:
             for state in self._states.values():
                 state.prefetch(number, run)
         records = batch.records()
+        self._latest = self._latest_now()
         rows: list[Row] = []
         outputs: list[Record] = []
         taken = 0
@@ -168,6 +173,8 @@ class ProcessOperator:
         time, timers, expiries, call = partition.time, partition.timers, partition.expiries, self._call
         stamp = record.timestamp
         if stamp is not None and (time.now is None or stamp > time.now):
+            if stamp > self._latest:
+                return too_far_ahead(row, stamp, self._latest, self._step)
             time.now = stamp
         now = time.now
         self._enter(number, partition, now)
@@ -241,9 +248,9 @@ class ProcessOperator:
             due = expiries.pop(now)
             if due is None:
                 return
-            name, _, address = due[1].partition(b"\0")
+            name, address = parted_due(due[1])
             # A state that is declared no longer has left entries behind.
-            if (state := self._states.get(name.decode())) is not None:
+            if (state := self._states.get(name)) is not None:
                 state.expire(number, address, expiries, now)
 
     def _opened(self, number: int) -> _Partition:

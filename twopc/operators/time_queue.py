@@ -31,6 +31,17 @@ TIMES = range(-(2**62), 2**62)
 """Those that an entry can have."""
 
 
+def entry_of(at: int, due: bytes) -> bytes:
+    """Return the key of an entry, as it is stored."""
+    return _TIME.pack(at + _ZERO) + due
+
+
+def parted_entry(entry: bytes) -> tuple[int, bytes]:
+    """Return the time of an entry, and what is due."""
+    at: int = _TIME.unpack_from(entry)[0] - _ZERO
+    return at, entry[_TIME.size :]
+
+
 class TimeQueue:
     """Sorted by time, then by what is due; each pair is there once, with what was kept of it when it was added last."""
 
@@ -44,7 +55,7 @@ class TimeQueue:
 
     def add(self, at: int, due: bytes, kept: bytes = b"") -> None:
         """Add an entry, or keep something else of one that is there."""
-        entry = _TIME.pack(at + _ZERO) + due
+        entry = entry_of(at, due)
         self._dirty[entry] = kept
         if self._horizon is not None and entry > self._horizon:
             return
@@ -58,7 +69,7 @@ class TimeQueue:
 
     def remove(self, at: int, due: bytes) -> None:
         """Remove an entry; that there is none is fine."""
-        entry = _TIME.pack(at + _ZERO) + due
+        entry = entry_of(at, due)
         self._dirty[entry] = None
         self._at_hand.pop(entry, None)
         if len(self._heap) > 2 * len(self._at_hand) + AT_HAND_MAX:
@@ -72,13 +83,13 @@ class TimeQueue:
                 if entry not in self._at_hand:
                     heappop(self._heap)
                     continue
-                at = _TIME.unpack_from(entry)[0] - _ZERO
+                at, due = parted_entry(entry)
                 self.earliest = at
                 if at > until:
                     return None
                 heappop(self._heap)
                 self._dirty[entry] = None
-                return at, entry[_TIME.size :], self._at_hand.pop(entry)
+                return at, due, self._at_hand.pop(entry)
             if self._horizon is None:
                 self.earliest = math.inf
                 return None
@@ -88,7 +99,7 @@ class TimeQueue:
         """Return the greatest time of an entry, None where there is none; reads all of them."""
         self.write_back()
         last = deque(self._store.scan(self._state, self._partition, b""), maxlen=1)
-        return _TIME.unpack_from(last[0][0])[0] - _ZERO if last else None
+        return parted_entry(last[0][0])[0] if last else None
 
     def settle(self) -> None:
         """Between batches: write where much is dirty."""

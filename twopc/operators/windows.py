@@ -23,6 +23,7 @@ from twopc.column import Over, named, user_code_error
 from twopc.errors import UserCodeError
 from twopc.operators.keyed import KeyForms, Run, partition_runs
 from twopc.operators.stream_time import StreamTime, ToldTime
+from twopc.operators.time_bound import Latest, too_far_ahead, unbounded
 from twopc.operators.time_queue import TimeQueue
 from twopc.operators.values import LATEST_MS, Result
 from twopc.operators.window_kind import REMEMBERED, WINDOW_BYTES, Change, Open
@@ -85,9 +86,16 @@ class WindowOperator:
     """One windowed aggregation on one subtask; `outputs` are the side outputs that are in use."""
 
     def __init__(
-        self, operator: str, step: WindowAggregate, store: KeyedStateStore, sharers: int, outputs: Collection[str]
+        self,
+        operator: str,
+        step: WindowAggregate,
+        store: KeyedStateStore,
+        sharers: int,
+        outputs: Collection[str],
+        latest: Latest = unbounded,
     ) -> None:
         self._operator, self._step, self._store = operator, step, store
+        self._latest = latest
         self._kind = kind_of(step)
         self._key_forms = KeyForms(step)
         self._cache = WriteBackCache(StateName(operator, step.name), store, sharers, self._kind)
@@ -158,6 +166,7 @@ class WindowOperator:
         time, closings, all_told = partition.time, partition.closings, partition.all_told
         held, dirty = self._cache.of(number)
         change_of, stamps, rows = self._kind.change, batch.timestamps, batch.rows
+        latest = self._latest()
         index = begin
         # The forms come first: the other way round one value more would be taken.
         for form, value in zip(forms, rest, strict=False):
@@ -165,6 +174,8 @@ class WindowOperator:
             if stamp is None or stamp > LATEST_MS:
                 return index - begin, self._no_time(rows[index], stamp)
             now = stamp if time.now is None or stamp > time.now else time.now
+            if stamp > latest and now == stamp:
+                return index - begin, too_far_ahead(rows[index], stamp, latest, self._step)
             try:
                 change = change_of(held.get(form) or {}, stamp, now if now > all_told else all_told, value)
                 left = left_out(batch.keys[index])

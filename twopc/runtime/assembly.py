@@ -15,6 +15,8 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
 from twopc.operators import Dataflow
 from twopc.operators.broadcast import broadcast_tables, feeding_broadcasts
+from twopc.operators.time_ahead import Bound, say_times_ahead, set_time_back
+from twopc.operators.time_bound import ahead_of
 from twopc.partition_groups import owned
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Failed
@@ -104,7 +106,8 @@ def assemble(
     numbers = owned(spec.splits, definition.keyed_sources)
     fed = feeding_broadcasts(definition.operators)
     operators = [each for each in definition.operators if each.id not in fed]
-    dataflow = Dataflow(operators, KeyedState(backend), record_errors.refuse, numbers, tables)
+    latest = ahead_of(around.clock, spec.settings.max_time_ahead_ms)
+    dataflow = Dataflow(operators, KeyedState(backend), record_errors.refuse, numbers, tables, latest)
     closing.callback(dataflow.close)
     inline_bytes = spec.settings.inline_bytes(spec.parallelism)
     return SubtaskDependencies(
@@ -161,6 +164,11 @@ def _state(definition: JobDefinition, spec: SubtaskSpec, around: Surroundings) -
         refuse_moved_keys(backend, spec.moved_keys)
         check_serdes(backend, definition.state_serdes)
         write_serdes(backend, definition.state_serdes)
+        now, ahead_ms = around.clock.now().unix_ms, spec.settings.max_time_ahead_ms
+        if spec.settings.set_time_back:
+            set_time_back(definition.operators, backend, Bound(now, now + ahead_ms))
+        else:
+            say_times_ahead(backend, Bound(now, now + ahead_ms))
     except BaseException:
         backend.close()
         raise

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from twopc.config import RunSettings
+from twopc.config import MAX_TIME_AHEAD_MS, RunSettings
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
@@ -31,6 +31,7 @@ class VerifyPlan:
     drained: the job was drained when it had read the input, so what waited for its time has come out.
     committed: judge what a read_committed reader sees; otherwise what a read_uncommitted one sees.
     examples: so many findings are shown of each kind.
+    max_time_ahead_ms: the setting of the job's runs; it counts from the clock of now.
     """
 
     job: str
@@ -43,6 +44,7 @@ class VerifyPlan:
     drained: bool = False
     committed: bool = True
     examples: int = EXAMPLES
+    max_time_ahead_ms: int = MAX_TIME_AHEAD_MS
 
     def __post_init__(self) -> None:
         if self.examples < 1:

@@ -11,7 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
+from twopc.clock import SystemClock
 from twopc.column import coded, user_code_error
+from twopc.config import MAX_TIME_AHEAD_MS
 from twopc.errors import UserCodeError
 from twopc.kafka.encoding import encoded, serialized
 from twopc.kafka.output import TopicOf
@@ -20,6 +22,7 @@ from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.operators import KeyedStateStore, SinkOutput
 from twopc.operators.dataflow import Dataflow
+from twopc.operators.time_bound import ahead_of
 from twopc.packed_column import Column
 from twopc.record import Batch, Record, RecordError, Row
 from twopc.serde import Serde
@@ -50,7 +53,8 @@ class Replay:
     """Feed it the decoded input, each partition in its order; it says what has to be in the output, and where.
 
     It starts without state, or with what is in `store`. `numbers` are those of the partitions that can be drained.
-    Close it, by leaving its context.
+    Records move stream time no further ahead of the clock of now than `max_time_ahead_ms`. Close it, by leaving its
+    context.
     """
 
     def __init__(
@@ -59,10 +63,12 @@ class Replay:
         store: KeyedStateStore | None = None,
         *,
         numbers: Collection[int] = (),
+        max_time_ahead_ms: int = MAX_TIME_AHEAD_MS,
     ) -> None:
         self._policies = paths.error_policies
         store = KeyedState(MemoryBackend()) if store is None else store
-        self._flow = Dataflow(paths.nodes, store, self._refuse, numbers)
+        latest = ahead_of(SystemClock(), max_time_ahead_ms)
+        self._flow = Dataflow(paths.nodes, store, self._refuse, numbers, latest=latest)
         self._sinks = paths.sinks
         self._partitions: dict[tuple[str | None, int | None], TopicPartition] = {}
         self._serdes: dict[str, TopicSerdes] = {}

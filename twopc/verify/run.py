@@ -145,7 +145,8 @@ class _Verification:
         offsets = sum(each.offsets for each in inputs.values())
         self._records_in = 0
         numbers = {partition.partition for each in inputs.values() for partition in each.ends}
-        with Replay(self._plan.paths, numbers=numbers) as replay:
+        ahead_ms = self._plan.max_time_ahead_ms
+        with Replay(self._plan.paths, numbers=numbers, max_time_ahead_ms=ahead_ms) as replay:
             for name, source in self._plan.sources.items():
                 ranges = inputs[name].ranges
                 for batch in read(self._plan.inputs[name], ranges, key=source.key, value=source.value):

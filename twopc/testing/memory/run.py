@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self, TypeVar, get_args
 
-from twopc.clock import ManualClock
-from twopc.config import RunSettings
+from twopc.clock import ManualClock, SystemClock
+from twopc.config import MAX_TIME_AHEAD_MS, RunSettings
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
@@ -60,14 +60,19 @@ class MemoryRun:
     What is sent is read by the job's Kafka sources and decoded by their serdes, what Kafka sinks write is encoded by
     theirs; other sources and sinks run as they are. `partitions` is how many each topic has, or how many some have, by
     name: the others have 1. `parallelism` is how many subtasks there are. Nothing is left to chance or to a clock: the
-    same calls have the same results.
+    same calls have the same results; but a record is no further ahead of the machine's than `max_time_ahead`, "24h".
 
     What ends the job is raised by the call that meets it, as `job.run` would raise it; the next call starts the job
     again, from its last completed checkpoint. Close it, or use it as a context manager.
     """
 
     def __init__(
-        self, job: Job | JobDefinition, *, partitions: int | Mapping[str, int] = 1, parallelism: int = 1
+        self,
+        job: Job | JobDefinition,
+        *,
+        partitions: int | Mapping[str, int] = 1,
+        parallelism: int = 1,
+        max_time_ahead: str | timedelta | None = None,
     ) -> None:
         definition = job.definition() if isinstance(job, Job) else job
         _refuse_one_name_on_two_clusters(definition)
@@ -81,11 +86,11 @@ class MemoryRun:
             self._require_known(partitions)
         for topic in self._inputs:
             self._topics.create(topic)
-        self._settings = RunSettings(
-            parallelism=parallelism, checkpoint_dir="memory", checkpoint_interval_ms=NEVER_MS, host="inline"
-        )
+        ahead_ms = MAX_TIME_AHEAD_MS if max_time_ahead is None else duration_ms(max_time_ahead)
+        times: dict[str, Any] = {"checkpoint_interval_ms": NEVER_MS, "max_time_ahead_ms": ahead_ms}
+        self._settings = RunSettings(parallelism=parallelism, checkpoint_dir="memory", host="inline", **times)
         self._store = MemoryStore()
-        self._clock = ManualClock()
+        self._clock = ManualClock(unix_ms=SystemClock().now().unix_ms)
         self._folder = TemporaryDirectory(prefix="twopc-memory-", dir=_memory_folder())
         self._process: MemoryProcess | None = None
         self._read: defaultdict[tuple[str, int], int] = defaultdict(int)
