@@ -10,7 +10,6 @@ where there is no Linux, or with `COLD_START=1`.
 from __future__ import annotations
 
 import atexit
-import ctypes
 import gc
 import importlib
 import inspect
@@ -27,6 +26,8 @@ import time
 import traceback
 from typing import Any, NoReturn
 
+from scripts.tiers import orphans
+
 COLD = "COLD_START"
 WORKER = "twopc.worker"
 MODULES = frozenset({"twopc", WORKER, "twopc.worker.parent_watchdog", "tests.crash_cells.driver"})
@@ -40,7 +41,6 @@ _IMPORTS = (
 )
 _AUDITED = "DRILL_JOB"
 """Who has it is looked for from outside, by the environment that it was started with. A fork shows its server's."""
-_SUBREAPER = 36
 _REQUEST_BYTES = 1 << 18
 _ORIGINAL = subprocess.Popen
 
@@ -120,12 +120,12 @@ class _Server:
         """Return the id of the started process, a child of this one."""
         with self._lock:
             # Its parent, which the server forks, ends at once: then this process adopts it, and nobody else's orphans.
-            _adopt_orphans(True)
+            orphans.adopt(True)
             try:
                 socket.send_fds(self._asked, [json.dumps(request).encode()], streams)
                 return int(self._asked.recv(32))
             finally:
-                _adopt_orphans(False)
+                orphans.adopt(False)
 
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -158,11 +158,6 @@ def _is_particular(environment: Any) -> bool:
     names = {name for name in environment if name.startswith("PYTHON")} - {"PYTHONPATH"}
     is_other = any(environment[name] != os.environ.get(name) for name in names)
     return is_other or environment.get(COLD) == "1"
-
-
-def _adopt_orphans(wanted: bool) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, int(wanted), 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def _serve(asks: socket.socket) -> NoReturn:

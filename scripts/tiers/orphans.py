@@ -13,13 +13,15 @@ import sys
 
 import psutil
 
-_PR_SET_CHILD_SUBREAPER = 36
+_SET_CHILD_SUBREAPER = 36
 
 
 def adopt(adopting: bool) -> None:
-    """Be the parent of orphans among the descendants of this process, or no longer."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(adopting), 0, 0, 0)
+    """Be the parent of orphans among the descendants of this process, or no longer; raise OSError if that fails."""
+    if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(
+        _SET_CHILD_SUBREAPER, int(adopting), 0, 0, 0
+    ):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:

@@ -12,8 +12,9 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.envelope import decode_fact, encode_fact
 from twopc.serde import Avro, Bytes, Double, Float, Int, Json, Long, Protobuf, Serde, String
 from twopc.state.backend import Family, StateBackend
-from twopc.state.forms import BY_ENTRY, FORMS, Form, ListOf, MapOf
+from twopc.state.forms import BY_ENTRY, FORMS, Form
 from twopc.state.layout import StateName
+from twopc.state.whole_states import ByEntry
 
 KEY = b"/serdes"
 """Their place in operator state; the name of an operator's own state never begins so."""
@@ -72,7 +73,7 @@ def read_serdes(backend: StateBackend) -> dict[StateName, Serde | None]:
     return {StateName.parse(name): _serde(name, description) for name, description in _read(backend).items()}
 
 
-def read_by_entry(backend: StateBackend) -> dict[StateName, type[ListOf] | type[MapOf]]:
+def read_by_entry(backend: StateBackend) -> ByEntry:
     """Return the form of each state that is stored by entry."""
     kinds = {StateName.parse(name): description["serde"] for name, description in _read(backend).items()}
     return {state: BY_ENTRY[kind] for state, kind in kinds.items() if kind in BY_ENTRY}
