@@ -13,7 +13,7 @@ from twopc.context import JobContext
 from twopc.errors import ConfigurationError, UserCodeError
 from twopc.kafka.partitioner import partition_for
 from twopc.protocol.ids import AttemptId
-from twopc.record import Batch
+from twopc.record import Batch, RecordsRefused
 from twopc.source import Split
 from twopc.testing import MemoryRun
 from twopc.testing.rows import InputRow, batch_of
@@ -138,9 +138,11 @@ def test_a_record_of_a_partition_that_the_output_lacks_is_named(
     out = new_topic(2)
     driven = DrivenSink(servers, job, out, input_topic=out, partitioner="source")
     driven.start_attempt()
-    with pytest.raises(ConfigurationError, match=rf"\[2\]@0: output topic '{out}' has 2 partitions, .* input has 3"):
+    with pytest.raises(RecordsRefused, match=rf"\[2\]@0: output topic '{out}' has 2 partitions, .* input has 3"):
         driven.writer.write(read_from(1, 2))
+    driven.commit(driven.pre_commit(1))
     driven.die()
+    assert partitions_in(servers, out) == {b"1": 1}, "the other is written"
 
 
 @pytest.mark.broker

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,6 +18,10 @@ from twopc.sink import PreCommit
 from twopc.testing.topics import create_topic, delete_topic, read_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("record_path")]
+
+COMPRESSED = {"compression.type": "gzip"}
+INCOMPRESSIBLE = Random(1).randbytes(5_000)
+"""How small it becomes is not known before the broker has it."""
 
 
 def test_a_reader_sees_nothing_before_the_commit_and_everything_after(
@@ -118,10 +123,10 @@ def test_a_record_that_the_broker_refuses_fails_the_pre_commit(
     servers: str, job: str, new_topic: Callable[..., str]
 ) -> None:
     small = new_topic(max_message_bytes="1000")
-    driven = DrivenSink(servers, job, small, input_topic=small)
+    driven = DrivenSink(servers, job, small, input_topic=small, properties=COMPRESSED)
     driven.start_attempt()
     try:
-        driven.write(b"ok", b"x" * 5_000)
+        driven.write(b"ok", INCOMPRESSIBLE)
         with pytest.raises(UserCodeError, match=rf"{small}.*too large"):
             driven.pre_commit(1)
     finally:
@@ -194,10 +199,15 @@ def test_each_record_goes_to_the_topic_that_the_function_returns(
     assert values_of(servers, right) == [b"r1", b"r2"]
 
 
-def test_a_topic_that_the_function_invents_is_an_error_that_names_it(routed: tuple[DrivenSink, str, str]) -> None:
-    driven, *_ = routed
-    with pytest.raises(ConfigurationError, match="output topic 'nowhere' isn't there"):
-        driven.write(b"l1", b"?")
+def test_a_topic_that_the_function_invents_is_an_error_of_the_record(
+    routed: tuple[DrivenSink, str, str], servers: str
+) -> None:
+    driven, left, _ = routed
+    said = r"input\[0\]@1: the sink's topic function failed: TopicsMissing: output topic 'nowhere' isn't there"
+    with pytest.raises(RecordsRefused, match=said):
+        driven.write(b"l1", b"?", b"l2")
+    driven.commit(driven.pre_commit(1))
+    assert values_of(servers, left) == [b"l1", b"l2"], "the others are written"
 
 
 def test_a_topic_function_that_raises_is_an_error_that_names_the_record(routed: tuple[DrivenSink, str, str]) -> None:
@@ -222,9 +232,11 @@ def test_at_least_once_fails_the_checkpoint_if_a_record_was_not_delivered(
     servers: str, job: str, new_topic: Callable[..., str]
 ) -> None:
     small = new_topic(max_message_bytes="1000")
-    driven = DrivenSink(servers, job, small, input_topic=small, delivery_guarantee="at_least_once")
+    driven = DrivenSink(
+        servers, job, small, input_topic=small, delivery_guarantee="at_least_once", properties=COMPRESSED
+    )
     driven.start_attempt()
-    driven.write(b"x" * 5_000)
+    driven.write(INCOMPRESSIBLE)
     with pytest.raises(TwoPhaseCommitError, match="too large"):
         driven.writer.pre_commit(PreCommit(CheckpointId(1), (), None))
     driven.die()

@@ -13,12 +13,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from twopc.cli.kafka_options import KafkaConfig
+from twopc.cli.cluster_options import cluster_of
+from twopc.cli.kafka_options import BootstrapServers, KafkaConfig
 from twopc.cli.output import Output, OutputOption
-from twopc.config import RunSettings
-from twopc.errors import ConfigurationError, Unavailable
+from twopc.errors import Unavailable
 from twopc.kafka.cluster import Cluster
-from twopc.kafka.config_file import read_kafka_config
 from twopc.verify.load import LoadPlan
 from twopc.verify.load_producer import ProducedLoad, check
 from twopc.verify.load_producer import produce as write_load
@@ -38,10 +37,7 @@ def produce(
     judge: Annotated[
         bool, typer.Option("--check", help="Write nothing: judge whether the topic holds exactly these records.")
     ] = False,
-    bootstrap_servers: Annotated[
-        str | None,
-        typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
-    ] = None,
+    bootstrap_servers: BootstrapServers = None,
     kafka_config: KafkaConfig = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
     output: OutputOption = Output.TEXT,
@@ -57,10 +53,7 @@ def produce(
       twopc produce --topic orders --records 60000 --rate 1000 -o json
       twopc produce --topic orders-copy --records 1000000 --size 200 --check
     """
-    servers = RunSettings.resolve(bootstrap_servers=bootstrap_servers).bootstrap_servers
-    if not servers:
-        raise ConfigurationError("no Kafka brokers are named: say --bootstrap-servers HOST:PORT")
-    cluster = Cluster(servers, read_kafka_config(kafka_config))
+    cluster = cluster_of(bootstrap_servers, kafka_config)
     plan = LoadPlan(topic=topic, records=records, keys=keys, size=size, seed=seed, rate=rate)
     if judge:
         _check(plan, cluster, output)

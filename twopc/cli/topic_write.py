@@ -16,6 +16,7 @@ from twopc.cli.shared_options import shared_options
 from twopc.cli.topic_lines import JsonLines, NewRecord, TextLines, header_of, records
 from twopc.errors import ConfigurationError
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.preflight import require_topics
 from twopc.kafka.topic_writer import TopicWriter
 
 INTERRUPTED = 130
@@ -82,9 +83,7 @@ def write_topic(
 def _require(cluster: Cluster, topic: str, partition: int | None) -> None:
     """Refuse a topic that isn't there: a broker might make it at the first record."""
     with cluster.client() as client:
-        found = client.topics([topic]).get(topic)
-    if found is None:
-        raise ConfigurationError(f"topic {topic!r} isn't there: create it (twopc topics create {topic} --partitions N)")
+        found = require_topics(client, (topic,), "output")[topic]
     if partition is not None and partition >= found.partitions:
         raise ConfigurationError(f"topic {topic!r} has no partition {partition}: it has {found.partitions}, from 0 on")
 

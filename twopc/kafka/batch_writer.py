@@ -75,7 +75,7 @@ class BatchWriter:
         self.config = config
         self._client = LeaderClient(config.bootstrap_servers, config.properties)
         self._identity = TopicIdentity(self._client)
-        self._topics = OutputTopics(self._client, self._identity)
+        self._topics = OutputTopics(self._client, self._identity, config.properties)
         self._outputs: dict[str, TopicOutput] = {}
         self._name = ""
         self._producer: TrackedProducer | None = None

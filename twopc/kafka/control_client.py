@@ -159,6 +159,13 @@ class ControlClient:
                 raise self._brokers.failure_of(error(f"topic {topic.name!r}"))
         return found
 
+    def settings_of(self, topic: str, names: Sequence[str]) -> dict[str, str | None]:
+        """Return what these settings of a topic are; None where the brokers don't let this user see it."""
+        resource = ConfigResource("topic", topic, dict.fromkeys(names))
+        answer = self._brokers.run(lambda client: client._async_describe_configs([resource], False, "all"))
+        found = answer["topic"].get(topic, {})
+        return {name: None if name not in found else str(found[name]["value"]) for name in names}
+
     def topic_names(self) -> list[str]:
         """Return the topics that are there and may be seen, but for Kafka's own."""
         answer = self._brokers.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False, min_version=10))

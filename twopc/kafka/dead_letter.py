@@ -15,9 +15,10 @@ from twopc.column_rows import NO_TIMESTAMP
 from twopc.error_policy import ErrorPolicy, checked_most
 from twopc.errors import ConfigurationError
 from twopc.kafka.dead_letter_topic import DeadLetterTopic
-from twopc.kafka.letter import LARGEST_BYTES, Letter
+from twopc.kafka.letter import Letter
 from twopc.kafka.new_topic import NewTopic, NewTopics, checked_new_topic
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
+from twopc.kafka.topic_limits import largest_record
 from twopc.protocol.ids import checked_name
 from twopc.record import Batch, RecordError, Row
 from twopc.sink import Sink
@@ -70,7 +71,7 @@ class DeadLetter(ErrorPolicy):
         # The Kafka client can't write 0, and takes it for now.
         timestamp = stamp if kind and stamp not in (0, NO_TIMESTAMP) else None
         whole = Letter(row.key(), row.value(), _own_headers(row), error_texts(job, error))
-        letter = whole.without_illegal_headers().fitted(largest_record(sink))
+        letter = whole.without_illegal_headers().fitted(largest_record(sink.properties))
         return Batch([row], [letter.value], [letter.key], [timestamp], [letter.all_headers])
 
 
@@ -89,12 +90,7 @@ class DeadLetterSink(KafkaSink):
 
     @property
     def new_topics(self) -> NewTopics:
-        return {topic: DeadLetterTopic(self.create, largest_record(self)) for topic in self.outputs}
-
-
-def largest_record(sink: KafkaSink) -> int:
-    """Return how many bytes the largest record has that a sink's producer takes."""
-    return int(sink.properties.get("message.max.bytes", LARGEST_BYTES))
+        return {topic: DeadLetterTopic(self.create, largest_record(self.properties)) for topic in self.outputs}
 
 
 def error_texts(job: str, error: RecordError) -> dict[str, bytes]:

@@ -6,8 +6,9 @@ partition into the transaction, and a topic that isn't there would hang instead 
 
 from __future__ import annotations
 
+import time
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -15,14 +16,17 @@ from confluent_kafka import KafkaError, KafkaException
 
 from twopc.column import Failures, named
 from twopc.column_rows import NO_TIMESTAMP
-from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
+from twopc.errors import TwoPhaseCommitError, UserCodeError
 from twopc.kafka.control_client import ControlClient
 from twopc.kafka.delivery_errors import WrittenBatch
 from twopc.kafka.encoding import Refusals, encoded, serialized
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.handover import ClientColumns, Handover, QueueingProducer, handover
 from twopc.kafka.partitioner import Partitioner, partitions_of
+from twopc.kafka.preflight import TopicsMissing, missing_topics
 from twopc.kafka.topic_identity import TopicIdentity
+from twopc.kafka.topic_limits import TopicLimits
+from twopc.kafka.topic_name import TOPIC_NAMES, is_topic_name
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.packed_column import Column, PackedColumn, as_list
 from twopc.record import Batch, Record, RecordError, RecordFault, RecordsRefused, Stage
@@ -31,7 +35,12 @@ from twopc.termination import TERMINATION
 
 REPORT_SECONDS = 5.0
 
+MISSING_SECONDS = 5.0
+"""So long a topic that a function chose and that isn't there is not asked for again."""
+
 TopicOf = str | Callable[[Record], str]
+
+CHOOSING = "the sink's topic function"
 
 
 class DeliveryLog(Protocol):
@@ -53,25 +62,33 @@ class RecordProducer(QueueingProducer, Protocol):
 
 
 class OutputTopics:
-    """The topics that one producer after the other writes to, and their ids as they were when first written to."""
+    """The topics that one producer after the other writes to, as they were when first written to.
 
-    def __init__(self, client: ControlClient, identity: TopicIdentity) -> None:
+    One that gets more partitions, or other settings, is known by the old ones until the next attempt.
+    """
+
+    def __init__(self, client: ControlClient, identity: TopicIdentity, properties: Mapping[str, Any]) -> None:
+        """`properties` are those of the producers."""
         self._client = client
         self._identity = identity
+        self._properties = properties
+        self._missing: dict[str, float] = {}
         self.ids: dict[str, str] = {}
         self.partitions: dict[str, int] = {}
-        """How many a topic has. One that gets more of them is known by the old number until the next attempt."""
+        """How many a topic has."""
+        self.limits: dict[str, TopicLimits] = {}
 
     def learn(self, topic: str) -> None:
-        """Make sure that a topic exists, and note its id and how many partitions it has."""
+        """Note what has to be known of a topic; raise TopicsMissing if it isn't there, as the brokers said lately."""
         if topic in self.ids:
             return
-        found = self._client.topics([topic])
+        now = time.monotonic()
+        found = self._client.topics([topic]) if now >= self._missing.get(topic, now) else {}
         if topic not in found:
-            raise ConfigurationError(
-                f"output topic {topic!r} isn't there: create it (twopc topics create {topic}, or kafka-topics.sh) and "
-                "start the job again"
-            )
+            if now >= self._missing.get(topic, now):
+                self._missing[topic] = now + MISSING_SECONDS
+            raise TopicsMissing(missing_topics({"output": [topic]}))
+        self.limits[topic] = TopicLimits.of(topic, self._client, self._properties)
         self.ids[topic] = found[topic].topic_id
         self.partitions[topic] = found[topic].partitions
         self._identity.note_output(topic, found[topic].topic_id)
@@ -138,7 +155,8 @@ class TopicOutput:
             self._write_to(producer, self._topic, batch, refused)
         else:
             for topic, part in _by_topic(self._topic, batch, refused):
-                self._write_to(producer, topic, part, refused)
+                if self._is_there(topic, part, refused):
+                    self._write_to(producer, topic, part, refused)
         producer.poll(0)
         if refused:
             raise RecordsRefused(refused, len(batch) - len(refused))
@@ -147,6 +165,15 @@ class TopicOutput:
     def close(self) -> None:
         """Let go of the serdes."""
         self._serdes.close()
+
+    def _is_there(self, topic: str, batch: Batch, refused: list[RecordError]) -> bool:
+        """Whether a topic that was chosen for these records exists; if not, that is the error of each of them."""
+        try:
+            self.topics.learn(topic)
+        except TopicsMissing as error:
+            refused += [RecordError(row, Stage.KAFKA_PRODUCE, CHOOSING, error) for row in batch.rows]
+            return False
+        return True
 
     def _write_to(self, producer: RecordProducer, topic: str, batch: Batch, refused: list[RecordError]) -> None:
         self.topics.learn(topic)
@@ -175,6 +202,9 @@ class TopicOutput:
         keys, values, headers = encode(self._serdes.of(topic), batch, f" for topic {topic}")
         stamps, bad_stamps = _timestamps(batch, topic)
         refusals.add(bad_stamps, batch.rows, f"writing a timestamp to topic {topic}")
+        if (limits := self.topics.limits.get(topic)) is not None:
+            beyond = limits.refusals(keys, values, headers, stamps, time.time_ns() // 1_000_000)
+            refusals.add(beyond, batch.rows, f"writing to topic {topic}")
         columns = _Columns(batch, keys, values, partitions, stamps, headers)
         if refusals.errors:
             refused += refusals.errors.values()
@@ -215,6 +245,7 @@ def _timestamps(batch: Batch, topic: str) -> tuple[Column, Failures]:
     if isinstance(stamps, PackedColumn):
         return stamps, bad
     if not _are_writable([stamp for stamp in stamps if stamp is not None] if None in stamps else stamps):
+        stamps = list(stamps)
         for index, stamp in enumerate(stamps):
             if stamp is not None and not _are_writable([stamp]):
                 error = UserCodeError(
@@ -222,7 +253,7 @@ def _timestamps(batch: Batch, topic: str) -> tuple[Column, Failures]:
                     f"topic {topic}: it takes whole milliseconds from 1 on (0 is now to it, and -1 none). Give it "
                     "another with map_records, as record.replace(timestamp=1), or timestamp=None for none"
                 )
-                bad[index] = RecordFault(error)
+                bad[index], stamps[index] = RecordFault(error), None
     return [NO_TIMESTAMP if stamp is None else stamp for stamp in stamps] if None in stamps else stamps, bad
 
 
@@ -241,10 +272,12 @@ def _by_topic(topic_of: Callable[[Record], str], batch: Batch, refused: list[Rec
             topic = topic_of(record)
             if not isinstance(topic, str):
                 raise TypeError(f"it must return the name of a topic, not {topic!r}")
+            if not is_topic_name(topic):
+                raise ValueError(f"it returned {topic!r}: {TOPIC_NAMES}")
         except TERMINATION:
             raise
         except BaseException as error:  # noqa: BLE001 - it is an error of the record
-            refused.append(RecordError(row, Stage.KAFKA_PRODUCE, "the sink's topic function", error))
+            refused.append(RecordError(row, Stage.KAFKA_PRODUCE, CHOOSING, error))
             continue
         indices.setdefault(topic, []).append(index)
     if len(indices) == 1 and not refused:

@@ -17,7 +17,7 @@ from kafka.partitioner.default import murmur2
 from twopc.column import named
 from twopc.column_rows import partitions_of as partitions_of_rows
 from twopc.errors import ConfigurationError
-from twopc.record import Batch, Record, RecordError, Stage
+from twopc.record import Batch, Record, RecordError, RecordFault, Stage
 from twopc.termination import TERMINATION
 
 MURMUR2, SOURCE = "murmur2", "source"
@@ -29,6 +29,8 @@ KEYS_KEPT = 1 << 16
 
 BY_PRODUCER = -1
 """The partition's number that leaves the choice to the producer."""
+
+_CHOOSING = "the sink's partitioner"
 
 Partitioner = str | Callable[[Record, int], int] | None
 
@@ -74,19 +76,22 @@ def partitions_of(
         return _by_function(partitioner, batch, count, errors)
     match partitioner:
         case "source":
-            return _by_source(batch, topic, count)
+            return _by_source(batch, topic, count, errors)
         case "as written elsewhere" if any(isinstance(key, bytes) for key in batch.keys):
             return [_hash(key) % count if isinstance(key, bytes) else BY_PRODUCER for key in batch.keys]
         case _:
             return repeat(BY_PRODUCER)
 
 
-def _by_source(batch: Batch, topic: str, count: int) -> list[int]:
+def _by_source(batch: Batch, topic: str, count: int, errors: dict[int, RecordError]) -> list[int]:
     numbers = partitions_of_rows(batch.rows)
-    if max(numbers) >= count:
-        row = batch.rows[next(index for index, number in enumerate(numbers) if number >= count)]
-        raise ConfigurationError(f"{named(row)}: {too_few(topic, count, max(numbers) + 1)}")
-    return numbers
+    if max(numbers) < count:
+        return numbers
+    for index, number in enumerate(numbers):
+        if number >= count:
+            cause = RecordFault(ConfigurationError(f"{named(batch.rows[index])}: {too_few(topic, count, number + 1)}"))
+            errors[index] = RecordError(batch.rows[index], Stage.KAFKA_PRODUCE, _CHOOSING, cause)
+    return [number if number < count else BY_PRODUCER for number in numbers]
 
 
 def _by_function(
@@ -103,7 +108,7 @@ def _by_function(
         except TERMINATION:
             raise
         except BaseException as error:  # noqa: BLE001 - it is an error of the record
-            errors[index] = RecordError(row, Stage.KAFKA_PRODUCE, "the sink's partitioner", error)
+            errors[index] = RecordError(row, Stage.KAFKA_PRODUCE, _CHOOSING, error)
             number = BY_PRODUCER
         numbers.append(number)
     return numbers

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from twopc.config import NO_TIMEOUT_MS, RunSettings
 from twopc.errors import ConfigurationError
-from twopc.kafka.control_client import ControlClient
+from twopc.kafka.control_client import ControlClient, TopicInfo
 
 SUBMIT_MS = 30_000
 """The time that starting an attempt may take, beside the waits between attempts."""
@@ -74,11 +74,12 @@ class TopicsMissing(ConfigurationError):
     """Topics that the job names aren't there; others may not be either."""
 
 
-def require_topics(client: ControlClient, topics: tuple[str, ...], role: str) -> None:
-    """Raise TopicsMissing, naming them, if topics are missing."""
+def require_topics(client: ControlClient, topics: tuple[str, ...], role: str) -> dict[str, TopicInfo]:
+    """Return what is known of topics; raise TopicsMissing, naming those that are missing."""
     found = client.topics(topics)
     if missing := [topic for topic in topics if topic not in found]:
         raise TopicsMissing(missing_topics({role: missing}))
+    return found
 
 
 def missing_topics(by_role: Mapping[str, Sequence[str]], servers: str = "") -> str:
@@ -90,8 +91,8 @@ def missing_topics(by_role: Mapping[str, Sequence[str]], servers: str = "") -> s
     names = list(dict.fromkeys(topic for topics in by_role.values() for topic in topics))
     command = f"twopc topics create {' '.join(names)}{f' -b {servers}' if servers else ''}, or kafka-topics.sh"
     if len(names) == 1:
-        return f"{what} isn't there: create it ({command}), or correct its name in the job"
-    return f"{what} aren't there: create them ({command}), or correct their names in the job"
+        return f"{what} isn't there: create it ({command}), or correct its name"
+    return f"{what} aren't there: create them ({command}), or correct their names"
 
 
 def warn_of_internal_topics(names: Iterable[str], use: str) -> None:

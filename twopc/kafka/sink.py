@@ -23,6 +23,7 @@ from twopc.kafka.preflight import bootstrap_servers_of, same_brokers, transactio
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.source import BYTES, KafkaSource
 from twopc.kafka.subtask_client import SubtaskClient
+from twopc.kafka.topic_name import checked_topic
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.kafka.writer_config import DRIVER, WriterConfig
@@ -120,7 +121,7 @@ class KafkaSink(Sink):
             raise ConfigurationError(
                 f"KafkaSink needs a topic's name, or a function of a record that returns one, not {topic!r}"
             )
-        self.topic = topic
+        self.topic = checked_topic("KafkaSink", topic) if isinstance(topic, str) else topic
         self.key = checked_serde("key of KafkaSink", key)
         self.value = checked_serde("value of KafkaSink", value)
         self.delivery_guarantee = _guarantee(delivery_guarantee)
@@ -158,7 +159,9 @@ class KafkaSink(Sink):
         leave_to_driver()
         config = self._config(context, context.subtask)
         client = SubtaskClient.of(context, config.bootstrap_servers, self.properties)
-        return self.writers[self.delivery_guarantee](config, self.output(OutputTopics(client, client.identity)), client)
+        return self.writers[self.delivery_guarantee](
+            config, self.output(OutputTopics(client, client.identity, self.properties)), client
+        )
 
     def open_committer(self, context: JobContext) -> Committer:
         return self.committers[self.delivery_guarantee](self._config(context, DRIVER), self.outputs, self.new_topics)

@@ -20,6 +20,7 @@ from twopc.kafka.preflight import bootstrap_servers_of, warn_of_internal_topics
 from twopc.kafka.reader import KafkaReader
 from twopc.kafka.startup_modes import Earliest, GroupOffsets, StartupMode, checked_mode
 from twopc.kafka.subtask_client import SubtaskClient
+from twopc.kafka.topic_name import checked_topic
 from twopc.kafka.topic_pattern import checked_pattern
 from twopc.protocol.facts import SplitPosition
 from twopc.repartition import Repartition, RepartitionConnectors
@@ -158,4 +159,4 @@ def _checked_topics(topics: str | Sequence[str]) -> tuple[str, ...]:
         raise ConfigurationError(
             f"KafkaSource needs the name of a topic, or several, or pattern=r'...' that matches names, not {topics!r}"
         )
-    return distinct
+    return tuple(checked_topic("KafkaSource", topic) for topic in distinct)

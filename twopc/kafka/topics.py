@@ -8,7 +8,6 @@ from typing import Any
 
 from kafka import KafkaAdminClient, errors
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.admin import ConfigResource
 from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest
 
 from twopc.errors import ConfigurationError, Unavailable
@@ -97,10 +96,7 @@ class TopicClient(ControlClient):
 
     def setting_of(self, name: str, setting: str) -> str | None:
         """Return what a topic's setting is; None where the brokers don't let this user see it."""
-        resource = ConfigResource("topic", name, {setting: None})
-        answer = self._brokers.run(lambda client: client._async_describe_configs([resource], False, "all"))
-        found = answer["topic"][name].get(setting)
-        return None if found is None else str(found["value"])
+        return self.settings_of(name, [setting])[setting]
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic, and return when it is no longer there; raise ConfigurationError if that is refused."""

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from twopc.errors import ConfigurationError, NotJudged, TwoPhaseCommitError
+from twopc.errors import NotJudged, TwoPhaseCommitError
 from twopc.kafka.cluster import Cluster
+from twopc.kafka.preflight import require_topics
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topic_writer import TopicWriter
 from twopc.verify.findings import Verdict
@@ -36,10 +37,7 @@ class ProducedLoad:
 def produce(plan: LoadPlan, cluster: Cluster, watch: ProgressCallback = lambda done: None) -> ProducedLoad:
     """Write the load; on Ctrl-C wait for what is under way, and say how far it went."""
     with cluster.client() as client:
-        if plan.topic not in client.topics([plan.topic]):
-            raise ConfigurationError(
-                f"topic {plan.topic!r} isn't there: create it (twopc topics create {plan.topic} --partitions N)"
-            )
+        require_topics(client, (plan.topic,), "output")
     return _LoadRun(plan, cluster, watch).run()
 
 

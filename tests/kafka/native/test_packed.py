@@ -93,7 +93,7 @@ def copied(servers: str, source: str, target: str, fetching: Fetching, function:
 
 def write_all(servers: str, target: str, made: Iterator[Batch]) -> None:
     producer = TrackedProducer(producer_config(servers, {}) | {"log_level": 0})
-    topics = OutputTopics(cast(Any, None), cast(Any, None))
+    topics = OutputTopics(cast(Any, None), cast(Any, None), {})
     topics.ids[target], topics.partitions[target] = "id", 4
     output = TopicOutput(target, "source", BYTES, BYTES, topics)
     for batch in made:

@@ -233,6 +233,7 @@ class CreatedTopics(OutputTopics):
         self._memory = topics
         self.ids = {}
         self.partitions = {}
+        self.limits = {}
 
     def learn(self, topic: str) -> None:
         self._memory.create(topic)
