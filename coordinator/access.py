@@ -23,7 +23,7 @@ from twopc.errors import ConfigurationError, ProtocolViolation
 from twopc.protocol.layout import subtask_folder
 from twopc.protocol.measures import Measures, OperatorBytes, OperatorCount, StreamTimeAt
 from twopc.protocol.messages import Ack, Decline, Failed, Progress, ToCoordinator
-from twopc.protocol.record_errors import RecordErrorKind
+from twopc.protocol.record_errors import COUNTS_MAX, RecordErrorKind
 from twopc.rpc.channel import checked_token
 from twopc.rpc.redaction import redact
 from twopc.rpc.tls import TlsFiles
@@ -159,7 +159,10 @@ def admitted(message: ToCoordinator) -> ToCoordinator:
         case Progress():
             pending = tuple(redact(name) for name in message.pending_transactions[:PENDING_MAX])
             opened = None if message.open_transaction is None else redact(message.open_transaction)
-            counts = tuple(replace(each, source=redact(each.source)) for each in message.record_errors[:SOURCES_MAX])
+            counts = tuple(
+                replace(each, source=redact(each.source), operator=redact(each.operator))
+                for each in message.record_errors[: COUNTS_MAX + SOURCES_MAX]
+            )
             return replace(
                 message,
                 slow=redact(message.slow),

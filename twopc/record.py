@@ -124,7 +124,7 @@ class RecordsRefused(Exception):
         self.written = written
 
 
-READING_HEADERS = "reading the headers, whose names must be UTF-8,"
+READING_HEADERS = "reading the headers (names must be UTF-8)"
 
 
 class Batch:

@@ -250,16 +250,17 @@ def test_people_get_sentences_and_tables(site: Site) -> None:
         assert text in shown
 
 
-def test_records_that_went_wrong_are_shown_by_source(site: Site) -> None:
+def test_records_that_went_wrong_are_shown_by_source_and_operator(site: Site) -> None:
     for count, subtask in enumerate(site.subtasks, 1):
-        counts = (RecordErrorCount("orders", count, 10 * count),)
+        counts = (RecordErrorCount("orders", "map(priced)", count, 10 * count),)
         subtask.link.send(Progress(99, 9, None, None, record_errors=counts))
     eventually(lambda: [each["record_errors"] for each in ask("jobs", "list", *site.service)] == [33], "both reported")
     assert "33" in say("jobs", "list", *site.service)
     told = say("jobs", "show", JOB, *site.service).split("Records that went wrong")[1]
-    assert [word for word in told.split() if word in ("orders", "3", "30")] == ["orders", "3", "30"]
+    shown = ["orders", "map(priced)", "3", "30"]
+    assert [word for word in told.split() if word in shown] == shown
     counts_of_one = ask("jobs", "show", JOB, *site.service)["subtasks"][0]["progress"]["record_errors"]
-    assert counts_of_one == [{"source": "orders", "skipped": 1, "dead_letters": 10}]
+    assert counts_of_one == [{"source": "orders", "operator": "map(priced)", "skipped": 1, "dead_letters": 10}]
 
 
 def test_a_checkpoint_that_is_aborted_is_an_error_with_its_reason(site: Site) -> None:

@@ -76,15 +76,15 @@ def test_an_attempt_is_announced_when_something_comes_of_it_and_a_start_that_is_
     assert list(made.notes) == [(5, "attempt 1 started")]
 
 
-def test_records_that_went_wrong_are_summed_by_source_and_the_first_of_each_kind_is_a_note() -> None:
+def test_records_that_went_wrong_are_summed_and_the_first_of_each_kind_is_a_note() -> None:
     kind = RecordErrorKind("web", "map(f)", "KeyError", "record web[0]@7: map(f) failed")
-    counts = (RecordErrorCount("web", 2, 0), RecordErrorCount("shop", 0, 1))
+    counts = (RecordErrorCount("web", "map(f)", 2, 0), RecordErrorCount("shop", "decoding", 0, 1))
     reports = [Progress(9, 9, None, None, record_errors=counts) for _ in range(2)]
     made = view(
         *(event(events.SubtaskProgress, subtask=number, progress=said) for number, said in enumerate(reports)),
         event(events.RecordFailed, subtask=1, error=kind),
     )
-    assert made.record_errors == (RecordErrorCount("web", 4, 0), RecordErrorCount("shop", 0, 2))
+    assert made.record_errors == (RecordErrorCount("web", "map(f)", 4, 0), RecordErrorCount("shop", "decoding", 0, 2))
     assert [note for _, note in made.notes] == ["went wrong: record web[0]@7: map(f) failed"]
 
 

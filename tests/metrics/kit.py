@@ -44,7 +44,7 @@ PROGRESS = Progress(
     open_transaction="t-2",
     pending_transactions=("t-0", "t-1"),
     slow="map(priced) at record orders[0]@7",
-    record_errors=(RecordErrorCount("orders", skipped=3, dead_letters=2),),
+    record_errors=(RecordErrorCount("orders", "map(priced)", skipped=3, dead_letters=2),),
     measures=Measures(
         read=(OperatorCount("orders", 100),),
         written=(OperatorCount("priced", 90),),

@@ -14,6 +14,7 @@ from tests.metrics.kit import IDLE, RUNNING, ScrapedMetrics
 from twopc.errors import Unavailable
 from twopc.metrics.description_metrics import DESCRIBED
 from twopc.metrics.jobs import JobMetrics
+from twopc.metrics.metric import OPERATOR
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.job_description import JobDescription
 
@@ -70,9 +71,9 @@ def test_a_transaction_that_several_checkpoints_name_is_counted_once() -> None:
     assert found.value("twopc_job_pending_committables", **JOB, committer="global") == 1
 
 
-def test_records_that_went_wrong_are_counted_by_source() -> None:
+def test_records_that_went_wrong_are_counted_by_source_and_operator() -> None:
     found = scraped(RUNNING)
-    labels = JOB | {"subtask_index": "0", "source": "orders"}
+    labels = JOB | {"subtask_index": "0", "source": "orders", OPERATOR: "map(priced)"}
     assert found.value("twopc_source_num_records_skipped_total", **labels) == 3
     assert found.value("twopc_source_num_dead_letters_total", **labels) == 2
 

@@ -81,6 +81,7 @@ metadata = st.builds(
     ).map(tuple),
 )
 stages = st.integers(0, 2**31)
+record_error_counts = st.builds(RecordErrorCount, text, text, st.integers(0, 2**63), st.integers(0, 2**63))
 record_error_kinds = st.builds(RecordErrorKind, text, text, text, text)
 counts = st.lists(st.builds(OperatorCount, text, st.integers(0, 2**63)), max_size=2).map(tuple)
 measures = st.builds(
@@ -100,7 +101,9 @@ progress = st.builds(
     st.none() | text.filter(bool),
     st.lists(text, max_size=3).map(tuple),
     text,
-    st.lists(st.builds(RecordErrorCount, text, st.integers(0, 2**63), st.integers(0, 2**63)), max_size=2).map(tuple),
+    st.lists(st.builds(RecordErrorCount, text, text, st.integers(0, 2**63), st.integers(0, 2**63)), max_size=2).map(
+        tuple
+    ),
     st.lists(record_error_kinds, max_size=2).map(tuple),
     st.none() | measures,
 )

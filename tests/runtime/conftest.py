@@ -53,7 +53,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         parts = SubtaskDependencies(
             inputs=Inputs({"in": reader}, {"in": stage}),
             dataflow=row(steps, KeyedState(backend)) if flow is None else flow(KeyedState(backend)),
-            record_errors=RecordErrors("job", {"in": FAIL}),
+            record_errors=RecordErrors("job", {"in": FAIL}, {}),
             outputs=Outputs([GroupWriter.open(TransactionGroup(each, (each,)), sinks, context) for each in sinks]),
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),
             link=link,

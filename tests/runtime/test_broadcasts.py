@@ -55,7 +55,7 @@ class Long:
 def reading(source: Long) -> Broadcasts:
     definition = in_a_row("job", KafkaSource("in"), (), KafkaSink("out"))
     store = KeyedState(MemoryBackend())
-    broadcasts = Broadcasts(definition, broadcast_tables(definition.operators), store, RecordErrors("job", {}))
+    broadcasts = Broadcasts(definition, broadcast_tables(definition.operators), store, RecordErrors("job", {}, {}))
     broadcasts._sources = {"products": source}  # type: ignore[dict-item]
     return broadcasts
 

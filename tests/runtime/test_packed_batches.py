@@ -66,7 +66,7 @@ def asked_for(step: Step, folder: Path) -> int:
         inputs=Inputs({"in": reader}),
         dataflow=row([step], KeyedState(backend)),
         outputs=Writing([]),
-        record_errors=RecordErrors("job", {"in": FAIL}),
+        record_errors=RecordErrors("job", {"in": FAIL}, {}),
         store=SubtaskStore(SubtaskIndex(0), backend, FakeStorage(), folder, 0),
         link=MemoryLink(),
         clock=SystemClock(),

@@ -8,7 +8,7 @@ from twopc.error_policy import ErrorPolicy, Skip
 from twopc.errors import UserCodeError
 from twopc.kafka.dead_letter import DeadLetter
 from twopc.kafka.sink import KafkaSink
-from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind, summed
+from twopc.protocol.record_errors import COUNTS_MAX, OTHERS, RecordErrorCount, RecordErrorKind, said_of, summed
 from twopc.record import Batch, RecordError, Stage
 from twopc.runtime.record_errors import MESSAGE_MAX, REPORTED_MAX, RecordErrors
 from twopc.stand_ins import PassedTime
@@ -22,12 +22,25 @@ def error(doing: str, cause: Exception, offset: int = 0) -> RecordError:
     return RecordError(InputRow(b"v", b"k", offset_=offset), Stage.TRANSFORMATION, doing, cause)
 
 
-def test_records_are_counted_by_source_and_by_what_became_of_them() -> None:
+def test_records_are_counted_by_source_and_operator_and_by_what_became_of_them() -> None:
     errors = RecordErrors("job", POLICIES, SINKS)
     for _ in range(3):
         errors.refuse("web", error("map(f)", ValueError()))
     errors.refuse("shop", error("map(f)", ValueError()))
-    assert errors.counts() == (RecordErrorCount("web", 3, 0), RecordErrorCount("shop", 0, 1))
+    errors.refuse("web", error("decoding the value", ValueError()))
+    assert errors.counts() == (
+        RecordErrorCount("web", "map(f)", 3, 0),
+        RecordErrorCount("shop", "map(f)", 0, 1),
+        RecordErrorCount("web", "decoding the value", 1, 0),
+    )
+
+
+def test_what_goes_wrong_in_more_operators_than_are_told_apart_is_counted_together() -> None:
+    errors = RecordErrors("job", POLICIES, SINKS)
+    for number in range(COUNTS_MAX + 7):
+        errors.refuse("web", error(f"writing to topic {number}", ValueError()))
+    counts = errors.counts()
+    assert (len(counts), counts[-1]) == (COUNTS_MAX + 1, RecordErrorCount("web", OTHERS, 7, 0))
 
 
 def test_the_first_of_each_kind_is_told_once() -> None:
@@ -46,16 +59,26 @@ def test_the_first_of_each_kind_is_told_once() -> None:
 
 
 def test_more_kinds_than_one_report_holds_come_with_the_next() -> None:
-    errors = RecordErrors("job", POLICIES)
+    errors = RecordErrors("job", POLICIES, SINKS)
     for number in range(REPORTED_MAX + 3):
         errors.refuse("web", error(f"map({number})", ValueError()))
     assert [len(errors.take_new()) for _ in range(3)] == [REPORTED_MAX, 3, 0]
 
 
-def test_counts_of_several_subtasks_are_summed_by_source() -> None:
-    counts = [RecordErrorCount("a", 1, 0), RecordErrorCount("b", 0, 2), RecordErrorCount("a", 5, 1)]
-    assert summed(counts) == (RecordErrorCount("a", 6, 1), RecordErrorCount("b", 0, 2))
-    assert [str(count) for count in summed(counts)] == ["6 skipped and 1 dead letters of 'a'", "2 dead letters of 'b'"]
+def test_counts_of_several_subtasks_are_summed_by_source_and_operator() -> None:
+    counts = [RecordErrorCount("a", "f", 1, 0), RecordErrorCount("b", "f", 0, 2), RecordErrorCount("a", "f", 5, 1)]
+    assert summed(counts) == (RecordErrorCount("a", "f", 6, 1), RecordErrorCount("b", "f", 0, 2))
+
+
+def test_a_line_of_text_has_the_greatest_counts_and_the_sum_of_the_others() -> None:
+    counts = [RecordErrorCount("a", name, number, number == 5) for number, name in enumerate("defgh", 1)]
+    assert said_of(counts[:1]) == ("1 skipped of 'a' in d",)
+    assert said_of(counts) == (
+        "5 skipped and 1 dead letter of 'a' in h",
+        "4 skipped of 'a' in g",
+        "3 skipped of 'a' in f",
+        "3 skipped in 2 more",
+    )
 
 
 def rows(begin: int, count: int) -> list[InputRow]:
@@ -64,7 +87,7 @@ def rows(begin: int, count: int) -> list[InputRow]:
 
 def refused(most: float, batches: list[list[InputRow]], wrong: list[int]) -> list[int]:
     """Return the offsets, of those that go wrong, at which the job would end."""
-    errors = RecordErrors("job", {"web": Skip(most=most)})
+    errors = RecordErrors("job", {"web": Skip(most=most)}, {})
     ends = []
     for each in batches:
         errors.read("web", batch_of(each))
@@ -96,7 +119,7 @@ def test_a_record_that_fails_several_times_counts_once() -> None:
 
 
 def test_what_could_not_be_decoded_counts_in_its_place() -> None:
-    errors = RecordErrors("job", {"web": Skip(most=0)})
+    errors = RecordErrors("job", {"web": Skip(most=0)}, {})
     bad = RecordError(InputRow(b"v", offset_=1), Stage.VALUE_CONVERTER, "decoding", ValueError())
     errors.read("web", Batch([*rows(0, 1), *rows(2, 1)], [1, 2], errors=[(1, bad)]))
     with pytest.raises(UserCodeError, match="1 of the last 10,000 records that this subtask read of 'web' went wrong"):
@@ -104,7 +127,7 @@ def test_what_could_not_be_decoded_counts_in_its_place() -> None:
 
 
 def test_each_thing_that_goes_wrong_as_time_passes_counts_by_itself() -> None:
-    errors = RecordErrors("job", {"web": Skip(most=0.0001)})
+    errors = RecordErrors("job", {"web": Skip(most=0.0001)}, {})
     errors.read("web", batch_of(rows(0, 5)))
     lost = RecordError(PassedTime(0), Stage.TRANSFORMATION, "on_timer", ValueError())
     errors.refuse("web", lost)

@@ -47,7 +47,7 @@ def batch(every: list[InputRow], *bad_values: int) -> Batch:
 
 
 def readable(policy: ErrorPolicy, given: Batch) -> Batch:
-    return RecordErrors("job", {"in": policy}).readable("in", given)
+    return RecordErrors("job", {"in": policy}, {}).readable("in", given)
 
 
 def test_those_that_can_be_read_go_on_with_their_headers() -> None:
@@ -82,7 +82,7 @@ def test_one_as_a_dead_letter_is_asked_no_more_and_says_what_was_wrong() -> None
     assert letter.values == [0]
     assert headers["__connect.errors.stage"] == b"HEADER_CONVERTER"
     assert b"utf-8" in (headers["__connect.errors.exception.message"] or b"")
-    assert "whose names must be UTF-8" in str(error.named())
+    assert "names must be UTF-8" in str(error.named())
 
 
 class Unit(HeaderSerde):
@@ -114,4 +114,4 @@ def test_where_nobody_goes_on_behind_them_such_a_serde_ends_the_job_by_the_recor
     with TopicSerdes(BYTES, Unit(), ["in"]) as serdes:
         [(_, error)] = decoded([Torn(b"1", offset_=7)], serdes, keys_in, values_in).errors
     with pytest.raises(UserCodeError, match=r"in\[0\]@7: reading the headers"):
-        RecordErrors("job", {"in": Fail()}).refuse("in", error)
+        RecordErrors("job", {"in": Fail()}, {}).refuse("in", error)

@@ -57,8 +57,8 @@ def job_tables(job: JobDescription) -> Iterator[Table]:
     if job.record_errors:
         yield table(
             "Records that went wrong, in this attempt",
-            ("source", "skipped", "dead letters"),
-            [(each.source, f"{each.skipped:,}", f"{each.dead_letters:,}") for each in job.record_errors],
+            ("source", "in", "skipped", "dead letters"),
+            [(each.source, each.operator, f"{each.skipped:,}", f"{each.dead_letters:,}") for each in job.record_errors],
         )
     yield _checkpoints(job)
     if job.failures:

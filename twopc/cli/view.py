@@ -19,6 +19,7 @@ from twopc import events
 from twopc.cli.view_state import RunView
 from twopc.logs import LineStream
 from twopc.protocol.ids import NO_CHECKPOINT
+from twopc.protocol.record_errors import said_of
 
 LINE_SECONDS = 2.0
 _WRONG = events.AttemptFenced | events.CheckpointAborted | events.RecordFailed
@@ -95,7 +96,7 @@ class PlainLines:
 
 def _figures(view: RunView) -> str:
     lag = "unknown" if view.lag is None else f"{view.lag:,}"
-    counts = "".join(f", {count}" for count in view.record_errors)
+    counts = "".join(f", {said}" for said in said_of(view.record_errors))
     return f"{view.records_in:,} in, {view.records_out:,} out, {view.rate:,.0f}/s, lag {lag}{counts}"
 
 
@@ -107,7 +108,7 @@ def render(view: RunView) -> RenderableType:
         f"  attempt {view.attempt}   in {view.records_in:,}   out {view.records_out:,}   ",
         (f"{view.rate:,.0f} records/s", "bold green"),
         f"   lag {lag}   checkpoints completed {view.completed}",
-        *((f"   {count}", "bold yellow") for count in view.record_errors),
+        *((f"   {said}", "bold yellow") for said in said_of(view.record_errors)),
     )
     return Group(head, _subtasks(view), _checkpoints(view), *_pauses(view), *_notes(view))
 

@@ -120,7 +120,7 @@ class RunView:
 
     @property
     def record_errors(self) -> tuple[RecordErrorCount, ...]:
-        """The records that went wrong while the job went on, by source."""
+        """The records that went wrong while the job went on, by source and operator."""
         return summed(count for line in self.subtasks.values() for count in line.record_errors)
 
     @property

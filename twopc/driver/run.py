@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 class RunReport:
     """The report of a run. Counts are of the last attempt; `stopped` tells a stop from the end of a bounded input.
 
-    `record_errors` are of the records that went wrong while the job went on, by source; empty if there were none.
+    `record_errors` are of the records that went wrong while the job went on, by source and operator; empty if none did.
     """
 
     job: str

@@ -39,9 +39,9 @@ def _errors(name: str, help: str, read: Callable[[RecordErrorCount], int]) -> Me
     def samples(job: JobDescription) -> Iterable[Sample]:
         for subtask in job.subtasks:
             for count in subtask.progress.record_errors if subtask.progress else ():
-                yield (str(subtask.subtask), count.source), read(count)
+                yield (str(subtask.subtask), count.source, count.operator), read(count)
 
-    return Metric(f"twopc_source_{name}", Kind.COUNTER, help, (SUBTASK, "source"), samples)
+    return Metric(f"twopc_source_{name}", Kind.COUNTER, help, (SUBTASK, "source", OPERATOR), samples)
 
 
 def _counted(name: str, help: str, read: Callable[[Measures], Iterable[OperatorCount]]) -> Metric:  # noqa: A002

@@ -129,7 +129,8 @@ class Progress:
     """The progress of a subtask: for people and monitoring only, never for a decision. Counts are of this attempt.
 
     `slow` names a user function that doesn't return, and its record; empty if there is none. `record_errors` are counts
-    by source; `new_record_errors` are those of a new kind since the report before, at most as many as a report holds.
+    by source and operator; `new_record_errors` are those of a new kind since the report before, at most as many as a
+    report holds.
     `measures` come with some reports only, and hold until the next.
     """
 

@@ -6,19 +6,31 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+COUNTS_MAX = 100
+"""How many pairs of a source and an operator are told apart."""
+
+OTHERS = "others"
+"""The operator of what went wrong in all that are not told apart."""
+
+SAID_MAX = 3
+"""How many counts one line of text has."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordErrorCount:
-    """The number of a source's record errors that were left out, and of those that are dead letters instead."""
+    """The number of errors on a source's records in one operator or serde: of records left out, and of dead letters."""
 
     source: str
+    operator: str
     skipped: int = 0
     dead_letters: int = 0
 
     def __str__(self) -> str:
-        parts = [f"{self.skipped:,} skipped"] if self.skipped else []
-        parts += [f"{self.dead_letters:,} dead letters"] if self.dead_letters else []
-        return f"{' and '.join(parts)} of {self.source!r}"
+        return f"{_said(self.skipped, self.dead_letters)} of {self.source!r} in {self.operator}"
+
+    @property
+    def total(self) -> int:
+        return self.skipped + self.dead_letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +46,44 @@ class RecordErrorKind:
     message: str
 
 
+class RecordErrorCounter:
+    """Counts errors by source and operator, in the order in which they first come."""
+
+    def __init__(self, counts: Iterable[RecordErrorCount] = ()) -> None:
+        self._skipped: Counter[tuple[str, str]] = Counter()
+        self._dead_letters: Counter[tuple[str, str]] = Counter()
+        for each in counts:
+            self.add(each.source, each.operator, skipped=each.skipped, dead_letters=each.dead_letters)
+
+    def add(self, source: str, operator: str, *, skipped: int = 0, dead_letters: int = 0) -> None:
+        """Count more errors; those of the pairs beyond the first `COUNTS_MAX` together, by source."""
+        at = (source, operator)
+        if at not in self._skipped and len(self._skipped) >= COUNTS_MAX:
+            at = (source, OTHERS)
+        self._skipped[at] += skipped
+        self._dead_letters[at] += dead_letters
+
+    def counts(self) -> tuple[RecordErrorCount, ...]:
+        """Return what was counted so far."""
+        return tuple(RecordErrorCount(*at, skipped, self._dead_letters[at]) for at, skipped in self._skipped.items())
+
+
 def summed(counts: Iterable[RecordErrorCount]) -> tuple[RecordErrorCount, ...]:
-    """Return one count for each source, in the order in which they first come."""
-    skipped: Counter[str] = Counter()
-    dead_letters: Counter[str] = Counter()
-    for each in counts:
-        skipped[each.source] += each.skipped
-        dead_letters[each.source] += each.dead_letters
-    return tuple(RecordErrorCount(source, skipped[source], dead_letters[source]) for source in skipped)
+    """Return one count for each source and operator, in the order in which they first come."""
+    return RecordErrorCounter(counts).counts()
+
+
+def said_of(counts: Iterable[RecordErrorCount]) -> tuple[str, ...]:
+    """Return the greatest counts as text, and one text for all others."""
+    ordered = sorted(counts, key=lambda each: -each.total)
+    said, rest = list(map(str, ordered[:SAID_MAX])), ordered[SAID_MAX:]
+    if rest:
+        both = _said(sum(each.skipped for each in rest), sum(each.dead_letters for each in rest))
+        said.append(f"{both} in {len(rest):,} more")
+    return tuple(said)
+
+
+def _said(skipped: int, dead_letters: int) -> str:
+    parts = [f"{skipped:,} skipped"] if skipped else []
+    parts += [f"{dead_letters:,} dead letter{'' if dead_letters == 1 else 's'}"] if dead_letters else []
+    return " and ".join(parts)

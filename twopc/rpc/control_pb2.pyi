@@ -153,14 +153,16 @@ class StreamTimeAt(_message.Message):
     def __init__(self, operator: _Optional[str] = ..., partition: _Optional[int] = ..., time_ms: _Optional[int] = ...) -> None: ...
 
 class RecordErrorCount(_message.Message):
-    __slots__ = ("source", "skipped", "dead_letters")
+    __slots__ = ("source", "operator", "skipped", "dead_letters")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
     SKIPPED_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
     source: str
+    operator: str
     skipped: int
     dead_letters: int
-    def __init__(self, source: _Optional[str] = ..., skipped: _Optional[int] = ..., dead_letters: _Optional[int] = ...) -> None: ...
+    def __init__(self, source: _Optional[str] = ..., operator: _Optional[str] = ..., skipped: _Optional[int] = ..., dead_letters: _Optional[int] = ...) -> None: ...
 
 class RecordErrorKind(_message.Message):
     __slots__ = ("source", "operator", "error_type", "message")

@@ -47,7 +47,7 @@ class LatelyWrong:
             self._without_place.append(self._first + len(self._numbers) - 1)
         elif (at := bisect_left(self._wrong, number)) == len(self._wrong) or self._wrong[at] != number:
             self._wrong.insert(at, number)
-        latest = max((*self._wrong[-1:], *list(self._without_place)[-1:]))
+        latest = max(numbers[-1] for numbers in (self._wrong, self._without_place) if numbers)
         while self._wrong and self._wrong[0] <= latest - WINDOW:
             del self._wrong[0]
         while self._without_place and self._without_place[0] <= latest - WINDOW:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from twopc.column import message_of, named
 from twopc.error_policy import WINDOW, ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.operators import SinkOutput
-from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
+from twopc.protocol.record_errors import RecordErrorCount, RecordErrorCounter, RecordErrorKind
 from twopc.record import Batch, RecordError
 from twopc.runtime.lately_wrong import LatelyWrong
 from twopc.sink import Sink
@@ -34,11 +33,8 @@ class RecordErrors:
     `sinks` are those of the job; those of dead letters are among them.
     """
 
-    def __init__(
-        self, job: str, policies: Mapping[str, ErrorPolicy], sinks: Mapping[str, Sink] = MappingProxyType({})
-    ) -> None:
-        self._skipped: Counter[str] = Counter()
-        self._dead_letters: Counter[str] = Counter()
+    def __init__(self, job: str, policies: Mapping[str, ErrorPolicy], sinks: Mapping[str, Sink]) -> None:
+        self._counter = RecordErrorCounter()
         self._unsaid: deque[RecordErrorKind] = deque()
         self._job = job
         self._policies = dict(policies)
@@ -61,13 +57,8 @@ class RecordErrors:
         return batch.with_headers_read() if self._policies[source].goes_on else batch
 
     def counts(self) -> tuple[RecordErrorCount, ...]:
-        """Return how many records went wrong, by source; of sources without any, nothing."""
-        skipped, dead_letters = self._skipped, self._dead_letters
-        return tuple(
-            RecordErrorCount(source, skipped[source], dead_letters[source])
-            for source in self._policies
-            if source in skipped or source in dead_letters
-        )
+        """Return how often records went wrong, by source and operator; where none did, nothing."""
+        return self._counter.counts()
 
     def take_new(self) -> tuple[RecordErrorKind, ...]:
         """Return the first records of their kind that this did not return before; the others come with the next."""
@@ -81,9 +72,9 @@ class RecordErrors:
         self._require_few(source, policy, error)
         self._note_first(source, policy, error)
         if policy.sink_id is None:
-            self._skipped[source] += 1
+            self._counter.add(source, error.doing, skipped=1)
             return ()
-        self._dead_letters[source] += 1
+        self._counter.add(source, error.doing, dead_letters=1)
         return (SinkOutput(policy.sink_id, policy.dead_letter(self._job, error, self._sinks[policy.sink_id])),)
 
     def _require_few(self, source: str, policy: ErrorPolicy, error: RecordError) -> None:
