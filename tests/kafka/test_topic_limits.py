@@ -28,7 +28,7 @@ class Settings:
 
 def refused(
     settings: Mapping[str, str | None],
-    *records: tuple[bytes | None, bytes | None, int],
+    *records: tuple[bytes | str | None, bytes | str | None, int],
     headers: Sequence[tuple[str, bytes]] = (),
     properties: Mapping[str, Any] | None = None,
 ) -> dict[int, str]:
@@ -59,6 +59,17 @@ def test_a_record_that_is_too_large_with_its_key_and_headers() -> None:
     records = [(b"k" * 20, b"v" * size, NOW_MS) for size in (100, 400)]
     assert refused({LARGEST: "500"}, *records).keys() == set()
     assert refused({LARGEST: "500"}, *records, headers=[("h" * 10, b"1" * 20)]).keys() == {1}
+
+
+def test_text_has_the_bytes_that_it_is_written_as() -> None:
+    assert refused({LARGEST: "500"}, ("ü" * 100, "ü" * 100, NOW_MS)).keys() == set()
+    assert refused({LARGEST: "500"}, ("ü" * 100, "ü" * 120, NOW_MS)).keys() == {0}
+
+
+@pytest.mark.parametrize("headers", [5, "h", [("h",)], ["h"], [(1, 2)], {"h": b"1"}])
+def test_what_the_client_refuses_is_left_to_it(headers: Any) -> None:
+    limits = TopicLimits.of("out", Settings({LARGEST: "500"}), {})
+    assert limits.refusals([1], [2.0], [headers], [NOW_MS], NOW_MS) == {}
 
 
 def test_what_a_producer_compresses_or_refuses_itself_is_left_to_it() -> None:

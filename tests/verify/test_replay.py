@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
-from twopc import Job, Json, KafkaSink, KafkaSource, Record, Tumbling
+from twopc import DeadLetter, Job, Json, KafkaSink, KafkaSource, Record, Skip, Tumbling
 from twopc.errors import UserCodeError
+from twopc.kafka.output import CHOOSING
+from twopc.kafka.topic_limits import TopicLimits
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.protocol.record_errors import RecordErrorCount
+from twopc.record import Batch, RecordError, Stage
 from twopc.stream import Stream
 from twopc.testing.rows import InputRow, batch_of
+from twopc.verify.found_topics import FoundTopics
 from twopc.verify.history import Expected, Place
 from twopc.verify.paths import Paths
 from twopc.verify.replay import Replay
 
 IN = TopicPartition("in", 0)
+
+
+OUT = KafkaSink("out", value=Json())
+PRODUCING = "producing to topic out with KafkaSink(key=Bytes(), value=Bytes())"
+WRITING = "writing to topic out"
+
+
+def odd(number: int) -> int:
+    if number % 2:
+        raise ValueError(number)
+    return number
+
+
+def nameless(record: Record) -> str:
+    return "" if record.value % 2 else "out"
+
+
+def unwritten(number: int) -> object:
+    return number if number % 2 else b"%d" % number
 
 
 def stream() -> Stream:
@@ -96,8 +120,48 @@ def test_a_function_that_fails_names_the_record() -> None:
 
 def test_a_value_that_the_sink_can_not_encode_names_the_record() -> None:
     job = stream().map(int).sink(KafkaSink("out"))
-    with pytest.raises(UserCodeError, match=r"in\[0\]@7.*encoding a value"):
+    with pytest.raises(UserCodeError, match=r"in\[0\]@7.*the value must be bytes"):
         made(job, [InputRow(b"8", b"k", offset_=7)])
+
+
+WRONG: dict[str, tuple[Callable[[Stream], object], str]] = {
+    "no number": (lambda numbers: numbers.map(lambda each: each + 0).sink(OUT), "decoding the value"),
+    "a function raises": (lambda numbers: numbers.map(odd).sink(OUT), "map(odd)"),
+    "its topic has no name": (lambda numbers: numbers.sink(KafkaSink(nameless, value=Json())), CHOOSING),
+    "the client refuses it": (lambda numbers: numbers.map(unwritten).sink(KafkaSink("out")), PRODUCING),
+    "its partition isn't there": (
+        lambda numbers: numbers.sink(KafkaSink("out", value=Json(), partitioner="source")),
+        "the sink's partitioner",
+    ),
+    "its topic refuses it": (lambda numbers: numbers.map(lambda each: "x" * (each % 2 * 500)).sink(OUT), WRITING),
+    "its time can't be written": (
+        lambda numbers: numbers.map_records(lambda each: each.replace(timestamp=0 if each.value % 2 else 1)).sink(OUT),
+        "writing a timestamp to topic out",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_goes_wrong_makes_nothing_and_is_counted_by_source_and_operator(wrong: str) -> None:
+    job, (build, operator) = Job("job", on_error=Skip()), WRONG[wrong]
+    build(job.source(KafkaSource("in", value=Json())))
+    limits = {"out": TopicLimits(largest=400)}
+    with Replay(Paths.of(job.definition()), topics=FoundTopics({"out": 2}, limits)) as replay:
+        rows = [InputRow(1, b"k", 2, offset_=1), InputRow(2, b"k", offset_=2), InputRow(4, b"k", offset_=4)]
+        batch = batch_of(rows)
+        if wrong == "no number":
+            bad = RecordError(rows[0], Stage.VALUE_CONVERTER, operator, ValueError())
+            batch = Batch(rows[1:], [2, 4], errors=[(0, bad)])
+        assert [each.expected.source.offset for each in replay.make("source-1", batch)] == [2, 4]
+        assert replay.record_errors == (RecordErrorCount("source-1", operator, skipped=1),)
+
+
+def test_a_dead_letter_is_counted_and_not_expected() -> None:
+    job = Job("job", on_error=DeadLetter("dead"))
+    job.source(KafkaSource("in", value=Json())).map(odd).sink(OUT)
+    with Replay(Paths.of(job.definition())) as replay:
+        assert list(replay.make("source-1", batch_of([InputRow(1, b"k")]))) == []
+        assert replay.record_errors == (RecordErrorCount("source-1", "map(odd)", dead_letters=1),)
 
 
 def test_a_drain_closes_what_is_open_with_the_place_behind_the_last_record() -> None:

@@ -320,3 +320,34 @@ def test_a_job_of_two_sources_and_two_sinks_is_judged_topic_by_topic(setting: Se
     broken = {each["topic"]: each["counts"]["unexpected"] for each in told["topics"]}
     assert broken == {f"{name}-all": 0, f"{name}-large": 1}, "it has no business there, though it is right elsewhere"
     assert setting.verify("--output", f"{name}-all", code=0)["held"]
+
+
+SKIPPING = """
+from twopc import Job, Json, KafkaSink, KafkaSource, Skip
+
+
+def doubled(number):
+    return "x" * 2_000 if number == 8 else 2 * number
+
+
+job = Job("{name}", on_error=Skip())
+job.source(KafkaSource("{name}-in", value=Json())).map(doubled).sink(KafkaSink("{name}-small", value=Json()))
+"""
+
+
+def test_what_a_job_skips_is_counted_apart_and_no_loss(setting: Setting) -> None:
+    name = setting.input.removesuffix("-in")
+    setting.job_file.write_text(SKIPPING.format(name=name))
+    create_topic(setting.servers, f"{name}-small", 2, settings={"max.message.bytes": "1000"})
+    setting.fill(setting.input, *(Write(b"%d" % n) for n in range(20)), Write(b"?"), Write(b'{"no": "number"}'))
+    ran = setting.run()
+    assert ran.code == 0, ran.err
+    wrong = [
+        {"source": "source-1", "operator": operator, "skipped": 1, "dead_letters": 0}
+        for operator in ("decoding the value", "map(doubled)", f"writing to topic {name}-small")
+    ]
+    assert sorted(json.loads(ran.out)["record_errors"], key=lambda each: each["operator"]) == wrong
+    told = setting.verify(code=0)
+    assert sorted(told["record_errors"], key=lambda each: each["operator"]) == wrong
+    [judged] = told["topics"]
+    assert (told["records_in"], judged["expected"], judged["matched"]) == (22, 19, 19)

@@ -21,6 +21,7 @@ from twopc.errors import NotJudged, TwoPhaseCommitError
 from twopc.kafka.config_file import read_kafka_config
 from twopc.listing import listed
 from twopc.loader.job_loader import load_job
+from twopc.protocol.record_errors import said_of
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.junit import junit as junit_text
 from twopc.verify.plan import VerifyPlan, plan_of
@@ -138,6 +139,8 @@ def _watched(quiet: bool) -> Iterator[ProgressCallback]:
 def _show(plan: VerifyPlan, report: Report) -> None:
     for said in report.left_out:
         typer.echo(f"note: {said}")
+    if report.record_errors:
+        typer.echo(f"went wrong and is left out, as its policy says: {'; '.join(said_of(report.record_errors))}")
     for verdict in report.verdicts:
         rows = [(kind.value, f"{count:,}", kind.meaning) for kind in Kind if (count := verdict.counts.get(kind))]
         if rows:

@@ -83,7 +83,7 @@ class TopicLimits:
             return
         said = f"which the topic does not take ({LARGEST}={self.largest}): make it smaller, or let the topic take more"
         for index, (key, value, own) in enumerate(zip(as_list(keys), as_list(values), headers, strict=True)):
-            size = BATCH_BYTES + RECORD_BYTES + _size(key) + _size(value) + sum(map(_size_of_header, own or ()))
+            size = BATCH_BYTES + RECORD_BYTES + _size(key) + _size(value) + _size_of_headers(own)
             if size > self.largest:
                 yield index, ValueError(f"it has {size} bytes with its key and headers, once encoded, {said}")
 
@@ -126,8 +126,12 @@ def _limit(said: str | None) -> int | None:
 
 
 def _size(data: Any) -> int:
-    return len(data or b"")
+    """Return how many bytes a key or value has; what is none, the client refuses."""
+    if isinstance(data, str):
+        return len(data.encode("utf-8", "surrogatepass"))
+    return len(data) if isinstance(data, bytes) else 0
 
 
-def _size_of_header(header: tuple[str, Any]) -> int:
-    return len(header[0]) + _size(header[1])
+def _size_of_headers(headers: Any) -> int:
+    pairs = headers if isinstance(headers, list | tuple) else ()
+    return sum(_size(part) for pair in pairs if isinstance(pair, tuple) for part in pair)

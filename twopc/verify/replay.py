@@ -12,33 +12,22 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
 from twopc.clock import SystemClock
-from twopc.column import coded, user_code_error
 from twopc.config import MAX_TIME_AHEAD_MS
-from twopc.errors import UserCodeError
-from twopc.kafka.encoding import encoded, serialized
-from twopc.kafka.output import TopicOf
-from twopc.kafka.source import BYTES
+from twopc.kafka.delivery_errors import WrittenBatch
+from twopc.kafka.output import OutputTopics, TopicOutput
+from twopc.kafka.record_taker import RecordTaker
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.operators import KeyedStateStore, SinkOutput
 from twopc.operators.dataflow import Dataflow
 from twopc.operators.time_bound import ahead_of
-from twopc.packed_column import Column
-from twopc.record import Batch, Record, RecordError, Row
-from twopc.serde import Serde
+from twopc.protocol.record_errors import RecordErrorCount, RecordErrorCounter
+from twopc.record import Batch, RecordError, RecordsRefused, Row
 from twopc.stand_ins import KeyOnly, PassedTime
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
+from twopc.verify.found_topics import FoundTopics
 from twopc.verify.history import Expected, Headers, Place
 from twopc.verify.paths import Paths
-
-
-def as_sent(serde: Serde, column: Column, batch: Batch, doing: str) -> list[bytes | None]:
-    """Encode as the sink and its client do: text that passes for bytes goes out as UTF-8, and nothing else does."""
-    sent = serialized(serde, column, batch, doing)
-    return coded(
-        BYTES.serialize_all, [each.encode() if isinstance(each, str) else each for each in sent], batch.rows, doing
-    )
 
 
 class ReplayedRecord(NamedTuple):
@@ -52,9 +41,9 @@ class ReplayedRecord(NamedTuple):
 class Replay:
     """Feed it the decoded input, each partition in its order; it says what has to be in the output, and where.
 
-    It starts without state, or with what is in `store`. `numbers` are those of the partitions that can be drained.
-    Records move stream time no further ahead of the clock of now than `max_time_ahead_ms`. Close it, by leaving its
-    context.
+    It starts without state, or with what is in `store`. What `topics` don't take is a record that goes wrong, as in a
+    run. `numbers` are those of the partitions that can be drained. Records move stream time no further ahead of the
+    clock of now than `max_time_ahead_ms`. Close it, by leaving its context.
     """
 
     def __init__(
@@ -62,6 +51,7 @@ class Replay:
         paths: Paths,
         store: KeyedStateStore | None = None,
         *,
+        topics: OutputTopics | None = None,
         numbers: Collection[int] = (),
         max_time_ahead_ms: int = MAX_TIME_AHEAD_MS,
     ) -> None:
@@ -70,8 +60,10 @@ class Replay:
         latest = ahead_of(SystemClock(), max_time_ahead_ms)
         self._flow = Dataflow(paths.nodes, store, self._refuse, numbers, latest=latest)
         self._sinks = paths.sinks
+        self._topics = FoundTopics({}, {}) if topics is None else topics
+        self._outputs: dict[str, TopicOutput] = {}
+        self._counter = RecordErrorCounter()
         self._partitions: dict[tuple[str | None, int | None], TopicPartition] = {}
-        self._serdes: dict[str, TopicSerdes] = {}
         self._behind: Mapping[int, Place] = {}
 
     def __enter__(self) -> Self:
@@ -80,8 +72,13 @@ class Replay:
     def __exit__(self, *_: object) -> None:
         with ExitStack() as closing:
             closing.callback(self._flow.close)
-            for serdes in self._serdes.values():
-                closing.callback(serdes.close)
+            for output in self._outputs.values():
+                closing.callback(output.close)
+
+    @property
+    def record_errors(self) -> tuple[RecordErrorCount, ...]:
+        """How often records went wrong, by source and operator, where the job goes on behind them."""
+        return self._counter.counts()
 
     def make(self, source: str, batch: Batch) -> Iterator[ReplayedRecord]:
         """Yield what the job makes of a batch of this source; raise UserCodeError where it fails."""
@@ -96,45 +93,36 @@ class Replay:
 
     def _made(self, source: str, outputs: Iterable[SinkOutput]) -> Iterator[ReplayedRecord]:
         for output in outputs:
+            taken = _Taken()
             try:
-                made = list(self._encoded(output.sink, output.batch))
-            except UserCodeError:
-                if not self._policies[source].goes_on:
-                    raise
-                made = list(self._without_bad(output.sink, output.batch))
-            yield from made
+                self._output(output.sink).write(taken, output.batch)
+            except RecordsRefused as refused:
+                for error in refused.errors:
+                    self._refuse(source, error)
+            operator = self._sinks[output.sink].operator
+            for row, topic, key, value, headers in taken.records:
+                yield ReplayedRecord(operator, topic, Expected(self._place(row), key, value, headers, output.sink))
 
     def write_back(self) -> None:
         """Bring the store up to what was fed."""
         self._flow.write_back()
 
+    def _output(self, path: str) -> TopicOutput:
+        node = self._sinks[path]
+        if node.operator not in self._outputs:
+            self._outputs[node.operator] = node.what.output(self._topics)
+        return self._outputs[node.operator]
+
     def _refuse(self, source: str, error: RecordError) -> Iterable[SinkOutput]:
         """A record that goes wrong makes nothing that is judged, where the job goes on behind it."""
-        if not self._policies[source].goes_on:
+        policy = self._policies[source]
+        if not policy.goes_on:
             raise error.named()
+        if policy.sink_id is None:
+            self._counter.add(source, error.doing, skipped=1)
+        else:
+            self._counter.add(source, error.doing, dead_letters=1)
         return ()
-
-    def _without_bad(self, path: str, produced: Batch) -> Iterator[ReplayedRecord]:
-        """Encode one record after the other, and leave out those that can't be."""
-        for index in range(len(produced)):
-            try:
-                yield from list(self._encoded(path, produced.take([index])))
-            except UserCodeError:
-                continue
-
-    def _encoded(self, path: str, produced: Batch) -> Iterator[ReplayedRecord]:
-        node = self._sinks[path]
-        operator, sink = node.operator, node.what
-        topics = self._topics(sink.topic, produced)
-        if operator not in self._serdes:
-            self._serdes[operator] = TopicSerdes(sink.key, sink.value, writing=True)
-        for pair, part in self._serdes[operator].runs(topics):
-            batch = produced if len(part) == len(produced) else produced.take(part)
-            columns = zip(topics[part.start : part.stop], batch.rows, *encoded(pair, batch, "", as_sent), strict=True)
-            for topic, row, key, value, headers in columns:
-                yield ReplayedRecord(
-                    operator, topic, Expected(self._place(row), key, value, plain_headers(headers), path)
-                )
 
     def _place(self, row: Row) -> Place:
         while isinstance(row, KeyOnly):
@@ -147,18 +135,27 @@ class Replay:
             partition = self._partitions[pair] = TopicPartition(pair[0] or "", pair[1] or 0)
         return Place(partition, row.offset() or 0)
 
-    def _topics(self, topic: TopicOf, batch: Batch) -> list[str]:
-        if isinstance(topic, str):
-            return [topic] * len(batch)
-        topics = []
-        columns = zip(batch.rows, batch.keys, batch.values, batch.timestamps, batch.headers, strict=True)
-        for row, key, value, stamp, headers in columns:
-            place = row.topic() or "", row.partition() or 0, row.offset() or 0
-            try:
-                topics.append(topic(Record(key, value, stamp, headers, *place)))
-            except Exception as error:
-                raise user_code_error(row, "the sink's topic function", error) from error
-        return topics
+
+class _Taken(RecordTaker):
+    """The records that an output writes, each with the row that it is made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: Iterator[Row] = iter(())
+        self.records: list[tuple[Row, str, bytes | None, bytes | None, Headers]] = []
+
+    def written(self, written: WrittenBatch) -> None:
+        """Records of these rows follow, one after the other."""
+        self._rows = iter(written.rows)
+
+    def produce(self, topic: str, value: Any, key: Any, *rest: Any) -> None:
+        self._row = next(self._rows)
+        super().produce(topic, value, key, *rest)
+
+    def take(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers, partition: int, timestamp: int
+    ) -> None:
+        self.records.append((self._row, topic, key, value, headers))
 
 
 def plain_headers(headers: Any) -> Headers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from twopc.verify.findings import Finding, Kind, Verdict
@@ -18,6 +19,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "transactions": {outcome.value: report.transactions.get(outcome, 0) for outcome in Outcome},
         "seconds": round(report.seconds, 3),
         "left_out": list(report.left_out),
+        "record_errors": [asdict(each) for each in report.record_errors],
         "topics": [verdict_as_json(each) for each in report.verdicts],
     }
 

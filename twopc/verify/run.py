@@ -13,10 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
 from twopc.kafka.marker_wait import await_markers
+from twopc.kafka.topic_limits import TopicLimits
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import high_watermarks, read
+from twopc.protocol.record_errors import RecordErrorCount
 from twopc.verify.compaction_gaps import compaction
 from twopc.verify.findings import Verdict
+from twopc.verify.found_topics import FoundTopics
 from twopc.verify.history import Found, Outcome, Place
 from twopc.verify.judge import Judge
 from twopc.verify.own_topics import with_whole_topics
@@ -41,6 +44,7 @@ class Report:
     elsewhere: how many records the job makes for topics that were not judged.
     transactions: how many ended how, counted in each partition that they wrote to.
     left_out: what of the job's output was not judged, and why.
+    record_errors: how often records of the input go wrong where the job goes on behind them, by source and operator.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -49,6 +53,7 @@ class Report:
     seconds: float
     transactions: Mapping[Outcome, int] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    record_errors: tuple[RecordErrorCount, ...] = ()
 
     @property
     def held(self) -> bool:
@@ -75,6 +80,8 @@ class _Verification:
         self._plan = plan
         self._watch = watch
         self._records_in = 0
+        self._record_errors: tuple[RecordErrorCount, ...] = ()
+        self._topics = FoundTopics({}, {})
         self._transactions: Counter[Outcome] = Counter()
 
     def run(self) -> Report:
@@ -89,7 +96,7 @@ class _Verification:
                     judges[each.topic].expect(each.expected)
                 else:
                     elsewhere += 1
-        records_in = self._records_in
+        records_in, record_errors = self._records_in, self._record_errors
         if records_in < sum(each.offsets for each in inputs.values()):
             self._refuse_compacted(inputs)
         for found in self._see(outputs):
@@ -104,7 +111,8 @@ class _Verification:
                     break
         verdicts = tuple(replace(each, findings=samples.filled(each)) for each in verdicts)
         seconds = time.monotonic() - began
-        return Report(verdicts, records_in, elsewhere, seconds, dict(self._transactions), plan.left_out)
+        transactions = dict(self._transactions)
+        return Report(verdicts, records_in, elsewhere, seconds, transactions, plan.left_out, record_errors)
 
     def _complete(self) -> dict[TopicPartition, Position]:
         """Return how far the output of each input partition has to be there, where that is not to its end."""
@@ -117,19 +125,24 @@ class _Verification:
         return complete
 
     def _written(self) -> Outputs:
-        """Return where the output is."""
+        """Return where the output is, and note what its topics take."""
         written: dict[str, Extent] = {}
+        sinks = {topic: node.what for node in self._plan.paths.sinks.values() for topic in node.what.outputs}
+        limits: dict[str, TopicLimits] = {}
         for topic, cluster in self._plan.outputs.items():
             with cluster.client() as client:
                 # A job may have ended, or its group have moved, before the last partition shows what was committed.
                 await_markers(client, SETTLE_SECONDS)
                 found = extent(client, (topic,), "output")
+                limits[topic] = TopicLimits.of(topic, client, sinks[topic].properties if topic in sinks else {})
             found = replace(found, log_ends=high_watermarks(cluster, found.ends))
             if not self._plan.committed:
                 found = replace(found, ends=found.log_ends)
             elif not self._plan.running:
                 _refuse_hidden(found)
             written[topic] = found
+        partitions = Counter(each.topic for found in written.values() for each in found.ends)
+        self._topics = FoundTopics(partitions, limits)
         return written
 
     def _read(self) -> Inputs:
@@ -146,17 +159,18 @@ class _Verification:
         self._records_in = 0
         numbers = {partition.partition for each in inputs.values() for partition in each.ends}
         ahead_ms = self._plan.max_time_ahead_ms
-        with Replay(self._plan.paths, numbers=numbers, max_time_ahead_ms=ahead_ms) as replay:
+        with Replay(self._plan.paths, topics=self._topics, numbers=numbers, max_time_ahead_ms=ahead_ms) as replay:
             for name, source in self._plan.sources.items():
                 ranges = inputs[name].ranges
                 for batch in read(self._plan.inputs[name], ranges, key=source.key, value=source.value):
-                    self._records_in += len(batch)
+                    self._records_in += len(batch) + len(batch.errors)
                     self._watch("input", self._records_in, offsets)
                     yield replay.make(name, batch)
                 if self._plan.drained:
                     # What waits for its time works by key, so on the records of one topic: on no path otherwise.
                     ends = inputs[name].ends.items()
                     yield replay.drain(name, {partition.partition: Place(partition, end) for partition, end in ends})
+            self._record_errors = replay.record_errors
 
     def _owners(self, topic: str, written: Extent) -> TransactionLookup:
         """Look up whose each record of an output topic is."""

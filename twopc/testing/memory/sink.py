@@ -13,9 +13,9 @@ from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TransactionLost
-from twopc.kafka.header_pairs import checked_headers
 from twopc.kafka.output import OutputTopics, TopicOutput
 from twopc.kafka.partitioner import BY_PRODUCER
+from twopc.kafka.record_taker import RecordTaker
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.protocol.facts import Committable
 from twopc.protocol.messages import Complete
@@ -156,28 +156,16 @@ class AtOnceWriter(SinkWriter):
         self._encoded.close()
 
 
-class EncodedRecords:
+class EncodedRecords(RecordTaker):
     """The records of one sink, as production's output encodes them; it takes this for a producer."""
 
     def __init__(self, sink: MemorySink, topics: MemoryTopics) -> None:
+        super().__init__()
         self._sink = sink
         self._memory = topics
         self._output: TopicOutput = sink.output(CreatedTopics(topics))
         self._output.learn_static()
         self._txn: Transaction | None = None
-        self.topics: set[str] = set()
-
-    @property
-    def client(self) -> Any:
-        return self
-
-    @property
-    def writer(self) -> None:
-        return None
-
-    @property
-    def deliveries(self) -> EncodedRecords:
-        return self
 
     def write(self, batch: Batch, txn: Transaction | None) -> int:
         """Append the batch, in this transaction if there is one; return how many records that were."""
@@ -188,42 +176,24 @@ class EncodedRecords:
         """Let go of the serdes."""
         self._output.close()
 
-    def produce(
+    def take(
         self,
         topic: str,
-        value: Any,
-        key: Any,
+        key: bytes | None,
+        value: bytes | None,
+        headers: tuple[tuple[str, bytes | None], ...],
         partition: int,
-        _callback: object,
-        _on_delivery: object,
         timestamp: int,
-        headers: Sequence[tuple[str, Any]] | None = None,
     ) -> None:
-        """As librdkafka's: takes bytes, text and None, and raises TypeError for anything else."""
         new = NewRecord(
             topic=topic,
-            key=_bytes("the key", key),
-            value=_bytes("the value", value),
+            key=key,
+            value=value,
             timestamp=timestamp if timestamp >= 0 else None,
-            headers=[(name, _bytes(f"header {name!r}", each)) for name, each in checked_headers(headers or ())] or None,
+            headers=list(headers) or None,
             partition=None if partition == BY_PRODUCER else partition,
         )
         self._memory.append(new, self._txn, self._sink.key, self._sink.value)
-
-    def know(self, topic: str) -> None:
-        """Topics in memory are known."""
-
-    def written(self, written: object) -> None:
-        """Nothing that was written is refused later."""
-
-    def poll(self, seconds: float) -> None:
-        """There are no reports."""
-
-    def raise_reported(self, seconds: float) -> None:
-        """There are no reports."""
-
-    def check_alive(self) -> None:
-        """It is."""
 
 
 class CreatedTopics(OutputTopics):
@@ -271,11 +241,3 @@ def settle(topics: MemoryTopics, committable: Committable) -> Settled:
         return Settled(committable, Outcome.ALREADY_COMMITTED, "it is committed")
     txn.ending = TransactionEnd.COMMITTED
     return Settled(committable, Outcome.COMMITTED, "it was open")
-
-
-def _bytes(what: str, data: Any) -> bytes | None:
-    if data is None or isinstance(data, bytes):
-        return data
-    if isinstance(data, str):
-        return data.encode()
-    raise TypeError(f"{what} must be bytes, text or None here, not {type(data).__name__}")
