@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +114,7 @@ def drilled(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Drilled
 
     temporary = folder / "tmp"
     temporary.mkdir()
+    await_still(servers, job)
     before, pending = look(servers, job, checkpoints), count_open(servers, checkpoints, job)
     whole = twopc(
         *("drill", JOB_FILE, *common, "--checkpoint-dir", str(checkpoints), "--from", str(RESTORED), "-o", "json"),
@@ -158,10 +160,11 @@ def run_and_kill(folder: Path, job: str, common: tuple[str, ...], checkpoints: P
     with ManagedProcess([sys.executable, "-m", "twopc", *command], environment, folder / "run.log", 240) as run:
         await_true(lambda: struck.exists() or run.exit_code is not None, f"no worker came to checkpoint {STRUCK}", 240)
         assert run.exit_code is None, run.output
+        workers = psutil.Process(run.pid).children(recursive=True)
         run.send(signal.SIGKILL)
         run.wait()
-        worker = int(struck.read_text())
-        await_true(lambda: not psutil.pid_exists(worker), "the worker did not end with its driver", 60)
+    _, alive = psutil.wait_procs(workers, 60)
+    assert not alive, "a worker did not end with its driver"
 
 
 def look(servers: str, job: str, checkpoints: Path) -> Real:
@@ -169,8 +172,7 @@ def look(servers: str, job: str, checkpoints: Path) -> Real:
     try:
         asked = [TopicPartition(f"{job}-in", number) for number in range(PARTITIONS)]
         group = {each.partition: each.offset for each in consumer.committed(asked, timeout=60)}
-        outputs = [TopicPartition(f"{job}-out", number) for number in range(PARTITIONS)]
-        ends = {each.partition: consumer.get_watermark_offsets(each, timeout=60) for each in outputs}
+        ends = ends_of(consumer, job)
     finally:
         consumer.close()
     with ControlClient(servers, {}) as client:
@@ -178,6 +180,23 @@ def look(servers: str, job: str, checkpoints: Path) -> Real:
         listed = client.list_transactions()
     mine = {name: state for name, state in listed.items() if name.startswith(job)}
     return Real(group, ends, tree(checkpoints), mine)
+
+
+def ends_of(consumer: Consumer, job: str) -> dict[int, tuple[int, int]]:
+    outputs = [TopicPartition(f"{job}-out", number) for number in range(PARTITIONS)]
+    return {each.partition: consumer.get_watermark_offsets(each, timeout=60) for each in outputs}
+
+
+def await_still(servers: str, job: str) -> None:
+    """Wait until the broker has written what processes that are gone have sent it."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": job, "isolation.level": "read_uncommitted"})
+    try:
+        looks = [ends_of(consumer, job)]
+        while len(looks) < 2 or looks[-1] != looks[-2]:
+            time.sleep(0.5)
+            looks.append(ends_of(consumer, job))
+    finally:
+        consumer.close()
 
 
 def damaged_copy(checkpoints: Path, into: Path, job: str) -> Path:
