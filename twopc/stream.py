@@ -153,8 +153,9 @@ class Stream:
         """Replace whole batches by `function(batch)`, for code that is vectorised itself; both are Arrow's.
 
         The batch has the columns `key`, `value`, `timestamp` and `row`; what is returned needs `value`, and `row` too
-        if it has fewer or more records: it says which input record each comes from, and must not decrease. The types
-        of keys and values are taken from each batch unless given: JSON objects become structs of the fields that occur.
+        if it has fewer or more records: it says which input record each comes from, and must not decrease. A key or
+        value has the Arrow type that it has by itself unless one is given: a JSON object is a struct of its fields, and
+        None is null in binary. All records of a call have one type, so the function is called for each run of them.
         How many records a batch has is not to be relied on: where the function fails on a batch, it is called again
         with parts of it, down to the record that it fails on.
         """

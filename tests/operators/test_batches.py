@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,8 @@ from tests.operators.kit import Chain, row
 from twopc.arrow import to_column
 from twopc.errors import UserCodeError
 from twopc.operators import MapBatches, SinkOutput
-from twopc.operators.batches import COLUMNS, _as_arrow
+from twopc.operators.batches import COLUMNS, as_arrow
+from twopc.operators.own_arrow_type import OwnTypes
 from twopc.record import Batch, RecordError
 from twopc.serde import Json
 from twopc.testing.rows import InputRow
@@ -62,13 +64,16 @@ def test_values_of_plain_bytes_are_replaced() -> None:
 def test_values_decoded_from_json_come_as_structs_and_go_back_as_objects() -> None:
     made = rows(3)
     batch = Batch(made, Json().deserialize_all([b'{"a":1}', b'{"a":2,"b":"x"}', b'{"a":3}']))
+    sizes: list[int] = []
 
     def add(arrow: pa.RecordBatch) -> pa.RecordBatch:
         values = arrow.column("value")
+        sizes.append(len(values))
         sums = pa.StructArray.from_arrays([pc.add(pc.struct_field(values, "a"), 10)], ["sum"])
         return pa.RecordBatch.from_arrays([sums], ["value"])
 
     assert run(add, batch).values == [{"sum": 11}, {"sum": 12}, {"sum": 13}]
+    assert sizes == [1, 1, 1], "no object gets a field of another"
 
 
 def test_filtering_keeps_each_record_with_its_own_row() -> None:
@@ -126,10 +131,43 @@ def test_what_the_function_raises_names_the_line_of_the_users_file() -> None:
         run(fail, batch_of_bytes())
 
 
-def test_values_of_mixed_types_ask_for_their_arrow_type() -> None:
-    batch = Batch(rows(2), [1, "one"])
-    with pytest.raises(UserCodeError, match="value_type="):
-        run(lambda arrow: arrow, batch)
+def test_records_of_one_call_have_the_type_that_each_has_by_itself() -> None:
+    values: list[Any] = [
+        1,
+        2,
+        2.5,
+        None,
+        b"x",
+        "text",
+        {"a": 1},
+        {"a": 2},
+        {"a": 0.5},
+        {},
+        [1],
+        [1, 2.0],
+        date(2026, 1, 2),
+    ]
+    seen: list[tuple[Any, int]] = []
+
+    def look(batch: pa.RecordBatch) -> pa.RecordBatch:
+        seen.append((batch.column("value").type, batch.num_rows))
+        return batch
+
+    assert list(map(repr, run(look, Batch(rows(len(values)), values)).values)) == list(
+        map(repr, [*values[:11], [1.0, 2.0], values[12]])
+    )
+    assert seen == [
+        *((pa.int64(), 2), (pa.float64(), 1), (pa.binary(), 2), (pa.string(), 1)),
+        *((pa.struct([("a", pa.int64())]), 2), (pa.struct([("a", pa.float64())]), 1), (pa.struct([]), 1)),
+        *((pa.list_(pa.int64()), 1), (pa.list_(pa.float64()), 1), (pa.date32(), 1)),
+    ]
+
+
+def test_what_has_no_arrow_type_is_an_error_of_the_record_that_asks_for_one() -> None:
+    values = [1, 2, object(), 3, [1, "one"], 4]
+    assert went(lambda arrow: arrow, Batch(rows(6), values)) == ([1, 2, 3, 4], [2, 4])
+    with pytest.raises(UserCodeError, match=r"@2: .*object has no Arrow type of its own .*value_type="):
+        run(lambda arrow: arrow, Batch(rows(6), values))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +179,9 @@ def test_bytes_have_a_given_type_or_none_whether_they_are_packed_or_not(
 ) -> None:
     def column(values: Any) -> pa.Array | None:
         try:
-            return _as_arrow(MapBatches(lambda batch: batch, None, wanted), Batch(rows(len(values)), values))["value"]
+            return as_arrow(
+                MapBatches(lambda batch: batch, None, wanted), Batch(rows(len(values)), values), OwnTypes()
+            )["value"]
         except (pa.ArrowException, TypeError, UnicodeDecodeError):
             return None
 

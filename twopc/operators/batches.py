@@ -6,8 +6,8 @@
   and keeps its place in the order of its partition. Without `row` there must be as many records as there were.
 - Which record a failure is of the function is asked by smaller parts, half as long each, down to one record; parts
   grow again behind it, twice as long each. So what it raises is an error of one record, and it may be called again.
-- A result of another shape than was asked for is the function's error, and values that have no Arrow type in common,
-  where none was given, are the job's: they end it, whatever the policy for records that go wrong.
+- A result of another shape than was asked for ends the job, whatever the policy for records that go wrong.
+- Where no type is given, records of one call have the Arrow type that each has by itself (`own_arrow_type`).
 - How many records a batch has is nothing to rely on: it follows the load, and a replay cuts it elsewhere.
 """
 
@@ -22,9 +22,10 @@ import pyarrow as pa
 
 from twopc.arrow import int32_array, to_array, to_column
 from twopc.column import Over, failure_at, span
+from twopc.operators.own_arrow_type import OwnTypes
 from twopc.operators.steps import MapBatches
 from twopc.operators.values import Result
-from twopc.packed_column import PackedColumn
+from twopc.packed_column import Column, PackedColumn
 from twopc.record import Batch
 from twopc.termination import TERMINATION
 
@@ -41,6 +42,7 @@ class BatchMap:
     def __init__(self, step: MapBatches) -> None:
         self._step = step
         self._most = _ALL
+        self._types = OwnTypes()
 
     def process(self, batch: Batch, _over: Over) -> Result:
         """Give the batch to the function as Arrow; raise UserCodeError where it returns another shape."""
@@ -49,12 +51,11 @@ class BatchMap:
         while taken < len(batch):
             part = batch.part(taken, min(taken + self._most, len(batch)))
             try:
-                given = _as_arrow(self._step, part)
+                given = as_arrow(self._step, part, self._types)
+                part = part.first(given.num_rows)
                 produced = self._step.function(given)
             except TERMINATION:
                 raise
-            except _NoCommonType as error:
-                raise failure_at(span(part.rows), str(self._step), error) from error
             except BaseException as error:  # noqa: BLE001 - it is an error of one of these records
                 if len(part) == 1:
                     return Result(taken, _joined(batch, made), error)
@@ -87,15 +88,30 @@ def _joined(batch: Batch, parts: Sequence[Batch]) -> Batch:
     return Batch(rows, values, keys, timestamps, headers)
 
 
-def _as_arrow(step: MapBatches, batch: Batch) -> pa.RecordBatch:
-    keys, values, stamps = batch.key_column, batch.value_column, batch.timestamp_column
+def as_arrow(step: MapBatches, batch: Batch, types: OwnTypes) -> pa.RecordBatch:
+    """Return the first records of a batch: all whose keys have one type, and whose values have one."""
+    key_type, keys = _type(batch.key_column, step.key_type, types)
+    value_type, values = _type(batch.value_column, step.value_type, types)
+    batch = batch.first(min(keys, values))
+    stamps = batch.timestamp_column
     arrays = [
-        _of_bytes(keys, step.key_type) if isinstance(keys, PackedColumn) else pa.array(keys, step.key_type),
-        _of_bytes(values, step.value_type) if isinstance(values, PackedColumn) else _of_values(values, step.value_type),
+        _array(batch.key_column, key_type),
+        _array(batch.value_column, value_type),
         to_array(stamps.buffers, pa.int64()) if isinstance(stamps, PackedColumn) else pa.array(stamps, pa.int64()),
         _numbers(len(batch).bit_length()).slice(0, len(batch)),
     ]
     return pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS))
+
+
+def _type(column: Column, wanted: pa.DataType | None, types: OwnTypes) -> tuple[pa.DataType, int]:
+    """Return the type of a column's first values, and of how many."""
+    if wanted is not None:
+        return wanted, len(column)
+    return (pa.binary(), len(column)) if isinstance(column, PackedColumn) else types.first_run(column)
+
+
+def _array(column: Column, wanted: pa.DataType) -> pa.Array:
+    return _of_bytes(column, wanted) if isinstance(column, PackedColumn) else pa.array(column, wanted)
 
 
 _TYPES_OF_BYTES = frozenset({pa.binary(), pa.large_binary(), pa.string(), pa.large_string()})
@@ -108,26 +124,11 @@ def _numbers(bits: int) -> pa.Array:
     return int32_array(range(1 << bits))
 
 
-def _of_bytes(column: PackedColumn, wanted: pa.DataType | None) -> pa.Array:
-    if wanted is not None and wanted not in _TYPES_OF_BYTES:
+def _of_bytes(column: PackedColumn, wanted: pa.DataType) -> pa.Array:
+    if wanted not in _TYPES_OF_BYTES:
         # A cast would parse a number where one object after the other is refused.
         return pa.array(column.unpack(), wanted)
-    array = to_array(column.buffers, pa.binary())
-    return array if wanted is None else array.cast(wanted)
-
-
-def _of_values(values: list[Any], wanted: pa.DataType | None) -> pa.Array:
-    if wanted is not None:
-        return pa.array(values, wanted)
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        hint = "give map_batches the Arrow type that all values have, value_type=pa.struct(...)"
-        raise _NoCommonType(f"the values don't fit into one column ({error}): {hint}") from error
-
-
-class _NoCommonType(TypeError):
-    """No type was given, and the values have none in common."""
+    return to_array(column.buffers, pa.binary()).cast(wanted)
 
 
 def _checked(produced: Any, size: int) -> pa.RecordBatch:

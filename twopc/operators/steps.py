@@ -252,7 +252,7 @@ class JoinBroadcast(_Join):
 
 @dataclass(frozen=True, slots=True)
 class MapBatches(_Described):
-    """pyarrow.RecordBatch -> pyarrow.RecordBatch; the types are Arrow's, None to take what the batch looks like"""
+    """pyarrow.RecordBatch -> pyarrow.RecordBatch; the types are Arrow's, None for a record's own"""
 
     key_type: Any = None
     value_type: Any = None
