@@ -42,6 +42,9 @@ class ErrorPolicy:
         """The operator id of the sink that the record is written to; None for none."""
         return None
 
+    def check_beside(self, other: ErrorPolicy) -> None:
+        """Raise ConfigurationError if another policy with the same sink can't stand beside this one."""
+
     def dead_letter_sink(self, sinks: Iterable[Sink]) -> Sink | None:
         """Return the sink that such records are written to, in a job with these sinks; None for none."""
         return None

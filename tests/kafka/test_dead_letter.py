@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from twopc import ConfigurationError, DeadLetter, Job, KafkaSink, KafkaSource, NewTopic
 from twopc.kafka.dead_letter_topic import DeadLetterTopic
-from twopc.kafka.letter import RESERVED_BYTES, SHORTENED, Letter
+from twopc.kafka.letter import RESERVED_BYTES, SHORTENED, TIMESTAMP, Letter
+from twopc.kafka.record_taker import RecordTaker
+from twopc.kafka.topic_limits import TopicLimits
 from twopc.record import RecordError, Stage
 from twopc.testing.rows import InputRow
+from twopc.verify.found_topics import FoundTopics
 
 TEXTS = {"topic": b"in", "exception.message": b"m" * 300, "exception.stacktrace": b"s" * 500}
 SMALL = KafkaSink("out", properties={"message.max.bytes": 5_000})
@@ -153,3 +156,36 @@ def test_a_topic_that_is_there_is_looked_at_whether_the_policy_makes_it_or_not()
         with pytest.raises(ConfigurationError, match="deletes all but the last dead letter of a key"):
             DeadLetterTopic(create, 1).ensure("dead", client, settings)
     assert client.made == [("dead", 4)]
+
+
+class Letters(RecordTaker):
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[tuple[int, dict[str, bytes | None]]] = []
+
+    def take(self, topic: str, key: Any, value: Any, headers: Any, partition: int, timestamp: int) -> None:
+        self.taken.append((timestamp, dict(headers)))
+
+
+def test_one_with_a_time_that_its_topic_refuses_has_it_in_a_header() -> None:
+    sink = DeadLetter("dead").dead_letter_sink([SMALL])
+    output = sink.output(FoundTopics({}, {"dead": TopicLimits(after_ms=3_600_000)}))
+    letters, far = Letters(), 4_000_000_000_000
+    for stamp in (1_700_000_000_000, far):
+        error = RecordError(InputRow(b"v", b"k", timestamp_=stamp), Stage.TRANSFORMATION, "map(f)", ValueError())
+        assert output.write(letters, DeadLetter("dead").dead_letter("job", error, sink)) == 1
+    assert [(stamp, headers.get(TIMESTAMP)) for stamp, headers in letters.taken] == [
+        (1_700_000_000_000, None),
+        (-1, b"4000000000000"),
+    ]
+
+
+def test_two_policies_that_make_one_topic_in_two_ways_are_refused() -> None:
+    job = Job("job", on_error=DeadLetter("dead", create=NewTopic(partitions=4)))
+    job.source(KafkaSource("a")).sink(KafkaSink("out"))
+    other = job.source(KafkaSource("b"), on_error=DeadLetter("dead", create=NewTopic(partitions=4), most=0.1))
+    other.sink(KafkaSink("out"))
+    job.definition()
+    job.source(KafkaSource("c"), on_error=DeadLetter("dead")).sink(KafkaSink("out"))
+    with pytest.raises(ConfigurationError, match="differ in how it is made"):
+        job.definition()

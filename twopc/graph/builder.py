@@ -57,8 +57,12 @@ class GraphBuilder:
             else each
             for each in self.operators
         )
+        first: dict[str, ErrorPolicy] = {}
         for policy in (each.on_error for each in self.operators):
-            if policy.sink_id is None or policy.sink_id in (each.id for each in operators if not each.inputs):
+            if policy.sink_id is None:
+                continue
+            policy.check_beside(first.setdefault(policy.sink_id, policy))
+            if policy.sink_id in (each.id for each in operators if not each.inputs):
                 continue
             if (sink := policy.dead_letter_sink(sinks)) is not None:
                 operators = (*operators, Operator(policy.sink_id, (), sink))

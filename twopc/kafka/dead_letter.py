@@ -15,12 +15,13 @@ from twopc.column_rows import NO_TIMESTAMP
 from twopc.error_policy import ErrorPolicy, checked_most
 from twopc.errors import ConfigurationError
 from twopc.kafka.dead_letter_topic import DeadLetterTopic
-from twopc.kafka.letter import Letter
+from twopc.kafka.letter import TIMESTAMP, Letter
 from twopc.kafka.new_topic import NewTopic, NewTopics, checked_new_topic
+from twopc.kafka.output import OutputTopics, RecordProducer, TopicOutput
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.kafka.topic_limits import largest_record
 from twopc.protocol.ids import checked_name
-from twopc.record import Batch, RecordError, Row
+from twopc.record import Batch, RecordError, RecordsRefused, Row
 from twopc.sink import Sink
 
 TEXT_MAX = 16_000
@@ -34,7 +35,8 @@ class DeadLetter(ErrorPolicy):
     It is written in the transaction of all other output, so it is there once, as they are: the sink of dead letters is
     one of the job's own, `dead-letters-<topic>`, on the cluster of the job's first exactly-once KafkaSink, with its
     producer. A record that fails on several of its ways through the job is a dead letter once for each. What is too
-    long for the producer is shortened, and the header `__connect.errors.shortened` says so.
+    long for the producer is shortened, and the header `__connect.errors.shortened` says so; a timestamp that the topic
+    refuses is in the header `__connect.errors.timestamp`.
 
     `create` is how the topic is made at the start, if it isn't there: `NewTopic(partitions=4)`. Without it the start is
     refused then, and so is a topic that would not take every dead letter: one that is compacted, or takes only smaller
@@ -58,6 +60,13 @@ class DeadLetter(ErrorPolicy):
     @property
     def sink_id(self) -> str:
         return f"dead-letters-{self.topic}"
+
+    def check_beside(self, other: ErrorPolicy) -> None:
+        if isinstance(other, DeadLetter) and other.create != self.create:
+            raise ConfigurationError(
+                f"two policies write dead letters to topic {self.topic!r}, and differ in how it is made, create="
+                f"{other.create} and {self.create}: say the same in both"
+            )
 
     def dead_letter_sink(self, sinks: Iterable[Sink]) -> KafkaSink:
         own = [each for each in sinks if isinstance(each, KafkaSink)]
@@ -88,9 +97,26 @@ class DeadLetterSink(KafkaSink):
         )
         self.properties = beside.properties
 
+    def output(self, topics: OutputTopics) -> TopicOutput:
+        return LetterOutput(self.topic, self.partitioner, self.key, self.value, topics)
+
     @property
     def new_topics(self) -> NewTopics:
         return {topic: DeadLetterTopic(self.create, largest_record(self.properties)) for topic in self.outputs}
+
+
+class LetterOutput(TopicOutput):
+    """Writes letters, one at a time; one whose time the topic refuses, without it: a header says what it was."""
+
+    def write(self, producer: RecordProducer, batch: Batch) -> int:
+        try:
+            return super().write(producer, batch)
+        except RecordsRefused:
+            (stamp,), (headers,) = batch.timestamps, batch.headers
+            if stamp is None:
+                raise
+            said = [*(headers or ()), (TIMESTAMP, b"%d" % stamp)]
+            return super().write(producer, Batch(batch.rows, batch.values, batch.keys, [None], [said]))
 
 
 def error_texts(job: str, error: RecordError) -> dict[str, bytes]:

@@ -13,6 +13,9 @@ PREFIX = "__connect.errors."
 SHORTENED = PREFIX + "shortened"
 """The header that says what was shortened, with how long it was. Connect has none such."""
 
+TIMESTAMP = PREFIX + "timestamp"
+"""The header with the record's time, in Unix milliseconds, where the topic refuses that. Connect has none such."""
+
 LARGEST_BYTES = 1_000_000
 """The largest record that a producer takes, unless its properties say otherwise: librdkafka's message.max.bytes."""
 
