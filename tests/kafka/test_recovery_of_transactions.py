@@ -15,6 +15,7 @@ from tests.kafka.kit import INPUT_ID, DrivenSink, eventually, values_of
 from twopc.kafka.client_config import producer_config, transactional_config
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.control_client import ControlClient
+from twopc.kafka.resume import is_lost
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.transaction_verdict import BrokerState
@@ -131,6 +132,8 @@ def test_a_transaction_that_only_moved_positions_is_no_loss_and_no_output_though
     first.die()
     [settled] = survivor.recover([committable])
     assert (settled.outcome, settled.holds_output) == (Outcome.ALREADY_COMMITTED, False)
+    with ControlClient(servers, {}) as client:
+        assert is_lost(client, committable), "whoever has struck it can tell"
 
 
 def test_the_same_positions_with_another_checkpoint_prove_nothing(

@@ -10,7 +10,7 @@ from twopc.checkpoints.catalog import read_job
 from twopc.drill.own_broker import TRANSACTION_TIMEOUT_SECONDS
 from twopc.errors import Unavailable
 from twopc.kafka.control_client import ControlClient
-from twopc.kafka.resume import SettleAction, settle
+from twopc.kafka.resume import SettleAction, is_lost, settle
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome
 from twopc.storage.local import LocalStore
@@ -26,7 +26,8 @@ _TURN_SECONDS = 0.2
 def abort_one(client: ControlClient, checkpoint_dir: Path, job: str) -> str | None:
     """Abort a transaction of the newest checkpoint; return why there was none to abort, or None."""
     for item in _newest_committables(checkpoint_dir, job):
-        if _outcome(client, item, SettleAction.ABORT) is Outcome.LOST:
+        _outcome(client, item, SettleAction.ABORT)
+        if is_lost(client, item):
             return None
     return NOTHING_OPEN
 
@@ -43,7 +44,7 @@ def expire_one(client: ControlClient, checkpoint_dir: Path, job: str) -> str | N
     deadline = time.monotonic() + TRANSACTION_TIMEOUT_SECONDS + _REAPER_SECONDS
     while time.monotonic() < deadline:
         with suppress(Unavailable):
-            if any(_outcome(client, item, SettleAction.HOLD) is Outcome.LOST for item in open_ones):
+            if any(is_lost(client, item) for item in open_ones):
                 return None
         time.sleep(_TURN_SECONDS)
     return "the broker did not expire the transaction"

@@ -23,7 +23,17 @@ from twopc.kafka.committable import PreparedTransaction, WitnessMetadata
 from twopc.kafka.control_client import ControlClient, GroupOffset
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.retry import backoff
-from twopc.kafka.transaction_verdict import AlreadyCommitted, Commit, Evidence, Lost, Verdict, Wait, Witness, judge
+from twopc.kafka.transaction_verdict import (
+    AlreadyCommitted,
+    Commit,
+    Evidence,
+    Lost,
+    Verdict,
+    Wait,
+    Witness,
+    judge,
+    judge_fate,
+)
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.sink import Outcome, Settled
@@ -85,6 +95,12 @@ def settle(
             return replace(settled, holds_output=prepared.recorded.holds_output)
         doubt = "the broker has not ended it yet"
     raise Unavailable(f"transaction {committable.name} could not be settled within {budget_seconds:.0f} s: {doubt}")
+
+
+def is_lost(client: ControlClient, committable: Committable) -> bool:
+    """Whether the transaction can't be committed any more, also where it held positions only; raise Unavailable."""
+    prepared = PreparedTransaction.from_committable(committable)
+    return isinstance(judge_fate(prepared.recorded, gather(client, prepared, confirmed=False)), Lost)
 
 
 def _turn(

@@ -102,13 +102,14 @@ Verdict = Commit | AlreadyCommitted | Lost | Wait
 
 def judge(recorded: Recorded, evidence: Evidence) -> Verdict:
     """Return what to do about the transaction."""
-    verdict = _judge_fate(recorded, evidence)
+    verdict = judge_fate(recorded, evidence)
     if isinstance(verdict, Lost) and not recorded.holds_output:
         return AlreadyCommitted("it held positions only, and no output that could be missing")
     return verdict
 
 
-def _judge_fate(recorded: Recorded, evidence: Evidence) -> Verdict:
+def judge_fate(recorded: Recorded, evidence: Evidence) -> Verdict:
+    """Return what became of the transaction, whatever it held."""
     described = evidence.described
     if described is not None and described.start_ms == recorded.start_ms:
         verdict = _judge_itself(recorded, described, evidence)
