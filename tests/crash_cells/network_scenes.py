@@ -23,7 +23,8 @@ from twopc.faults.process import await_true, is_stopped, wake
 from twopc.faults.tcp_proxy import Direction, Proxy
 from twopc.testing.ports import free_port
 
-_MARKERS_LATE_SECONDS = 0.5
+_MARKERS_LATE_SECONDS = 5.0
+"""Long enough for a client to connect again and ask, on however busy a machine."""
 _MARKERS_LATE = 30
 """More than one commit needs, asked for again included."""
 
