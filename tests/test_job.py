@@ -194,6 +194,11 @@ def test_importing_what_a_job_needs_starts_no_spark() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_no_library_warns_in_the_tests_of_whoever_imports_all_of_it() -> None:
+    code = "import twopc, twopc.testing, twopc.cli.run; [getattr(twopc, name) for name in twopc.__all__]"
+    assert subprocess.run([sys.executable, "-W", "error", "-c", code], check=False).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("build", "said"),
     [

@@ -12,14 +12,13 @@ from contextlib import suppress
 from random import sample
 from typing import Any
 
-from kafka import KafkaAdminClient, errors
-
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.kafka.access import access_of, check_files, security_protocol
 from twopc.kafka.authorization_errors import denied
 from twopc.kafka.client_log import redirect_kafka_python
 from twopc.kafka.connection_diagnosis import diagnose
 from twopc.kafka.control_config import control_config
+from twopc.kafka.kafka_python import KafkaAdminClient, errors
 from twopc.kafka.reachability import await_reachable
 
 redirect_kafka_python()

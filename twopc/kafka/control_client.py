@@ -1,6 +1,6 @@
 """The client of the control path: requests to brokers that librdkafka's API lacks, sent through kafka-python.
 
-Only this module, `connection`, `leaders` and `topics` import kafka-python.
+Only this module, `connection`, `leaders` and `topics` use names of kafka-python that begin with an underscore.
 
 Invariants:
 
@@ -15,18 +15,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from kafka import KafkaAdminClient, errors
-from kafka.admin import ConfigResource
-from kafka.protocol.admin import DescribeGroupsRequest
-from kafka.protocol.admin.transactions import DescribeTransactionsRequest
-from kafka.protocol.consumer import FetchRequest
-from kafka.protocol.metadata import CoordinatorType, MetadataRequest
-from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
-from kafka.structs import TopicPartition as KafkaTopicPartition
-
 from twopc.errors import Unavailable
 from twopc.kafka.committable import END_TXN_VERSION
 from twopc.kafka.connection import MAX_TIMEOUT, Connection
+from twopc.kafka.kafka_python import (
+    ConfigResource,
+    CoordinatorType,
+    DescribeGroupsRequest,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
+    FetchRequest,
+    InitProducerIdRequest,
+    KafkaAdminClient,
+    KafkaTopicPartition,
+    MetadataRequest,
+    errors,
+)
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.transaction_verdict import BrokerState, Described
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from kafka import KafkaAdminClient, errors
-from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
-from kafka.structs import TopicPartition as KafkaTopicPartition
-
 from twopc.kafka.control_client import ControlClient
+from twopc.kafka.kafka_python import KafkaAdminClient, KafkaTopicPartition, WriteTxnMarkersRequest, errors
 from twopc.kafka.topic_partition import TopicPartition
 
 

@@ -12,11 +12,10 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
-from kafka.partitioner.default import murmur2
-
 from twopc.column import named
 from twopc.column_rows import partitions_of as partitions_of_rows
 from twopc.errors import ConfigurationError
+from twopc.kafka.kafka_python import murmur2
 from twopc.record import Batch, Record, RecordError, RecordFault, Stage
 from twopc.termination import TERMINATION
 

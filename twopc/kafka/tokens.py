@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from kafka.net.sasl.oauth import AbstractTokenProvider
-
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.access import CLIENT_ID, CLIENT_SECRET, ENDPOINT, EXTENSIONS, HTTPS_CA, HTTPS_CA_PEM, SCOPE, first_of
+from twopc.kafka.kafka_python import AbstractTokenProvider
 
 TIMEOUT_SECONDS = 10.0
 LIFETIME_SHARE = 0.8

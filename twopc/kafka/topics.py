@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka import KafkaAdminClient, errors
-from kafka import TopicPartition as KafkaTopicPartition
-from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest
-
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.authorization_errors import needs
 from twopc.kafka.control_client import ControlClient
+from twopc.kafka.kafka_python import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    KafkaAdminClient,
+    KafkaTopicPartition,
+    errors,
+)
 from twopc.kafka.retry import backoff, call_with_retry
 from twopc.kafka.topic_partition import TopicPartition
 

@@ -11,10 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from kafka import KafkaAdminClient
-from kafka.errors import KafkaError, TransactionalIdNotFoundError
-from kafka.protocol.producer import InitProducerIdRequest
-
+from twopc.kafka.kafka_python import InitProducerIdRequest, KafkaAdminClient, KafkaError, TransactionalIdNotFoundError
 from twopc.testing.broker_settings import INTERNAL_TOPIC_PARTITIONS
 
 _NAME = "twopc-readiness"
