@@ -44,6 +44,7 @@ def test_throughput_is_measured_and_nothing_is_left_behind(broker: Broker, tmp_p
     assert topics(broker) == before
 
 
+@pytest.mark.proof
 def test_of_several_sources_and_sinks_each_has_its_share_and_its_rate(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def test_checkpoints_complete_while_some_subtasks_are_at_their_end_and_a_restart
     }
 
 
+@pytest.mark.proof
 def test_another_parallelism_goes_on_from_such_a_checkpoint(rig: Rig) -> None:
     run_until_mixed(rig, 1)
     with rig.run(parallelism="3") as again:

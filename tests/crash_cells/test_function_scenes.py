@@ -34,13 +34,20 @@ def test_a_worker_is_hit_in_a_function(rig: Rig, cell: FunctionCell) -> None:
     assert judge(rig) == []
 
 
-@pytest.mark.parametrize("cell", tiered(DRAINED_FUNCTION_CELLS))
+@pytest.mark.proof
+@pytest.mark.parametrize("cell", DRAINED_FUNCTION_CELLS, ids=str)
 def test_a_worker_is_hit_in_a_function_that_only_a_drain_calls(rig: Rig, cell: FunctionCell) -> None:
     drain_hit_in_function(rig, cell)
     assert judge(rig) == []
 
 
-@pytest.mark.parametrize("arm", DRAINED_ARMS, ids=lambda arm: arm.point.name.lower())
+@pytest.mark.parametrize(
+    "arm",
+    [
+        pytest.param(arm, id=arm.point.name.lower(), marks=pytest.mark.proof if number else ())
+        for number, arm in enumerate(DRAINED_ARMS)
+    ],
+)
 def test_a_worker_is_killed_when_what_a_drain_made_is_not_yet_committed(rig: Rig, arm: ArmedFault) -> None:
     drain(rig, arm)
     assert judge(rig) == []

@@ -45,6 +45,7 @@ def test_it_names_the_record_and_the_option_before_any_process_is_started(broker
     assert os.listdir(tmp_path / "scratch") == []
 
 
+@pytest.mark.proof
 def test_with_values_of_its_own_it_runs(broker: Broker, tmp_path: Path) -> None:
     values = tmp_path / "values.txt"
     values.write_text("".join(f"{n}\n" for n in range(100)))

@@ -52,6 +52,7 @@ def test_a_counter_that_is_in_no_state_breaks_the_replay_and_is_told_of(drill: D
     assert "a function that keeps something outside its state does not get it back" in replay["said"]
 
 
+@pytest.mark.proof
 def test_without_the_kill_it_passes_as_it_would_if_nothing_ever_failed(drill: Drill) -> None:
     replay = checks(drill("--no-interrupt"))["replay"]
     assert (replay["verdict"], "it was not interrupted" in replay["said"]) == ("held", True)

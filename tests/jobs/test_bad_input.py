@@ -90,7 +90,7 @@ def test_a_user_function_that_raises_names_the_record_and_the_cause(broker: Brok
 
 
 @pytest.mark.usefixtures("topics")
-@pytest.mark.parametrize("host", ["process", "inline"])
+@pytest.mark.parametrize("host", ["process", pytest.param("inline", marks=pytest.mark.proof)])
 def test_debug_shows_the_traceback_of_the_users_own_function(
     broker: Broker, tmp_path: Path, run: Runner, name: str, host: str
 ) -> None:
@@ -118,7 +118,7 @@ def test_what_was_completed_before_a_bad_record_stays_and_the_job_goes_on_from_t
     assert values == {b'{"half":10}': 1, b'{"half":5}': 1, b'{"half":-1}': 1}
 
 
-@pytest.mark.parametrize(("there", "missing"), [("out", "in"), ("in", "out")])
+@pytest.mark.parametrize(("there", "missing"), [("out", "in"), pytest.param("in", "out", marks=pytest.mark.proof)])
 def test_a_missing_topic_is_named(broker: Broker, run: Runner, name: str, there: str, missing: str) -> None:
     create_topic(broker.bootstrap_servers, f"{name}-{there}")
     failed_with(run(), f"{name}-{missing}", "put topic", code=2)
@@ -153,7 +153,10 @@ def test_a_checkpoint_of_another_job_is_refused(run: Runner, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("topics")
-@pytest.mark.parametrize(("inline_bytes", "file"), [("0", "files/*-CURRENT"), ("20480", "chk-*/metadata.json")])
+@pytest.mark.parametrize(
+    ("inline_bytes", "file"),
+    [("0", "files/*-CURRENT"), pytest.param("20480", "chk-*/metadata.json", marks=pytest.mark.proof)],
+)
 def test_a_damaged_newest_checkpoint_stops_the_job_and_names_the_file(
     broker: Broker, run: Runner, tmp_path: Path, name: str, inline_bytes: str, file: str
 ) -> None:

@@ -83,6 +83,7 @@ def test_good_orders_and_dead_letters_are_there_once_although_a_subtask_was_kill
     assert places == {(b"%d" % (number % 4), b"%d" % (number // 4)) for number in bad}
 
 
+@pytest.mark.proof
 def test_the_topic_of_dead_letters_must_be_there_when_the_job_starts(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def test_the_same_command_goes_on_with_what_came_since(broker: Broker, tmp_path:
         assert Counter(record.value for record in topics.read("out")) == {b"FIRST": 10, b"SECOND": 10}
 
 
+@pytest.mark.proof
 def test_count_by_key(broker: Broker, tmp_path: Path) -> None:
     with Topics(broker.bootstrap_servers, "in", "out") as topics:
         for _ in range(2):

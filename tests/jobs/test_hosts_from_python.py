@@ -107,7 +107,7 @@ def test_a_job_that_is_in_no_file_is_told_what_works(program: Program) -> None:
     assert "host='inline'" in finished.stderr
 
 
-@pytest.mark.parametrize("thread", ["main", "another"])
+@pytest.mark.parametrize("thread", ["main", pytest.param("another", marks=pytest.mark.proof)])
 def test_inline_the_functions_run_in_the_thread_that_runs_the_job(program: Program, thread: str) -> None:
     text = HEAD + RUN
     if thread == "another":

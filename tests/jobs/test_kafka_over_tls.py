@@ -83,6 +83,7 @@ def test_load_job_verdict_and_drill_get_at_brokers_that_want_tls(sealed: Sealed,
         assert done.exit_code == 0, f"{step[0]}: {done.output}"
 
 
+@pytest.mark.proof
 def test_a_job_that_knows_nothing_of_tls_is_let_in_by_the_settings_of_its_run(
     sealed: Sealed, tmp_path: Path, forgotten_folders: None
 ) -> None:

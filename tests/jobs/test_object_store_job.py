@@ -48,6 +48,7 @@ def test_a_job_is_exact_through_a_death_while_it_stores(played: Played, fault: A
     played.require_exact()
 
 
+@pytest.mark.proof
 def test_a_job_goes_on_without_checkpoints_while_the_server_is_away_and_is_exact(
     played: Played, object_server: ObjectServer, tmp_path: Path
 ) -> None:

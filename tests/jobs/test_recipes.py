@@ -70,6 +70,7 @@ def blocks(document: Path) -> list[str]:
     return re.findall(r"^```sh\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.proof
 def test_the_recipe_of_the_help_runs_as_it_stands(pasted: Pasted) -> None:
     shown = CliRunner().invoke(cli.app, ["--help"], prog_name="twopc", terminal_width=80).stdout
     recipe = next(part for part in shown.split("\n\n") if "twopc broker start" in part)
@@ -89,6 +90,7 @@ def test_the_first_steps_of_the_readme_run_as_they_stand(pasted: Pasted, tmp_pat
 
 
 @pytest.mark.spark
+@pytest.mark.proof
 def test_every_command_of_the_first_document_runs_as_it_stands(pasted: Pasted) -> None:
     setup, *steps = blocks(ROOT / "docs" / "start.md")
     assert setup.startswith("clone=$PWD\n"), "what installs is left out: this is installed already"

@@ -110,10 +110,8 @@ def dials(process: subprocess.Popen[str], broker: LocalBroker) -> bool:
     return any(each.raddr and each.raddr.port in ports for each in psutil.Process(process.pid).net_connections("tcp"))
 
 
-@pytest.mark.parametrize(
-    "how",
-    [pytest.param(signal.SIGSTOP, marks=pytest.mark.proof, id="stopped"), pytest.param(signal.SIGKILL, id="killed")],
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGSTOP, id="stopped"), pytest.param(signal.SIGKILL, id="killed")])
 def test_a_stop_while_the_broker_is_away_ends_the_run_and_the_next_start_goes_on(
     broker: LocalBroker, topic: Callable[[], str], tmp_path: Path, how: signal.Signals
 ) -> None:

@@ -73,6 +73,7 @@ def test_both_sinks_have_every_record_once_although_the_driver_was_killed(job: T
     job.check()
 
 
+@pytest.mark.proof
 def test_recoveries_that_die_in_their_global_commit_are_made_good_by_the_one_after_them(job: TwoSinks) -> None:
     fall = ArmedFault(CrashPoint.BEFORE_GLOBAL_COMMIT, checkpoint=3)
     again = [ArmedFault(CrashPoint.AFTER_GLOBAL_COMMIT, checkpoint=3), ArmedFault(CrashPoint.DRIVER_AFTER_SETTLE)]

@@ -101,6 +101,7 @@ def is_refused(loop: Loop) -> bool:
     return loop.codes[-3:] == [REFUSED] * 3
 
 
+@pytest.mark.proof
 def test_of_two_that_are_started_again_and_again_one_runs_and_the_output_is_exact(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

@@ -87,6 +87,7 @@ def site(broker: Broker, cluster: SparkCluster, topic: Callable[[], str], tmp_pa
     return Site(broker, cluster, topic(), tmp_path)
 
 
+@pytest.mark.proof
 def test_what_a_job_makes_when_it_is_loaded_is_made_where_it_runs_and_its_files_need_not_be_there(
     site: Site, cluster: SparkCluster
 ) -> None:

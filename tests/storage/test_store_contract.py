@@ -40,7 +40,8 @@ ON_HDFS = [pytest.mark.broker, pytest.mark.proof, pytest.mark.xdist_group("hdfs"
 
 @pytest.fixture(
     params=[
-        *("local", "memory", "bucket", "hdfs in memory", "as_google"),
+        *("local", "memory", "bucket", "hdfs in memory"),
+        pytest.param("as_google", marks=pytest.mark.proof),
         pytest.param("on_s3", marks=pytest.mark.broker),
         pytest.param("on_azure", marks=pytest.mark.broker),
         pytest.param("on_hdfs", marks=ON_HDFS),

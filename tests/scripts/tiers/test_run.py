@@ -61,11 +61,13 @@ def test_a_test_that_fails_twice_fails_its_tier_though_another_was_flaky(project
     assert result.flaky == ["test_it.py::test_that_fails_the_first_time"]
 
 
+@pytest.mark.proof
 def test_a_tier_without_processes_plays_nothing_twice(project: Path) -> None:
     (project / "test_it.py").write_text(FLAKY)
     assert run_tier(PURE, Extent.CHANGE, project / "results").problem == "1 failed"
 
 
+@pytest.mark.proof
 def test_more_failures_than_chance_brings_are_not_played_again(project: Path) -> None:
     numbers = f"@pytest.mark.parametrize('number', range({MOST_BY_CHANCE + 1}))\ndef"
     flaky = FLAKY.replace("def", numbers).replace("time():", "time(number):").replace('"seen"', "str(number)")
@@ -73,11 +75,13 @@ def test_more_failures_than_chance_brings_are_not_played_again(project: Path) ->
     assert run_tier(WITH_PROCESSES, Extent.CHANGE, project / "results").problem == f"{MOST_BY_CHANCE + 1} failed"
 
 
+@pytest.mark.proof
 def test_a_module_that_can_not_be_imported_is_a_problem(project: Path) -> None:
     (project / "test_it.py").write_text("import nowhere_to_be_found\n")
     assert run_tier(WITH_PROCESSES, Extent.CHANGE, project / "results").problem
 
 
+@pytest.mark.proof
 def test_a_tier_without_tests_is_a_problem(project: Path) -> None:
     assert run_tier(PURE, Extent.CHANGE, project / "results").problem == "pytest ended with 5"
 

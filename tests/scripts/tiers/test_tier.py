@@ -23,7 +23,13 @@ def test_a_tier_is_looked_for_in_files_that_name_its_marker(tmp_path: Path) -> N
     assert Tier("d", "drill", 1).files(tmp_path) == []
 
 
-@pytest.mark.parametrize("marker", [tier.in_files for tier in TIERS if tier.in_files])
+@pytest.mark.parametrize(
+    "marker",
+    [
+        pytest.param(tier.in_files, marks=pytest.mark.proof if number else ())
+        for number, tier in enumerate(tier for tier in TIERS if tier.in_files)
+    ],
+)
 def test_a_test_that_has_its_marker_from_elsewhere_is_refused(tmp_path: Path, marker: str) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_itemcollected\n")
     (tmp_path / "marks.py").write_text(f"import pytest\nMARKS = pytest.mark.{marker}\n")
