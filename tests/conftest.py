@@ -19,10 +19,10 @@ from tests import record_paths, warm_start
 from tests.groups import name_groups
 from tests.marked_files import require_names
 from twopc.compiled import problems
-from twopc.driver.discovery import FOLDER_VARIABLE
 from twopc.kafka import native
 from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker
+from twopc.user_folders import STATE_VARIABLE
 
 if TYPE_CHECKING:
     from tests.object_server.azurite import Azurite
@@ -117,8 +117,8 @@ def _cold_start(request: pytest.FixtureRequest) -> Iterator[None]:
 def _announcements(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Let runs say where they are in a folder of the tests, in processes that tests start too."""
     with pytest.MonkeyPatch.context() as patch:
-        if FOLDER_VARIABLE not in os.environ:
-            patch.setenv(FOLDER_VARIABLE, str(tmp_path_factory.mktemp("state")))
+        if STATE_VARIABLE not in os.environ:
+            patch.setenv(STATE_VARIABLE, str(tmp_path_factory.mktemp("state")))
         yield
 
 

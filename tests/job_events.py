@@ -36,6 +36,7 @@ _PLAIN: dict[str, Any] = {
     "starts": "",
     "parallelism": 1,
     "after": 0,
+    "split": "in[0]",
     "splits": "",
     "transaction": "t",
 }

@@ -95,10 +95,6 @@ def dead_letters(orders: Stream, products: Stream) -> None:
     source.table("t", broadcast=True)
 
 
-def discovering(orders: Stream, products: Stream) -> None:
-    orders._job.source(KafkaSource("other", discover="5m"), name="other").table("t", broadcast=True)
-
-
 class Elsewhere(Source):
     """A source that does not say how it is read from its beginning."""
 
@@ -126,7 +122,6 @@ def from_elsewhere(orders: Stream, products: Stream) -> None:
         (joined_with_oneself, "'in' is read by every subtask, for a broadcast table, and join-1"),
         (nobody_looks, "no stream looks into t, table('t', broadcast=True)"),
         (dead_letters, "records of 'other' that go wrong can be no dead letters"),
-        (discovering, "leave out discover="),
         (from_elsewhere, "Elsewhere does not say how (from_beginning): read it with KafkaSource"),
         (
             lambda orders, products: orders.join(products, pair, within="1m", key=len),

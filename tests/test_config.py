@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,6 +107,18 @@ def test_settings_survive_the_way_to_a_worker() -> None:
 @pytest.mark.parametrize(("parallelism", "each"), [(1, 20_480), (25, 20_480), (32, 16_384), (512, 1_024), (600_000, 0)])
 def test_many_subtasks_share_the_room_for_state_in_the_metadata(parallelism: int, each: int) -> None:
     assert RunSettings().inline_bytes(parallelism) == each
+
+
+def test_paths_mean_the_same_after_a_job_has_changed_its_working_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = RunSettings.resolve(checkpoint_dir="cp", kafka_config="../access", coordinator_ca="/ca")
+    assert (settings.checkpoint_dir, settings.kafka_config, settings.coordinator_ca, settings.coordinator_key) == (
+        *(f"{tmp_path}/cp", f"{tmp_path}/../access", "/ca"),
+        "",
+    )
+    assert RunSettings(checkpoint_dir="s3://bucket/cp").checkpoint_dir == "s3://bucket/cp"
 
 
 @pytest.mark.parametrize("url", ["ftp://host:9000/c", "ftp:/b/c"])

@@ -2,8 +2,8 @@
 
 `install` puts `WarmPopen` in the place of `subprocess.Popen`, so tests and product start processes as they always do.
 Each is a process of its own, a child of whoever started it, with its environment, folder, descriptors, session and exit
-code. What it doesn't do is start and end an interpreter; whatever is not `[sys.executable, "-m", MODULE, ...]` with one
-of the modules below does (the recipes of the documents, Spark, all that installs), and everything
+code. What it doesn't do is start and end an interpreter. Whatever is not `[sys.executable, "-m", MODULE, ...]`, with or
+without `-P`, of one of the modules below does (the recipes of the documents, Spark, all that installs), and everything
 where there is no Linux, or with `COLD_START=1`.
 """
 
@@ -59,7 +59,8 @@ class WarmPopen(subprocess.Popen[Any]):
         try:
             self.pid = server.start(
                 {
-                    "arguments": [os.fsdecode(each) for each in asked["args"][2:]],
+                    "arguments": [os.fsdecode(each) for each in _module_of(asked["args"])],
+                    "folder_first": "-P" not in asked["args"][:2],
                     "environment": dict(os.environ if asked["env"] is None else asked["env"]),
                     "folder": os.fspath(asked["cwd"] or os.getcwd()),
                     "session": bool(asked["start_new_session"]),
@@ -139,18 +140,27 @@ _starting = threading.Lock()
 def _server_for(asked: dict[str, Any]) -> _Server | None:
     """Return who forks what is asked for; None where an interpreter has to be started."""
     global _started
-    arguments = asked["args"]
-    if isinstance(arguments, str | bytes | os.PathLike) or list(arguments[:2]) != [sys.executable, "-m"]:
+    if not (arguments := _module_of(asked["args"])):
         return None
     environment = os.environ if asked["env"] is None else asked["env"]
     ordinary = asked["executable"] is None and asked["preexec_fn"] is None and not asked["pass_fds"]
-    if arguments[2] not in MODULES or not ordinary or asked["process_group"] != -1 or _is_particular(environment):
+    if arguments[0] not in MODULES or not ordinary or asked["process_group"] != -1 or _is_particular(environment):
         return None
     if _forked is not None:
         return _forked
     with _starting:
         _started = _started or _Server()
     return _started
+
+
+def _module_of(command: Any) -> list[Any]:
+    """Return the module and its arguments, where that is what the command runs."""
+    if isinstance(command, str | bytes | os.PathLike):
+        return []
+    for interpreter in ([sys.executable, "-m"], [sys.executable, "-P", "-m"]):
+        if list(command[: len(interpreter)]) == interpreter:
+            return list(command[len(interpreter) :])
+    return []
 
 
 def _is_particular(environment: Any) -> bool:
@@ -198,7 +208,7 @@ def _be(request: dict[str, Any], descriptors: list[int], between: int) -> NoRetu
         os.dup2(descriptor, stream)
         os.close(descriptor)
     os.chdir(request["folder"])
-    _take_in(request["environment"])
+    _take_in(request["environment"], [os.getcwd()] if request["folder_first"] else [])
     _open_streams()
     module, *arguments = request["arguments"]
     if module != WORKER:
@@ -239,7 +249,7 @@ def _own_path(environment: Any) -> list[str]:
     return [folder for folder in environment.get("PYTHONPATH", "").split(os.pathsep) if folder]
 
 
-def _take_in(environment: dict[str, str]) -> None:
+def _take_in(environment: dict[str, str], first: list[str]) -> None:
     """Have this environment, also where something of it was read at an import, or is kept by a library."""
     from twopc.faults import points
 
@@ -247,7 +257,7 @@ def _take_in(environment: dict[str, str]) -> None:
     os.environ.update(environment)
     if _AUDITED in environment:
         os.memfd_create(mark_of(_AUDITED, environment[_AUDITED]).removeprefix("memfd:"))
-    sys.path[:] = [os.getcwd(), *_own_path(environment), *_path]
+    sys.path[:] = [*first, *_own_path(environment), *_path]
     time.tzset()
     tempfile.tempdir = None
     importlib.reload(points)

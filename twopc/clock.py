@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 from twopc.protocol.times import Instant
+
+LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999. Later times are none: of a clock that counts nanoseconds, or of a bad record,
+and one of them would close every window for ever.
+"""
+
+
+def date(at: int) -> str:
+    """Return a time in Unix milliseconds as people read it."""
+    return datetime.fromtimestamp(min(at, LATEST_MS) // 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
 class Clock(Protocol):

@@ -16,7 +16,7 @@ from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.logs import FORMATS, LEVELS
 from twopc.protocol.attempts import CheckpointSettings
-from twopc.storage.open import open_store
+from twopc.storage.open import absolute_place, open_store
 from twopc.variables import PREFIX, name_unknown
 
 NO_TIMEOUT_MS = 2_147_483_647
@@ -43,6 +43,9 @@ _AT_LEAST_ONE = (
 )
 
 _BOUNDS = (("restart_delay_ms", "restart_delay_max_ms"), ("batch_records_min", "batch_records_max"))
+
+_PATHS = ("kafka_config", "checkpoint_dir", "coordinator_ca", "coordinator_cert", "coordinator_key")
+"""What is used where the driver runs, or on all machines under one path."""
 
 RESTART_STRATEGIES = ("exponential-delay", "fixed-delay", "none")
 """After a failure: see `twopc.driver.restart`."""
@@ -191,7 +194,14 @@ class RunSettings:
         self._check_host()
         if not self.checkpoint_dir:
             raise ConfigurationError("checkpoint_dir is empty: name a folder for the checkpoints (--checkpoint-dir)")
+        self._root_paths()
         open_store(self.checkpoint_dir)
+
+    def _root_paths(self) -> None:
+        """Make paths absolute: a job may change its working folder, and workers have another one."""
+        for name in _PATHS:
+            if path := getattr(self, name):
+                object.__setattr__(self, name, absolute_place(path))
 
     def _check_bounds(self) -> None:
         for least, most in _BOUNDS:

@@ -255,6 +255,14 @@ class NewInputRefused(JobEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputHidden(JobEvent):
+    """There is more in a split than can be read now: `message` says what hides it (for people)."""
+
+    split: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionResumed(SubtaskEvent):
     """Recovery has committed a transaction that the attempt before had pre-committed for a completed checkpoint."""
 
@@ -297,6 +305,7 @@ DriverEvent = (
     | CheckpointRestored
     | NewInputFound
     | NewInputRefused
+    | InputHidden
     | TransactionResumed
     | TransactionAborted
 )

@@ -12,13 +12,14 @@ Invariants:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError, Fenced, GlobalCommitFailed
+from twopc.input_now import HiddenInput, Places
 from twopc.listing import listed
 from twopc.protocol.attempts import GlobalCommit, Traces
 from twopc.protocol.facts import Committable, SplitPosition
@@ -45,8 +46,8 @@ class JobSource(Source):
         self._later = frozenset(source for source, stage in (stages or {}).items() if stage)
         known = all(source.inputs for source in self._sources.values())
         self.inputs = tuple(name for source in self._sources.values() for name in source.inputs) if known else ()
-        intervals = [each.discover_ms for each in self._sources.values() if each.discover_ms is not None]
-        self.discover_ms = min(intervals, default=None)
+        intervals = [each.watch_ms for each in self._sources.values() if each.watch_ms is not None]
+        self.watch_ms = min(intervals, default=None)
 
     def open_planner(self, context: JobContext) -> JobPlanner:
         with ExitStack() as closing:
@@ -58,10 +59,8 @@ class JobSource(Source):
                 closing.enter_context(source.from_beginning().open_planner(context))
                 for source in self._broadcasts.values()
             ]
-            discovering = [key for key, source in self._sources.items() if source.discover_ms is not None]
-            return JobPlanner(
-                context.job, planners, discovering, self._owner, closing.pop_all(), self._later, read_whole
-            )
+            watched = {key: source.reads_new for key, source in self._sources.items() if source.watch_ms is not None}
+            return JobPlanner(context.job, planners, watched, self._owner, closing.pop_all(), self._later, read_whole)
 
     def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         raise AssertionError("a subtask opens each source by itself")
@@ -106,15 +105,16 @@ class JobSource(Source):
 class JobPlanner(SourcePlanner):
     """The planners of all sources, by their operator ids.
 
-    Those of `later` stages are not bounded by the plan: what they have to read is not there yet. What those of
-    `read_whole` plan is in no plan: whoever reads it plans it again.
+    `watched` are those that are looked at while the job reads, and whether what is new there is read. Those of `later`
+    stages are not bounded by the plan: what they have to read is not there yet. What those of `read_whole` plan is in
+    no plan: whoever reads it plans it again.
     """
 
     def __init__(
         self,
         job: str,
         planners: Mapping[str, SourcePlanner],
-        discovering: Collection[str],
+        watched: Mapping[str, bool],
         owner: Callable[[SplitPosition], str],
         closing: ExitStack,
         later: frozenset[str] = frozenset(),
@@ -124,7 +124,7 @@ class JobPlanner(SourcePlanner):
         self._planners = dict(planners)
         self._later = later
         self._read_whole = tuple(read_whole)
-        self._discovering = tuple(discovering)
+        self._watched = dict(watched)
         self._owner = owner
         self._closing = closing
 
@@ -140,13 +140,24 @@ class JobPlanner(SourcePlanner):
         return splits
 
     def added(self, read: Sequence[Split]) -> list[Split]:
-        added = [
-            replace(split, source=operator)
-            for operator in self._discovering
-            for split in self._planners[operator].added([each for each in read if each.source == operator])
-        ]
+        added = self._new(read, is_read=True)
         refuse_read_twice(self._job, [*read, *added])
         return added
+
+    def left_out(self, read: Sequence[Split]) -> list[Split]:
+        return self._new(read, is_read=False)
+
+    def hidden(self, read: Sequence[Split], before: Places | None) -> list[HiddenInput]:
+        first = [operator for operator in self._watched if operator not in self._later]
+        return [each for operator in first for each in self._planners[operator].hidden(_of(operator, read), before)]
+
+    def _new(self, read: Sequence[Split], *, is_read: bool) -> list[Split]:
+        return [
+            replace(split, source=operator)
+            for operator, reads_new in self._watched.items()
+            if reads_new is is_read
+            for split in self._planners[operator].added(_of(operator, read))
+        ]
 
     def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
         every = list(positions)
@@ -178,6 +189,10 @@ class JobPlanner(SourcePlanner):
 
     def _followers(self) -> list[Follower]:
         return [each for planner in self._planners.values() if (each := planner.follower()) is not None]
+
+
+def _of(operator: str, splits: Sequence[Split]) -> list[Split]:
+    return [each for each in splits if each.source == operator]
 
 
 class JobFollower(Follower):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
+from twopc.input_now import HiddenInput, Places
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
@@ -163,8 +164,19 @@ class SourcePlanner(ABC):
     def added(self, read: Sequence[Split]) -> list[Split]:
         """List the splits that there are now besides those that are read, each from its first record.
 
-        Asked while the job reads, where the source's `discover_ms` says so. A ConfigurationError says why what is new
+        Asked while the job reads, where the source's `watch_ms` says so. A ConfigurationError says why what is new
         can't be read; the job goes on without.
+        """
+        return []
+
+    def left_out(self, read: Sequence[Split]) -> list[Split]:
+        """List the splits that there are now and that nobody reads before the job starts again, as it is declared."""
+        return []
+
+    def hidden(self, read: Sequence[Split], before: Places | None) -> list[HiddenInput]:
+        """Return what is written in these splits and can't be read yet.
+
+        The cause is found out where that was so `before`, too; everywhere, where it is None.
         """
         return []
 
@@ -198,12 +210,14 @@ class SourcePlanner(ABC):
 class Source(ABC):
     """The description of an input in a job. It is copied to every subtask, and opens nothing by itself.
 
-    `inputs` names what is read, such as topics, where that is known before it is planned. `discover_ms` is how often
-    the driver looks for new splits while the job reads; None: at each start only.
+    `inputs` names what is read, such as topics, where that is known before it is planned. `watch_ms` is how often the
+    driver looks at the input while the job reads; None: at each start only. New splits that it finds then are read by
+    the next attempt, where the source `reads_new`, and are told elsewhere.
     """
 
     inputs: tuple[str, ...] = ()
-    discover_ms: int | None = None
+    watch_ms: int | None = None
+    reads_new: bool = True
 
     @abstractmethod
     def open_planner(self, context: JobContext) -> SourcePlanner:

@@ -16,7 +16,7 @@ from zipfile import ZipFile
 from peers.system import PROGRAMS, Missing
 from twopc.errors import ConfigurationError
 from twopc.java import find_java
-from twopc.testing.jars import cache_dir
+from twopc.user_folders import cache_folder
 
 FETCH_SECONDS = 1_200
 COMPLAINT_CHARACTERS = 300
@@ -90,7 +90,7 @@ def site_packages(python: Path) -> Path:
 
 
 def _made(name: str, recipe: str, make: Callable[[Path], None]) -> Path:
-    folder = cache_dir() / "peers" / name
+    folder = cache_folder() / "peers" / name
     mark, wanted = folder / _MARK, hashlib.sha256(recipe.encode()).hexdigest()
     if mark.exists() and mark.read_text() == wanted:
         return folder

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from twopc.driver.discovery import FOLDER_VARIABLE, announced, find, find_all
+from twopc.driver.discovery import announced, find, find_all
 from twopc.errors import ConfigurationError
 from twopc.storage.local import LocalStore
+from twopc.user_folders import STATE_VARIABLE
 
 ADDRESS, TOKEN = "127.0.0.1:4711", "canary-token"
 
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "state"))
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
     return tmp_path / "state" / "coordinators"
 
 

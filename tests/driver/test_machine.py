@@ -26,6 +26,7 @@ from twopc.driver.actions import (
     Submit,
 )
 from twopc.driver.effects import Action, Log
+from twopc.driver.input_watch import LookAtInput
 from twopc.driver.machine import (
     AbortRequested,
     ActionFailed,
@@ -40,7 +41,6 @@ from twopc.driver.machine import (
     SubtaskEnded,
     Tick,
 )
-from twopc.driver.new_input import FindNewSplits
 from twopc.driver.preparation import idle_subtasks
 from twopc.driver.running_job import RunningJob
 from twopc.driver.supervision import SAID_SECONDS
@@ -52,6 +52,7 @@ from twopc.errors import (
     Unavailable,
     UserCodeError,
 )
+from twopc.input_now import InputNow
 from twopc.operators.steps import StatefulMap
 from twopc.partition_groups import assign
 from twopc.protocol.attempts import GlobalCommit, StartedAttempt
@@ -272,10 +273,10 @@ def failed(**more: Any) -> Played:
 
 def test_new_input_is_read_by_another_attempt_which_is_no_restart_after_a_failure() -> None:
     source = QuietSource()
-    source.discover_ms = 1_000
-    played = Played(source=source, settings=RunSettings(restart_strategy="none"), holds=FindNewSplits).attaches()
+    source.watch_ms = 1_000
+    played = Played(source=source, settings=RunSettings(restart_strategy="none"), holds=LookAtInput).attaches()
     played.happens(Tick(), 1.5)
-    played.answer(FindNewSplits, [Split("in[1]", 1, 0, None)])
+    played.answer(LookAtInput, InputNow((Split("in[1]", 1, 0, None),)))
     assert len(played.actions(StartAttempt)) == 1, "no checkpoint has completed since"
     played.hears(events.CheckpointCompleted, checkpoint_id=1)
     [_, again] = played.actions(StartAttempt)

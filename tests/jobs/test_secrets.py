@@ -20,13 +20,14 @@ import pytest
 from tests.jobs.cli import TIMEOUT_SECONDS, twopc
 from tests.rpc.kit import Watcher, eventually
 from twopc import events
-from twopc.driver.discovery import FOLDER_VARIABLE, find
+from twopc.driver.discovery import find
 from twopc.errors import ConfigurationError
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.job_client import JobClient
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, produce
+from twopc.user_folders import STATE_VARIABLE
 
 pytestmark = pytest.mark.broker
 
@@ -120,7 +121,7 @@ class Site:
 @pytest.fixture
 def site(broker: Broker, tmp_path: Path, topic: object, monkeypatch: pytest.MonkeyPatch) -> Site:
     assert callable(topic)
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "state"))
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
     job = str(topic())
     for end in ("in", "out"):
         create_topic(broker.bootstrap_servers, f"{job}-{end}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -145,8 +146,8 @@ class There:
     def topics(self, names: list[str]) -> dict[str, Any]:
         return dict.fromkeys(names)
 
-    def setting_of(self, name: str, setting: str) -> str | None:
-        return self.settings.get(setting.replace(".", "_"))
+    def settings_of(self, name: str, names: Sequence[str]) -> dict[str, str | None]:
+        return {each: self.settings.get(each.replace(".", "_")) for each in names}
 
 
 def test_a_topic_that_is_there_is_looked_at_whether_the_policy_makes_it_or_not() -> None:

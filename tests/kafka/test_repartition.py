@@ -124,8 +124,8 @@ class Brokers:
     def topics(self, names: list[str]) -> dict[str, TopicInfo]:
         return {name: TopicInfo("id", self.partitions) for name in names}
 
-    def setting_of(self, name: str, setting: str) -> str | None:
-        return self.cleanup
+    def settings_of(self, name: str, names: list[str]) -> dict[str, str | None]:
+        return dict.fromkeys(names, self.cleanup)
 
 
 def ensure(topic: RepartitionTopic, brokers: Brokers) -> None:

@@ -9,7 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from twopc.testing.jars import cache_dir, exclusive
+from twopc.testing.jars import exclusive
+from twopc.user_folders import cache_folder
 
 PACKAGE = "prometheus"
 FETCH_SECONDS = 300
@@ -24,7 +25,7 @@ def program(name: str) -> Path:
     installed = shutil.which(name)
     if installed:
         return Path(installed)
-    folder = cache_dir() / "debian-prometheus"
+    folder = cache_folder() / "debian-prometheus"
     with exclusive(folder.with_name(f"{folder.name}.lock")):
         if not folder.is_dir():
             _fetch(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.operators.kit import Chain, row
 from twopc.arrow import to_column
 from twopc.errors import UserCodeError
 from twopc.operators import MapBatches, SinkOutput
-from twopc.operators.batches import COLUMNS, as_arrow
+from twopc.operators.batches import COLUMNS, BatchMap, as_arrow
 from twopc.operators.own_arrow_type import OwnTypes
 from twopc.record import Batch, RecordError
 from twopc.serde import Json
@@ -192,6 +192,23 @@ def test_a_type_that_is_given_is_the_type_of_every_batch() -> None:
     wanted = pa.struct([("a", pa.int64()), ("b", pa.string())])
     produced = run(lambda arrow: arrow, Batch(rows(1), [{"a": 1}]), wanted)
     assert produced.values == [{"a": 1, "b": None}]
+
+
+def test_where_types_change_all_the_time_no_value_is_looked_at_more_than_a_few_times() -> None:
+    looked_at = 0
+
+    class Counting(OwnTypes):
+        def first_run(self, values: Sequence[Any]) -> tuple[pa.DataType, int]:
+            nonlocal looked_at
+            looked_at += len(values)
+            return super().first_run(values)
+
+    count = 500
+    values = [number if number % 2 else {"a": number} for number in range(count)]
+    batch, step = Batch(rows(count), values, [b"k"] * count), BatchMap(MapBatches(lambda arrow: arrow))
+    step._types = Counting()
+    assert step.process(batch, lambda column: iter(range(len(column)))).batch.values == values
+    assert looked_at < 2 * 5 * count
 
 
 class Halves:

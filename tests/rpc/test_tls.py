@@ -168,11 +168,11 @@ def test_files_that_can_not_work_are_named_before_anything_is_opened(tmp_path: P
 
 
 def test_a_worker_shows_its_own_certificate_where_it_has_one() -> None:
-    driver = {"coordinator": "h:1", "coordinator_ca": "ca", "coordinator_cert": "d", "coordinator_key": "dk"}
+    driver = {"coordinator": "h:1", "coordinator_ca": "/ca", "coordinator_cert": "/d", "coordinator_key": "/dk"}
     alone = RunSettings.resolve(**driver)
-    assert worker_tls(alone) == driver_tls(alone) == TlsFiles("ca", "d", "dk")
+    assert worker_tls(alone) == driver_tls(alone) == TlsFiles("/ca", "/d", "/dk")
     apart = RunSettings.resolve(**driver, worker_cert="w", worker_key="wk")
-    assert (driver_tls(apart), worker_tls(apart)) == (TlsFiles("ca", "d", "dk"), TlsFiles("ca", "w", "wk"))
+    assert (driver_tls(apart), worker_tls(apart)) == (TlsFiles("/ca", "/d", "/dk"), TlsFiles("/ca", "w", "wk"))
     assert driver_tls(RunSettings.resolve(coordinator="h:1")) is None
     with pytest.raises(ConfigurationError, match="coordinator_ca"):
         driver_tls(RunSettings.resolve(coordinator="h:1", coordinator_cert="d", coordinator_key="dk"))

@@ -119,7 +119,7 @@ def graph(
     counted = []
     for name, source in sources.items():
         mapped = builder.add(Map(same), (builder.add(source, (), name),))
-        counting = StatefulMap(count, STATES[name], Json()) if source.discover_ms is None else Map(numbered)
+        counting = StatefulMap(count, STATES[name], Json()) if source.watch_ms is None else Map(numbered)
         counted.append(builder.add(counting, (mapped,)))
     last = counted[0] if len(counted) == 1 else builder.add(Map(same), (builder.add(Merge(), tuple(counted)),))
     if meeting:

@@ -7,7 +7,7 @@ from typing import Any
 
 import twopc.driver.machine
 from tests.simulation.mutants import Mutant, instead
-from twopc.driver.new_input import NewInput
+from twopc.driver.input_watch import InputWatch
 from twopc.driver.recovery import Planner
 from twopc.errors import Fenced
 from twopc.protocol.checkpoints import NONE
@@ -32,7 +32,7 @@ GROWS = {
 }
 
 MUTANTS_OF_NEW_INPUT = (
-    Mutant("what was found is not read", instead(NewInput, "look", lambda *_: None), GROWS, 300),
+    Mutant("what was found is not read", instead(InputWatch, "look", lambda *_: None), GROWS, 300),
     Mutant("another attempt does not plan what is new", instead(Planner, "plan", _plan_what_is_known), GROWS, 300),
     Mutant(
         "new input counts as a failure",

@@ -225,7 +225,7 @@ class SimSource(Source, SourcePlanner):
         self._topic = topic
         self._sizes = tuple(sizes)
         self._attempt = NO_ATTEMPT
-        self.discover_ms = DISCOVER_MS if grows else None
+        self.watch_ms = DISCOVER_MS if grows else None
 
     def open_planner(self, context: JobContext) -> SourcePlanner:
         planner = copy(self)
@@ -240,7 +240,7 @@ class SimSource(Source, SourcePlanner):
         other = next((held.topic_id for held in known.values() if held.topic_id != now), now)
         if other != now:
             raise ConfigurationError(recreated_input(self._topic, other, now))
-        if self.discover_ms is not None and self._is_whole:
+        if self.watch_ms is not None and self._is_whole:
             self._broker.planned_whole.add(self._attempt)
         was_read = bool(known)
         for number, size in enumerate(self._sizes if self._is_whole else self._sizes[:-1]):
@@ -254,13 +254,13 @@ class SimSource(Source, SourcePlanner):
 
     @property
     def _is_whole(self) -> bool:
-        return self.discover_ms is None or self._broker.has_grown
+        return self.watch_ms is None or self._broker.has_grown
 
     def misses_some(self, attempt: AttemptId) -> bool:
         """Whether the attempt was planned before the last partition came, or told to end before the rest did."""
         if attempt in self._broker.cut_short:
             return True
-        return self.discover_ms is not None and attempt not in self._broker.planned_whole
+        return self.watch_ms is not None and attempt not in self._broker.planned_whole
 
     def added(self, read: Sequence[Split]) -> list[Split]:
         if self._broker.away is not Code.NONE:

@@ -37,8 +37,16 @@ def cluster(rig: Rig) -> None:
 
 
 def executor_of(worker: psutil.Process) -> psutil.Process:
-    (executor,) = [parent for parent in worker.parents() if EXECUTOR in parent.cmdline()]
+    (executor,) = [parent for parent in worker.parents() if is_executor(parent)]
     return executor
+
+
+def is_executor(process: psutil.Process) -> bool:
+    try:
+        return EXECUTOR in process.cmdline()
+    except psutil.ZombieProcess:
+        # It has ended, and nobody has asked for it yet.
+        return False
 
 
 def test_an_executor_is_killed_then_a_python_worker_whose_executor_lives_then_another_executor(rig: Rig) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
-from twopc.storage.open import open_store
+from twopc.storage.open import absolute_place, open_store
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from twopc.storage.open import open_store
 )
 def test_a_path_and_a_file_url_name_a_folder(text: str, path: str) -> None:
     assert open_store(text).place() == path
-    assert RunSettings(checkpoint_dir=text).checkpoint_dir == text
+    assert RunSettings(checkpoint_dir=text).checkpoint_dir == absolute_place(text)
 
 
 def test_a_file_url_of_another_host_is_refused() -> None:

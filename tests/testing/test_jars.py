@@ -10,7 +10,8 @@ import pytest
 
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.testing import jars
-from twopc.testing.jars import KAFKA, cache_dir, differences, ensure_jars, expected_digests
+from twopc.testing.jars import KAFKA, differences, ensure_jars, expected_digests
+from twopc.user_folders import cache_folder
 
 CONTENT = {"a-1.jar": b"first", "b-2.jar": b"second"}
 DIGESTS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENT.items()}
@@ -112,4 +113,4 @@ def test_no_network_is_one_message_that_says_what_to_do(cache: Path) -> None:
 
 def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWOPC_CACHE_DIR", str(tmp_path))
-    assert cache_dir() == tmp_path
+    assert cache_folder() == tmp_path

@@ -17,6 +17,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.jobs.cli import CommandResult, twopc
+from tests.kafka.kit import eventually
 from twopc.cli import main
 from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.kafka.control_client import LATEST, ControlClient
@@ -150,6 +151,16 @@ def test_a_transaction_whose_end_stands_beyond_an_open_one_is_known_as_committed
     [topic] = setting.verify("--running", code=0)["topics"]
     assert (topic["found"], topic["matched"], topic["pending"]) == (1, 1, 1)
     second.abort_transaction(30)
+
+
+def test_input_that_an_open_transaction_hides_is_named_as_not_judged(setting: Setting) -> None:
+    setting.fill(setting.input, *(Write(b"%d" % n, key=b"k") for n in range(2)))
+    producer = _open(setting.servers, setting.input, b"k", b"2")
+    setting.fill(setting.input, Write(b"3", key=b"k"))
+    [unseen] = setting.verify("--running", code=0)["unseen"]
+    assert "hidden by the open transaction of" in unseen
+    producer.abort_transaction(30)
+    eventually(lambda: setting.verify("--running", code=0)["unseen"] == [])
 
 
 def test_what_can_not_be_judged_is_said(setting: Setting) -> None:

@@ -139,6 +139,8 @@ def _watched(quiet: bool) -> Iterator[ProgressCallback]:
 def _show(plan: VerifyPlan, report: Report) -> None:
     for said in report.left_out:
         typer.echo(f"note: {said}")
+    for said in report.unseen:
+        typer.echo(f"not judged: {said}")
     if report.record_errors:
         typer.echo(f"went wrong and is left out, as its policy says: {'; '.join(said_of(report.record_errors))}")
     for verdict in report.verdicts:

@@ -53,7 +53,7 @@ def _note_of_driver(event: events.DriverEvent) -> str | None:
             return f"checkpoint {number} restored: reading on from {starts}"
         case events.NewInputFound(splits=splits):
             return f"new input: {splits}; read when the next checkpoint has completed"
-        case events.NewInputRefused():
+        case events.NewInputRefused() | events.InputHidden():
             # The log says it, whoever runs the job.
             return None
         case events.TransactionResumed(transaction=name):

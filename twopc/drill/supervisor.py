@@ -119,7 +119,7 @@ class Supervisor:
         self.coordinators.append(self._running.enter_context(started))
 
     def _start_driver(self) -> None:
-        command = [sys.executable, "-m", "twopc.faults.driver", self._job_file, str(self._events)]
+        command = [sys.executable, "-P", "-m", "twopc.faults.driver", self._job_file, str(self._events)]
         environment = self.environment() | {"TWOPC_COORDINATOR": f"127.0.0.1:{self.control.port}"}
         started = ManagedProcess(command, environment, self._log("driver", len(self.drivers)), PATIENCE_SECONDS)
         self.drivers.append(self._running.enter_context(started))

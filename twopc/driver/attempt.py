@@ -23,7 +23,7 @@ from twopc.driver.control import AnswerTimeout, EndOf, Now, Supervise, unless_st
 from twopc.driver.effects import UNTIMED, Begun, Script, Tell, do
 from twopc.driver.fencing import explained, refuse_successor
 from twopc.driver.host import StoppedEarly
-from twopc.driver.new_input import looks_for_new_input
+from twopc.driver.input_watch import watch_of
 from twopc.driver.preparation import Preparation
 from twopc.driver.progress import RunProgress
 from twopc.driver.recovery import Planner
@@ -138,9 +138,9 @@ class Attempt:
             raise
         commits_globally = any(group.is_global for group in specs[0].groups)
         splits = tuple(split for spec in specs for split in spec.splits)
-        new_input = looks_for_new_input(context, self.job.definition.source, splits)
+        input_watch = watch_of(context, self.job.definition.source, splits)
         trims = trims_of(self.job.definition)
-        yield from self._supervise(Supervision(context, self.progress.current, commits_globally, new_input, trims))
+        yield from self._supervise(Supervision(context, self.progress.current, commits_globally, input_watch, trims))
 
     def _supervise(self, supervision: Supervision) -> Script[None]:
         """Return when the job has finished; raise what ends the attempt otherwise. No subtask is left."""

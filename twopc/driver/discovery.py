@@ -18,14 +18,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import platformdirs
 import psutil
 
 from twopc.errors import ConfigurationError
 from twopc.storage.store import CheckpointStore
+from twopc.user_folders import STATE_VARIABLE, state_folder
 
-FOLDER_VARIABLE = "TWOPC_STATE_DIR"
 _SAME_START_SECONDS = 1.0
+_UNKNOWN = "`twopc stop` and `twopc jobs` won't find this job"
 
 log = logging.getLogger(__name__)
 
@@ -64,17 +64,21 @@ def announced(job: str, store: CheckpointStore, address: str, token: str) -> Ite
         pid=here.pid,
         started=here.create_time(),
     )
-    path = _path(announcement.checkpoint_dir, job)
+    path = None
     try:
+        path = _path(announcement.checkpoint_dir, job)
         _write(path, announcement)
+    except ConfigurationError as error:
+        log.warning("%s: %s", _UNKNOWN, error)
     except OSError as error:
-        log.warning("`twopc stop` and `twopc jobs` won't find this job: %s can't be written: %s", path, error.strerror)
+        said = "%s: %s can't be written (%s): name another folder with %s"
+        log.warning(said, _UNKNOWN, path, error.strerror, STATE_VARIABLE)
     try:
         yield
     finally:
         with contextlib.suppress(OSError):
             # A run that started later may have taken the name over.
-            if _read(path) == announcement:
+            if path is not None and _read(path) == announcement:
                 path.unlink()
 
 
@@ -98,8 +102,7 @@ def find_all(store: CheckpointStore) -> list[Announcement]:
 
 
 def _folder() -> Path:
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    return (Path(chosen).absolute() if chosen else platformdirs.user_state_path("twopc")) / "coordinators"
+    return state_folder() / "coordinators"
 
 
 def _path(root: str, job: str) -> Path:

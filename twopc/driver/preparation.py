@@ -14,6 +14,7 @@ from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.actions import Confirm, FindClusters, FindStanding, OpenCommitter
 from twopc.driver.effects import UNTIMED, Log, Script, Tell, do
+from twopc.driver.input_watch import tell_what_a_bounded_read_leaves
 from twopc.driver.recovery import Planner, RecoveryResult, recovery
 from twopc.driver.restore_checks import (
     emptied_states,
@@ -74,6 +75,7 @@ class Preparation:
         if (twice := repeated_output(started.latest, started.restored, splits, source.precedes)) is not None:
             yield Log(logging.WARNING, twice, never_hidden=True)
         yield from self._tell_starts(context, restored, splits)
+        yield from tell_what_a_bounded_read_leaves(context, source, splits)
         clusters = yield from do(FindClusters(context))
         follower, why_none = clusters.witness()
         if why_none is not None:

@@ -111,12 +111,14 @@ class ProcessHost:
         return None
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessStage:
-        self._stage = ProcessStage([self._start(spec) for spec in specs])
+        self._stage = ProcessStage([self._start(definition, spec) for spec in specs])
         return self._stage
 
-    def _start(self, spec: SubtaskSpec) -> subprocess.Popen[str]:
+    def _start(self, definition: JobDefinition, spec: SubtaskSpec) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "twopc.worker", self._job_file, str(os.getpid())],
+            # -P: a file in the working folder that is named as a library is not that library.
+            [sys.executable, "-P", "-m", "twopc.worker", self._job_file, str(os.getpid())],
+            cwd=None if definition.origin is None else definition.origin.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -16,8 +16,8 @@ from twopc.context import JobContext
 from twopc.driver.actions import AbortLingering, CommitGlobally, FindShortage, RequestStop
 from twopc.driver.effects import UNTIMED, Action, Log, Notice, Tell
 from twopc.driver.host import StoppedEarly
+from twopc.driver.input_watch import InputWatch, LookAtInput
 from twopc.driver.liveness import StoppedWithoutCheckpoint, hopeless
-from twopc.driver.new_input import FindNewSplits, NewInput
 from twopc.driver.progress import AttemptProgress, error_of
 from twopc.driver.rescaling import FindRoom, RefuseRescale, Rescaling
 from twopc.driver.trimming import Trim, TrimSchedule
@@ -138,14 +138,14 @@ class _Stop:
 class Supervision:
     """One attempt whose subtasks run. Each `look` raises what ends it otherwise than well.
 
-    `commits_globally`: it has a sink with a global committer. `new_input`: new splits are looked for. `trims`: it reads
-    what it writes itself, and deletes that behind it.
+    `commits_globally`: it has a sink with a global committer. `input_watch` looks at what it does not read. `trims`: it
+    reads what it writes itself, and deletes that behind it.
     """
 
     context: JobContext
     progress: AttemptProgress
     commits_globally: bool = False
-    new_input: NewInput | None = None
+    input_watch: InputWatch | None = None
     trims: TrimSchedule | None = None
     rescaling: Rescaling = field(init=False)
     sweeps: Sweeps = field(default_factory=Sweeps)
@@ -183,8 +183,8 @@ class Supervision:
             self._check_stop(now)
         else:
             self.rescaling.look(progress.rescale, progress.known)
-            if self.new_input is not None:
-                self.new_input.look(progress.completed)
+            if self.input_watch is not None:
+                self.input_watch.look(progress.completed)
         return False
 
     def _check_stop(self, now: float) -> None:
@@ -213,8 +213,8 @@ class Supervision:
             yield CommitGlobally(self.context)
         if self._end is None and not stop_wanted:
             yield from self.rescaling.due(self.progress.rescale)
-            if self.new_input is not None:
-                yield from self.new_input.due(now)
+            if self.input_watch is not None:
+                yield from self.input_watch.due(now)
         if self.trims is not None:
             yield from self.trims.due(self.context, self.progress.completed, now)
 
@@ -229,7 +229,7 @@ class Supervision:
             return self._end.until
         sweep_at = [self.sweeps.due_at] if self.progress.completed and not self.sweeps.under_way else []
         commit_at = [self.global_commits.due_at] if self._commits_due else []
-        look_at = None if self.new_input is None else self.new_input.deadline
+        look_at = None if self.input_watch is None else self.input_watch.deadline
         trim_at = None if self.trims is None else self.trims.deadline(self.progress.completed)
         others = [each for each in (look_at, trim_at) if each is not None]
         return min([*sweep_at, *commit_at, *others], default=None)
@@ -241,8 +241,8 @@ class Supervision:
                 yield from self.sweeps.answered(answer, now)
             case CommitGlobally():
                 yield from self.global_commits.answered(answer, now)
-            case FindNewSplits() if self.new_input is not None:
-                yield from self.new_input.answered(answer, self.progress.completed, now)
+            case LookAtInput() if self.input_watch is not None:
+                yield from self.input_watch.answered(answer, self.progress.completed, now)
             case Trim() if self.trims is not None:
                 yield from self.trims.answered(answer, now)
             case FindRoom():

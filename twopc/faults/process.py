@@ -97,7 +97,7 @@ def start_coordinator(
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> ManagedProcess:
     """Start a coordinator of its own, and return when it listens, or has ended; it ends with this process too."""
-    command = [sys.executable, "-m", "twopc.worker.parent_watchdog", "twopc", "coordinator", "start"]
+    command = [sys.executable, "-P", "-m", "twopc.worker.parent_watchdog", "twopc", "coordinator", "start"]
     command += ["--checkpoint-dir", str(checkpoint_dir)]
     started = ManagedProcess([*command, "--address", f"127.0.0.1:{port}"], environment, log, patience_seconds)
     try:

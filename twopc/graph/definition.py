@@ -22,10 +22,11 @@ from twopc.state.layout import StateName
 
 @dataclass(frozen=True, slots=True)
 class JobOrigin:
-    """The origin of a job that was loaded: the name of the module, and its file."""
+    """The origin of a job that was loaded: the name of the module, its file, and the folder that it was loaded in."""
 
     module: str
     path: Path
+    folder: Path
 
 
 @dataclass(frozen=True, slots=True)

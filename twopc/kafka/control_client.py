@@ -63,6 +63,19 @@ class OpenTransaction:
     partitions: frozenset[TopicPartition]
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class OpenProducer:
+    """A producer with a transaction open in a partition, from its offset `first` there on.
+
+    `coordinator_epoch` is that of the transaction coordinator that wrote the producer's last marker there.
+    """
+
+    first: Position
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+
+
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
     """The offset that a group has committed for a partition."""
@@ -110,6 +123,29 @@ class ControlClient:
         """Return every transactional id that any broker remembers, with its state."""
         answers = self._brokers.run(lambda client: client._async_list_transactions())
         return {row.transactional_id: _state(row.state.value) for rows in answers.values() for row in rows}
+
+    def transactional_id(self, producer_id: int) -> str | None:
+        """Return the id that a producer has, by its number; None where no broker tells this user."""
+        answers = self._brokers.run(lambda client: client._async_list_transactions(producer_id_filters=[producer_id]))
+        return next((str(row.transactional_id) for rows in answers.values() for row in rows), None)
+
+    def open_producers(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, list[OpenProducer]]:
+        """Return who has a transaction open in each partition, by what its leader knows, the first that began first."""
+        asked = [KafkaTopicPartition(*partition) for partition in partitions]
+        answer = self._brokers.run(lambda client: client._async_describe_producers(asked))
+        return {
+            TopicPartition(*partition): sorted(
+                OpenProducer(
+                    Position(row.current_transaction_start_offset),
+                    row.producer_id,
+                    row.producer_epoch,
+                    max(row.coordinator_epoch, 0),
+                )
+                for row in found.active_producers
+                if row.current_transaction_start_offset >= 0
+            )
+            for partition, found in answer.items()
+        }
 
     def end_transaction(
         self, transactional_id: str, producer_id: int, producer_epoch: int, *, commit: bool = True

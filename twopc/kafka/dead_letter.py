@@ -20,7 +20,7 @@ from twopc.kafka.new_topic import NewTopic, NewTopics, checked_new_topic
 from twopc.kafka.output import OutputTopics, RecordProducer, TopicOutput
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.kafka.topic_limits import largest_record
-from twopc.protocol.ids import checked_name
+from twopc.kafka.topic_name import checked_topic
 from twopc.record import Batch, RecordError, RecordsRefused, Row
 from twopc.sink import Sink
 
@@ -53,7 +53,7 @@ class DeadLetter(ErrorPolicy):
     def __post_init__(self) -> None:
         if not isinstance(self.topic, str) or not self.topic:
             raise ConfigurationError(f"DeadLetter needs the name of a topic, not {self.topic!r}")
-        checked_name("the topic of dead letters", self.topic)
+        checked_topic("DeadLetter", self.topic)
         checked_new_topic(self.create, self.topic, "DeadLetter")
         checked_most(self)
 

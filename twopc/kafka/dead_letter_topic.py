@@ -8,11 +8,10 @@ from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka.new_topic import NewTopic
 from twopc.kafka.retry import call_with_retry
+from twopc.kafka.topic_limits import CLEANUP, LARGEST
 from twopc.kafka.topics import TopicClient
 
 BUDGET_SECONDS = 30.0
-
-CLEANUP, LARGEST = "cleanup.policy", "max.message.bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +30,8 @@ class DeadLetterTopic:
             self.create.ensure(name, client, settings)
         if not call_with_retry(lambda: client.topics([name]), BUDGET_SECONDS):
             return
-        cleanup, largest = (
-            call_with_retry(lambda setting=setting: client.setting_of(name, setting), BUDGET_SECONDS)  # type: ignore[misc]
-            for setting in (CLEANUP, LARGEST)
-        )
-        self.check(name, cleanup, largest)
+        said = call_with_retry(lambda: client.settings_of(name, (CLEANUP, LARGEST)), BUDGET_SECONDS)
+        self.check(name, said[CLEANUP], said[LARGEST])
 
     def check(self, name: str, cleanup: str | None, largest: str | None) -> None:
         """Raise ConfigurationError for settings of a topic that don't do; None is one that nobody may see."""

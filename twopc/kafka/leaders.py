@@ -18,13 +18,11 @@ class LeaderClient(ControlClient):
 
         With each, the epoch of the transaction coordinator that wrote the producer's last marker there.
         """
-        asked = [KafkaTopicPartition(*partition) for partition in partitions]
-        answer = self._brokers.run(lambda client: client._async_describe_producers(asked))
         return {
-            TopicPartition(*partition): max(row.coordinator_epoch, 0)
-            for partition, found in answer.items()
-            for row in found.active_producers
-            if (row.producer_id, row.producer_epoch) == producer and row.current_transaction_start_offset >= 0
+            partition: each.coordinator_epoch
+            for partition, found in self.open_producers(partitions).items()
+            for each in found
+            if (each.producer_id, each.producer_epoch) == producer
         }
 
     def write_commit_markers(self, open_in: Mapping[TopicPartition, int], producer: tuple[int, int]) -> None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from twopc.errors import ConfigurationError
+from twopc.input_now import HiddenInput, Places
 from twopc.kafka.client_config import consumer_config
 from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
 from twopc.kafka.group import ConsumerGroup
+from twopc.kafka.hidden_input import hidden
 from twopc.kafka.offset_status import unreadable
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of, partition_positions
 from twopc.kafka.preflight import require_topics
@@ -64,6 +66,19 @@ class KafkaPlanner(SourcePlanner):
             splits = call_with_retry(lambda: self._added(client, known), PLAN_BUDGET_SECONDS)
         return [split.to_split() for split in splits]
 
+    def hidden(self, read: Sequence[Split], before: Places | None) -> list[HiddenInput]:
+        partitions = [PartitionSplit.from_split(split).partition for split in read]
+        with self.connect() as client:
+            found = call_with_retry(lambda: hidden(client, partitions), PLAN_BUDGET_SECONDS)
+            return [
+                HiddenInput(
+                    str(each.partition),
+                    each.end,
+                    each.named(client) if before is None or (str(each.partition), each.end) in before else "",
+                )
+                for each in found
+            ]
+
     def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
         held = self._own(positions)
         with self.connect() as client:
@@ -99,8 +114,11 @@ class KafkaPlanner(SourcePlanner):
         partitions = [TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)]
         starts = self._starts(client, topics, partitions, restored)
         ends = client.offsets(dict.fromkeys(partitions, LATEST))
-        _check_range(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)), ends)
-        stops = ends if bounded else {}
+        beyond = [each for each in partitions if starts[each] > ends[each]]
+        # What somebody else has committed to the group may stand behind what readers of committed records see.
+        log_ends = {**ends, **client.high_watermarks(beyond)} if beyond else ends
+        _check_range(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)), log_ends)
+        stops = {each: max(starts[each], end) for each, end in ends.items()} if bounded else {}
         return [PartitionSplit(each, topics[each.topic].topic_id, starts[each], stops.get(each)) for each in partitions]
 
     def _added(self, client: ControlClient, known: Collection[str]) -> list[PartitionSplit]:

@@ -26,6 +26,7 @@ from twopc.kafka.retry import call_with_retry
 from twopc.kafka.sink import TOPICS_BUDGET_SECONDS, DeliveryGuarantee, KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.startup_modes import GroupOffsets, StartingOffsets, StartupMode
+from twopc.kafka.topic_limits import CLEANUP
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topics import TopicClient
 from twopc.protocol.facts import SplitPosition
@@ -37,7 +38,6 @@ from twopc.state.key_form import MARK, key_bytes
 
 BY_MURMUR2 = ("murmur2", "murmur2_random")
 
-CLEANUP = "cleanup.policy"
 TOPIC_SETTINGS = {
     CLEANUP: "delete",
     "retention.ms": "-1",
@@ -192,7 +192,8 @@ class RepartitionTopic:
         """Create the topic, if it isn't there; refuse one that does not keep all records, or is not as asked for."""
         found = call_with_retry(lambda: client.topics([name]), TOPICS_BUDGET_SECONDS).get(name)
         if found is not None:
-            self._check(name, found.partitions, call_with_retry(lambda: client.setting_of(name, CLEANUP), 10.0))
+            said = call_with_retry(lambda: client.settings_of(name, [CLEANUP]), TOPICS_BUDGET_SECONDS)
+            self._check(name, found.partitions, said[CLEANUP])
             return
         partitions = self.partitions or self._most(settings)
         if client.ensure_topic(name, partitions, settings=TOPIC_SETTINGS):

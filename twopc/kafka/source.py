@@ -29,6 +29,10 @@ from twopc.source import Source, SourcePlanner, SourceReader, Split
 
 BYTES: Serde = Bytes()
 
+OFF = "off"
+WATCH_MS = 60_000
+"""How often the input is looked at, unless a job says something else."""
+
 
 class KafkaSource(Source):
     """Reads the committed records of one topic or several, or of those whose whole names match a regular expression.
@@ -36,9 +40,10 @@ class KafkaSource(Source):
     Which topics `pattern` names is found out at each start: those that are there, but for what `exclude` matches and
     Kafka's own. One that is new since the restored checkpoint is read from its first record; of one that is gone the
     positions have to be given up (`drop_inputs`).
-    With `discover`, an interval such as "5m", the driver looks for new ones while the job runs, and for new partitions;
-    a new attempt reads these too, each from its first record, once the next checkpoint has completed. More partitions
-    of a topic that comes to state by key are refused, as keys move to them.
+    Every minute, or at the interval that `discovery` says, such as "10s", the driver looks for new ones while the job
+    runs, and for new partitions; a new attempt reads these too, each from its first record, once the next checkpoint
+    has completed. More partitions of a topic that comes to state by key are told and not read, as keys move to them.
+    With "off" all that is new is told, and read from the next start on.
     `group_id` is the job's name unless given: the consumer group that follows the job's positions, for monitoring and
     as a startup mode. `properties` are librdkafka's, for the consumers.
     """
@@ -55,7 +60,7 @@ class KafkaSource(Source):
         value: Serde = BYTES,
         group_id: str | None = None,
         start: StartupMode = GroupOffsets(),  # noqa: B008 - a frozen value
-        discover: str | timedelta | None = None,
+        discovery: str | timedelta = "1m",
         bootstrap_servers: str | None = None,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
@@ -67,7 +72,8 @@ class KafkaSource(Source):
         self.value = checked_serde("value of KafkaSource", value)
         self.group_id = group_id
         self.start = checked_mode(start)
-        self.discover_ms = None if discover is None else _checked_interval(discover)
+        self.reads_new = discovery != OFF
+        self.watch_ms: int = _checked_interval(discovery) if self.reads_new else WATCH_MS
         self.bootstrap_servers = bootstrap_servers
         self.properties = checked_consumer_properties(properties or {})
 
@@ -83,18 +89,20 @@ class KafkaSource(Source):
             "key": self.key,
             "value": self.value,
             "start": self.start,
-            **({} if self.discover_ms is None else {"discover": f"{self.discover_ms / 1000:g}s"}),
+            **self._discovery,
         }
+
+    @property
+    def _discovery(self) -> Mapping[str, str]:
+        """What differs from every minute."""
+        if not self.reads_new:
+            return {"discovery": OFF}
+        return {} if self.watch_ms == WATCH_MS else {"discovery": f"{self.watch_ms / 1000:g}s"}
 
     def with_access(self, properties: Mapping[str, Any]) -> KafkaSource:
         return copy_with_access(self, properties)
 
     def from_beginning(self) -> KafkaSource:
-        if self.discover_ms is not None:
-            raise ConfigurationError(
-                "what a broadcast table is made of is found out at each start, and new partitions are read from the "
-                "next one on: leave out discover="
-            )
         whole = copy(self)
         whole.start = Earliest()
         return whole
@@ -140,14 +148,17 @@ class KafkaSource(Source):
         return self.group_id or context.job
 
 
-def _checked_interval(discover: str | timedelta) -> int:
+def _checked_interval(discovery: str | timedelta) -> int:
     try:
-        interval_ms = duration_ms(discover)
+        interval_ms = duration_ms(discovery)
     except ValueError as error:
-        raise ConfigurationError(f"KafkaSource can't take discover={discover!r}: {error}") from error
+        raise ConfigurationError(
+            f"KafkaSource can't take discovery={discovery!r}: {error}. With {OFF!r} what is new is read from the next "
+            "start on"
+        ) from error
     if interval_ms <= 0:
         raise ConfigurationError(
-            f"KafkaSource can't look for new partitions every {discover!r}: give a time such as 5m"
+            f"KafkaSource can't look for new partitions every {discovery!r}: give a time such as 1m, or {OFF!r}"
         )
     return interval_ms
 

@@ -97,10 +97,6 @@ class TopicClient(ControlClient):
         self._await_everywhere(name)
         return created
 
-    def setting_of(self, name: str, setting: str) -> str | None:
-        """Return what a topic's setting is; None where the brokers don't let this user see it."""
-        return self.settings_of(name, [setting])[setting]
-
     def delete_topic(self, name: str) -> None:
         """Delete a topic, and return when it is no longer there; raise ConfigurationError if that is refused."""
         request = DeleteTopicsRequest(

@@ -43,12 +43,14 @@ _INSTALLED = {
 def load_job(spec: str) -> JobDefinition:
     """Return the job that `FILE.py` defines, or the one called NAME in it for `FILE.py:NAME`."""
     path, name = _split(spec)
+    # A job file may go to another folder, and whoever loads it again begins where this began.
+    folder = Path.cwd()
     module = _execute(path)
     try:
         definition = _choose(path, name, _jobs_in(module)).definition()
     except ConfigurationError as error:
         raise ConfigurationError(f"{path.name}: {error}") from error
-    return replace(definition, origin=JobOrigin(module.__name__, path))
+    return replace(definition, origin=JobOrigin(module.__name__, path, folder))
 
 
 @contextmanager

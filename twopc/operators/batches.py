@@ -52,7 +52,10 @@ class BatchMap:
             part = batch.part(taken, min(taken + self._most, len(batch)))
             try:
                 given = as_arrow(self._step, part, self._types)
-                part = part.first(given.num_rows)
+                if given.num_rows < len(part):
+                    # Types change here, and will again: what is behind them is not looked at once for every run.
+                    self._most = given.num_rows
+                    part = part.first(given.num_rows)
                 produced = self._step.function(given)
             except TERMINATION:
                 raise

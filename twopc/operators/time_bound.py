@@ -7,12 +7,10 @@ gone at once, every timer due, and all records behind it late for ever.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
-from twopc.clock import Clock
+from twopc.clock import Clock, date
 from twopc.column import named
 from twopc.errors import UserCodeError
-from twopc.operators.values import LATEST_MS
 from twopc.record import RecordFault, Row
 
 Latest = Callable[[], int]
@@ -38,8 +36,3 @@ def too_far_ahead(row: Row, stamp: int, latest: int, step: object) -> RecordFaul
             "it its time in Unix milliseconds, with timestamp= on the source, or allow more with --max-time-ahead"
         )
     )
-
-
-def date(at: int) -> str:
-    """Return a time for people."""
-    return datetime.fromtimestamp(min(at, LATEST_MS) // 1000, UTC).isoformat().replace("+00:00", "Z")

@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, count
 from typing import Any, NamedTuple
 
+from twopc.clock import LATEST_MS
 from twopc.column import Over, extend_from, map_part
 from twopc.record import Batch, RecordError
-
-LATEST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999. Later times are none: of a clock that counts nanoseconds, or of a bad record,
-and one of them would close every window for ever.
-"""
 
 
 class Result(NamedTuple):

@@ -19,13 +19,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from twopc.clock import LATEST_MS
 from twopc.column import Over, named, user_code_error
 from twopc.errors import UserCodeError
 from twopc.operators.keyed import KeyForms, Run, partition_runs
 from twopc.operators.stream_time import StreamTime, ToldTime
 from twopc.operators.time_bound import Latest, too_far_ahead, unbounded
 from twopc.operators.time_queue import TimeQueue
-from twopc.operators.values import LATEST_MS, Result
+from twopc.operators.values import Result
 from twopc.operators.window_kind import REMEMBERED, WINDOW_BYTES, Change, Open
 from twopc.operators.window_kinds import kind_of
 from twopc.operators.window_step import WindowAggregate

@@ -21,6 +21,11 @@ _HDFS_URL = re.compile(r"//?([A-Za-z0-9][A-Za-z0-9._-]*(?::\d{1,5})?)((?:/(?!\.)
 _FILE_URL = re.compile(r"(?://(?:localhost)?)?(/(?!/).*)", re.DOTALL)
 
 
+def absolute_place(where: str) -> str:
+    """Return a place that doesn't depend on the working folder: of a path its absolute one, of a URL itself."""
+    return where if _URL.fullmatch(where) else str(Path(where).absolute())
+
+
 def open_store(where: str | PathLike[str]) -> CheckpointStore:
     """Return the store that a path, or a URL, names; nothing is looked for, or made, there.
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import logging
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -20,11 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.java import find_java
 from twopc.testing.spark_home import spark_jars
+from twopc.user_folders import cache_folder
 
 logger = logging.getLogger(__name__)
 
@@ -67,15 +65,9 @@ KAFKA = Jars(
 )
 
 
-def cache_dir() -> Path:
-    """The folder of downloads between runs: TWOPC_CACHE_DIR, else the user's cache folder."""
-    chosen = os.environ.get("TWOPC_CACHE_DIR")
-    return Path(chosen).absolute() if chosen else platformdirs.user_cache_path("twopc")
-
-
 def jars_folder(jars: Jars = KAFKA) -> Path:
     """The folder where these jars are, or will be."""
-    return cache_dir() / jars.name
+    return cache_folder() / jars.name
 
 
 def ensure_jars(jars: Jars = KAFKA) -> Path:
@@ -119,19 +111,19 @@ def _fetch(jars: Jars, folder: Path, expected: Mapping[str, str]) -> None:
     if damage is not None:
         raise ConfigurationError(
             f"what was fetched as {jars.title} can't be trusted: {damage}; "
-            f"delete {cache_dir()} and try again, from another network if it happens again"
+            f"delete {cache_folder()} and try again, from another network if it happens again"
         )
     shutil.rmtree(folder, ignore_errors=True)
     arriving.rename(folder)
 
 
 def _run_ivy(jars: Jars, target: Path) -> None:
-    log = cache_dir() / "ivy.log"
+    log = cache_folder() / "ivy.log"
     module = target / "ivy.xml"
     module.write_text(_IVY_MODULE.format(jars.dependencies))
     pattern = f"{target}/[artifact]-[revision](-[classifier]).[ext]"
     # Not validated: a Maven classifier is an attribute of a namespace otherwise, whose name is an address.
-    ivy = [str(_ivy_jar()), "-novalidate", "-ivy", str(module), "-cache", str(cache_dir() / "ivy")]
+    ivy = [str(_ivy_jar()), "-novalidate", "-ivy", str(module), "-cache", str(cache_folder() / "ivy")]
     command = [str(find_java()), "-jar", *ivy]
     logger.info("fetching %s, about %d MB, into %s", jars.title, jars.megabytes, target.parent)
     with log.open("wb") as output:

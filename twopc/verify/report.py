@@ -19,6 +19,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "transactions": {outcome.value: report.transactions.get(outcome, 0) for outcome in Outcome},
         "seconds": round(report.seconds, 3),
         "left_out": list(report.left_out),
+        "unseen": list(report.unseen),
         "record_errors": [asdict(each) for each in report.record_errors],
         "topics": [verdict_as_json(each) for each in report.verdicts],
     }

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
+from twopc.kafka.hidden_input import hidden_between
 from twopc.kafka.marker_wait import await_markers
 from twopc.kafka.topic_limits import TopicLimits
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import high_watermarks, read
+from twopc.listing import listed
 from twopc.protocol.record_errors import RecordErrorCount
 from twopc.verify.compaction_gaps import compaction
 from twopc.verify.findings import Verdict
@@ -45,6 +47,7 @@ class Report:
     transactions: how many ended how, counted in each partition that they wrote to.
     left_out: what of the job's output was not judged, and why.
     record_errors: how often records of the input go wrong where the job goes on behind them, by source and operator.
+    unseen: what of the input is there and was not judged: it is hidden, or nobody reads it.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -54,6 +57,7 @@ class Report:
     transactions: Mapping[Outcome, int] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     record_errors: tuple[RecordErrorCount, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     @property
     def held(self) -> bool:
@@ -81,6 +85,7 @@ class _Verification:
         self._watch = watch
         self._records_in = 0
         self._record_errors: tuple[RecordErrorCount, ...] = ()
+        self._unseen: list[str] = []
         self._topics = FoundTopics({}, {})
         self._transactions: Counter[Outcome] = Counter()
 
@@ -112,7 +117,8 @@ class _Verification:
         verdicts = tuple(replace(each, findings=samples.filled(each)) for each in verdicts)
         seconds = time.monotonic() - began
         transactions = dict(self._transactions)
-        return Report(verdicts, records_in, elsewhere, seconds, transactions, plan.left_out, record_errors)
+        unseen = tuple(self._unseen)
+        return Report(verdicts, records_in, elsewhere, seconds, transactions, plan.left_out, record_errors, unseen)
 
     def _complete(self) -> dict[TopicPartition, Position]:
         """Return how far the output of each input partition has to be there, where that is not to its end."""
@@ -122,6 +128,9 @@ class _Verification:
                 partitions = sorted(extent(client, self._plan.sources[source].topics, "input").ends)
                 committed = client.group_offsets(self._plan.group(source), partitions)
             complete |= {each: committed[each].position if each in committed else Position(0) for each in partitions}
+            if committed and (unread := [each for each in partitions if each not in committed]):
+                which = listed(map(str, unread))
+                self._unseen.append(f"{which}: the job's group has no position there, so nothing there is read yet")
         return complete
 
     def _written(self) -> Outputs:
@@ -150,7 +159,10 @@ class _Verification:
         inputs: dict[str, Extent] = {}
         for source, cluster in self._plan.inputs.items():
             with cluster.client() as client:
-                inputs[source] = extent(client, self._plan.sources[source].topics, "input")
+                found = extent(client, self._plan.sources[source].topics, "input")
+                log_ends = client.high_watermarks(sorted(found.ends))
+                self._unseen += [each.named(client) for each in hidden_between(found.ends, log_ends)]
+            inputs[source] = found
         return inputs
 
     def _make(self, inputs: Inputs) -> Iterator[Iterable[ReplayedRecord]]:

@@ -1,0 +1,174 @@
+"""The input that an attempt does not read, looked for beside its subtasks, and what comes of it.
+
+Splits belong to an attempt, from its plan on. So what is new is read by a new attempt, which starts as soon as a
+checkpoint has completed: little is read twice, and nothing that readers see. Its plan finds out what there is then.
+
+Invariants: what the next plan would refuse ends no attempt that is well; one refusal, and what is hidden behind one
+position, is told once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from twopc import events
+from twopc.context import JobContext
+from twopc.driver.actions import refuse_what_no_sink_takes
+from twopc.driver.edge import Edge
+from twopc.driver.effects import UNTIMED, Action, Log, Notice, Script, Tell, do
+from twopc.driver.restart import PlannedRestart
+from twopc.driver.restore_checks import moved_keys_of, refuse_uneven_inputs
+from twopc.errors import ConfigurationError, TwoPhaseCommitError
+from twopc.input_now import HiddenInput, InputNow, Places
+from twopc.listing import listed
+from twopc.source import Source, Split
+
+FIRST_SECONDS = 10.0
+"""When the first two looks come, each after the one before: what is hidden is told of at the second."""
+
+_REFUSED = "The job goes on without it, until it starts again: that is refused then"
+_LEFT_OUT = "this job does not look for it (discovery): it goes on without it, and reads it from its next start on"
+
+
+class InputHasGrown(PlannedRestart):
+    """There is more to read: the attempt ends, and the next one reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtInput(Action[InputNow]):
+    """Find what the attempt does not read; `before` is what was hidden at the last look, None to name all."""
+
+    context: JobContext
+    read: tuple[Split, ...]
+    before: Places | None
+
+    def carry_out(self, edge: Edge) -> InputNow:
+        with edge.source.open_planner(self.context) as planner:
+            hidden = tuple(planner.hidden(self.read, self.before))
+            try:
+                added = planner.added(self.read)
+                left_out = planner.left_out(self.read)
+                self._refuse(edge, added)
+            except ConfigurationError as error:
+                return InputNow(refused=f"{error}. {_REFUSED}", hidden=hidden)
+        refused = f"{listed(each.id for each in left_out)}; {_LEFT_OUT}" if left_out else ""
+        return InputNow(tuple(added), refused, hidden)
+
+    def _refuse(self, edge: Edge, added: Sequence[Split]) -> None:
+        """Raise ConfigurationError for what can't be read beside what is read."""
+        every = [*self.read, *added]
+        if added:
+            refuse_uneven_inputs(self.context.job, edge.definition, every)
+            for why in moved_keys_of(edge.definition, {split.id for split in self.read}, every).values():
+                raise ConfigurationError(why)
+            refuse_what_no_sink_takes(edge, self.context, every)
+
+
+@dataclass(frozen=True, slots=True)
+class FindHidden(Action[list[HiddenInput]]):
+    """Find what is written in these splits and can't be read yet, each with its cause."""
+
+    context: JobContext
+    splits: tuple[Split, ...]
+
+    def carry_out(self, edge: Edge) -> list[HiddenInput]:
+        with edge.source.open_planner(self.context) as planner:
+            return planner.hidden(self.splits, None)
+
+
+@dataclass(slots=True)
+class InputWatch:
+    """The input that an attempt knows of and does not read; `read` is what it reads."""
+
+    context: JobContext
+    read: tuple[Split, ...]
+    interval_seconds: float
+    _found: Sequence[Split] = ()
+    _found_after: int = 0
+    _due_at: float | None = None
+    _looks: int = 0
+    _under_way: bool = False
+    _refused: str = ""
+    _hidden: Places = frozenset()
+    _told: Places = frozenset()
+
+    def due(self, now: float) -> Iterator[LookAtInput]:
+        """Yield the question where it is time for it; the first comes some time after the attempt began to run."""
+        if self._due_at is None:
+            self._due_at = now + self._pause
+        if now >= self._due_at and not self._under_way and not self._found:
+            self._under_way = True
+            yield LookAtInput(self.context, self.read, self._hidden)
+
+    @property
+    def deadline(self) -> float | None:
+        return None if self._under_way or self._found else self._due_at
+
+    @property
+    def _pause(self) -> float:
+        return min(FIRST_SECONDS, self.interval_seconds) if self._looks < 2 else self.interval_seconds
+
+    def answered(self, answer: InputNow | Exception, completed: int, now: float) -> Iterator[Notice]:
+        """Take in what there is, when so many checkpoints of the attempt have completed."""
+        self._under_way = False
+        self._looks += 1
+        self._due_at = now + self._pause
+        match answer:
+            case InputNow():
+                yield from self._tell_refused(answer.refused)
+                yield from self._tell_hidden(answer.hidden)
+                self._found, self._found_after = answer.added, completed
+                if answer.added:
+                    job, attempt = self.context.job, self.context.attempt
+                    yield Tell(events.NewInputFound(job, attempt, UNTIMED, splits=self._named))
+            case TwoPhaseCommitError():
+                yield Log(logging.DEBUG, f"the input was not looked at yet: {answer}")
+            case Exception():
+                yield Log(logging.ERROR, "the input could not be looked at", answer)
+
+    def look(self, completed: int) -> None:
+        """Raise InputHasGrown where it is time for an attempt that reads what was found."""
+        if self._found and completed > self._found_after:
+            raise InputHasGrown(f"there is new input: {self._named}; the next attempt reads it, too")
+
+    def _tell_refused(self, refused: str) -> Iterator[Notice]:
+        if refused and refused != self._refused:
+            yield Log(logging.WARNING, f"there is new input that is not read: {refused}", never_hidden=True)
+            yield Tell(events.NewInputRefused(self.context.job, self.context.attempt, UNTIMED, message=refused))
+        self._refused = refused
+
+    def _tell_hidden(self, hidden: Sequence[HiddenInput]) -> Iterator[Notice]:
+        """Tell what was hidden at the last look, too: transactions that end by themselves are nobody's concern."""
+        self._hidden = frozenset(each.place for each in hidden)
+        told = self._told & self._hidden
+        lasting = [each for each in hidden if each.cause and each.place not in told]
+        yield from told_of(self.context, lasting)
+        self._told = told | {each.place for each in lasting}
+
+    @property
+    def _named(self) -> str:
+        return listed(split.id for split in self._found)
+
+
+def told_of(context: JobContext, hidden: Iterable[HiddenInput]) -> Iterator[Notice]:
+    """Yield what tells people of input that is hidden."""
+    for each in hidden:
+        yield Log(logging.WARNING, each.cause, never_hidden=True)
+        yield Tell(events.InputHidden(context.job, context.attempt, UNTIMED, split=each.split, message=each.cause))
+
+
+def tell_what_a_bounded_read_leaves(context: JobContext, source: Source, splits: Sequence[Split]) -> Script[None]:
+    """Tell what is hidden where the run is to end: it ends before that."""
+    if source.watch_ms is None or not context.settings.until_end:
+        return
+    for each in (yield from do(FindHidden(context, tuple(splits)))):
+        cause = f"{each.cause}. This run ends before it (--until-end): run it again when that transaction has ended"
+        yield from told_of(context, [replace(each, cause=cause)])
+
+
+def watch_of(context: JobContext, source: Source, read: tuple[Split, ...]) -> InputWatch | None:
+    """Return what looks beside an attempt; None where the source has nothing to look for, and for a bounded read."""
+    interval_ms = source.watch_ms
+    return None if interval_ms is None or context.settings.until_end else InputWatch(context, read, interval_ms / 1000)
