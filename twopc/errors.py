@@ -46,6 +46,10 @@ class Unavailable(TwoPhaseCommitError):
     """A broker or the coordinator can't be reached now; trying again may help."""
 
 
+class InputGone(TwoPhaseCommitError):
+    """Input is not there any more. The next attempt finds out whether the job goes on without it."""
+
+
 class Fenced(TwoPhaseCommitError):
     """A newer attempt, or another coordinator, owns the job: this one must stop."""
 

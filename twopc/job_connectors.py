@@ -141,7 +141,9 @@ class JobPlanner(SourcePlanner):
 
     def added(self, read: Sequence[Split]) -> list[Split]:
         added = self._new(read, is_read=True)
-        refuse_read_twice(self._job, [*read, *added])
+        # A topic that had gone and is back is found as new, and was kept as it was read before.
+        again = {(each.source, each.id) for each in added}
+        refuse_read_twice(self._job, [*(each for each in read if (each.source, each.id) not in again), *added])
         return added
 
     def left_out(self, read: Sequence[Split]) -> list[Split]:

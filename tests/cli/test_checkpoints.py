@@ -131,7 +131,7 @@ def test_show_tells_positions_and_the_state_of_each_transaction(root: Path, name
     shown = answer("show", "--no-states", name, "--checkpoint-dir", root)
     second = shown["snapshots"][1]
     assert shown["checkpoint_id"] == 2
-    assert second["positions"] == [{"split": "in[1]", "partition": 1, "position": 201}]
+    assert second["positions"] == [{"split": "in[1]", "partition": 1, "position": 201, "gaps": []}]
     assert [(each["name"], each["state"]) for each in second["committables"]] == [("txn-1-2", "confirmed")]
     assert second["state"] == {"path": "chk-2/subtask-1", "size_bytes": 2_048}
 

@@ -7,9 +7,9 @@ from collections.abc import Collection
 import pytest
 
 from twopc.config import RunSettings
-from twopc.driver.restore_checks import refuse_unread_inputs
+from twopc.driver.restore_checks import refuse_dropped_but_read, refuse_unread_inputs
 from twopc.errors import ConfigurationError
-from twopc.kafka.positions import PartitionPosition, input_of
+from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, StateHandle, SubtaskSnapshot
@@ -46,9 +46,13 @@ def test_what_is_read_and_what_is_dropped_is_let_through() -> None:
     judge(None, [A])
 
 
-def test_a_topic_that_is_read_can_not_be_dropped() -> None:
+def test_a_topic_that_is_read_on_can_not_be_dropped_and_one_that_is_read_anew_can() -> None:
+    restored, again = stands_in(A), PartitionSplit(A, "id", Position(5), None).to_split()
     with pytest.raises(ConfigurationError, match="drop_inputs names input 'a', which the job reads"):
-        judge(stands_in(A), [A], {"a"})
+        refuse_dropped_but_read(restored, [again], input_of, {"a"})
+    refuse_dropped_but_read(restored, [again], input_of, {"b"})
+    refuse_dropped_but_read(restored, [PartitionSplit(A, "new", Position(0), None).to_split()], input_of, {"a"})
+    refuse_dropped_but_read(None, [again], input_of, {"a"})
 
 
 def test_topics_to_drop_are_separated_by_commas() -> None:

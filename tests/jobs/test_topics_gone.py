@@ -140,14 +140,14 @@ def test_records_of_a_recreated_input_topic_are_never_written_by_the_run_that_re
     ended = running.finish(END_SECONDS)
     assert ended.code == ConfigurationError.exit_code, ended.err
     assert is_said(ended.err, running.input, before, now, strictly=paused), ended.err
-    assert "--from none" in ended.err
+    assert f"--drop-inputs {running.input}:" in ended.err
     assert "Traceback" not in ended.err
     assert running.written() == old
 
     again = running.run()
     assert again.code == ConfigurationError.exit_code, again.err
-    assert "--from none" in again.err
-    anew = running.run("--from", "none")
+    assert f"--drop-inputs {running.input}:" in again.err
+    anew = running.run("--drop-inputs", running.input)
     assert anew.code == 0, anew.err
     assert running.written() == [*old, *new]
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.kafka.test_planning import CONTEXT, ComingBack
 from twopc import ConfigurationError, Job, KafkaSink, KafkaSource, StartingOffsets
+from twopc.context import JobContext
 from twopc.kafka.control_client import TopicInfo
+from twopc.kafka.positions import PartitionPosition, PartitionSplit
+from twopc.kafka.reader import KafkaReader
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_pattern import TopicPattern, checked_pattern
 from twopc.protocol.facts import SplitPosition
+from twopc.serde import Bytes
 from twopc.testing import MemoryRun
 from twopc.verify.plan import plan_of
 
@@ -78,9 +84,49 @@ def test_a_topic_that_is_new_since_the_checkpoint_is_read_from_its_first_record(
     assert read(latest, held) == ["orders-de[0]@4", "orders-se[0]@0", "orders-se[1]@0"]
 
 
-def test_positions_of_a_topic_that_is_gone_are_left_to_who_checks_them(cluster: ComingBack) -> None:
-    gone, held = SplitPosition("orders-fr[0]", 0, [4, "id-fr"]), SplitPosition("orders-de[0]", 0, [4, "id-de"])
-    assert "orders-fr[0]@4" not in read(KafkaSource(pattern="orders-.*"), gone, held)
+GONE, HELD = SplitPosition("orders-fr[0]", 0, [4, "id-fr"]), SplitPosition("orders-de[0]", 0, [4, "id-de"])
+
+
+def planned(source: KafkaSource, context: JobContext = CONTEXT) -> dict[str, PartitionSplit]:
+    """Return what is read, where a checkpoint stands in a topic that is gone, too."""
+    splits = source.open_planner(context).plan({each.split: each for each in (GONE, HELD)}, bounded=False)
+    return {split.id: PartitionSplit.from_split(split) for split in splits}
+
+
+def test_positions_of_a_topic_that_is_gone_are_kept_until_it_is_given_up(
+    cluster: ComingBack, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = planned(KafkaSource(pattern="orders-.*"))["orders-fr[0]"]
+    assert (gone.start, gone.stop, gone.topic_id, gone.gone) == (4, 4, "id-fr", True)
+    assert "start once with --drop-inputs orders-fr" in caplog.text
+    dropping = replace(CONTEXT, settings=replace(CONTEXT.settings, drop_inputs="orders-fr"))
+    assert "orders-fr[0]" not in planned(KafkaSource(pattern="orders-.*"), dropping)
+
+
+def test_a_topic_that_is_back_is_read_on_where_it_was(cluster: ComingBack) -> None:
+    gone = PartitionPosition(TopicPartition("orders-fr", 0), "id-fr", Position(4), gone=True).to_split_position()
+    source = KafkaSource(pattern="orders-.*")
+    read = source.open_planner(CONTEXT).plan({each.split: each for each in (gone, HELD)}, bounded=False)
+    cluster.known["orders-fr"] = TopicInfo("id-fr", 1)
+    assert [split.id for split in source.open_planner(CONTEXT).added(read)] == ["orders-fr[0]"]
+    [back] = [
+        PartitionSplit.from_split(split)
+        for split in source.open_planner(CONTEXT).plan({gone.split: gone}, bounded=False)
+        if split.id == "orders-fr[0]"
+    ]
+    assert (back.start, back.stop, back.gone) == (4, None, False)
+    cluster.known["orders-fr"] = TopicInfo("another", 1)
+    with pytest.raises(ConfigurationError, match="deleted and created again"):
+        source.open_planner(CONTEXT).added(read)
+
+
+def test_a_reader_keeps_the_positions_of_what_is_gone_and_asks_nobody_for_it() -> None:
+    split = PartitionSplit(TopicPartition("in", 0), "id", Position(4), Position(4), gone=True)
+    reader = KafkaReader({"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}, Bytes(), Bytes(), [split])
+    assert reader.poll(0.0, 1) is None
+    assert reader.positions() == (SplitPosition("in[0]", 0, [4, "id", {"gone": True}]),)
+    assert reader.finished()
+    reader.close()
 
 
 def with_a_pattern() -> Job:

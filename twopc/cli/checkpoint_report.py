@@ -11,6 +11,7 @@ from twopc.checkpoints.catalog import CheckpointEntry
 from twopc.checkpoints.times import times_of
 from twopc.cli.state_report import sizes_table
 from twopc.cli.tables import moment, size_text, table
+from twopc.kafka.positions import gaps_of
 from twopc.protocol.codec import to_json
 from twopc.protocol.facts import (
     CheckpointMetadata,
@@ -82,7 +83,12 @@ def _snapshot(snapshot: SubtaskSnapshot, entry: CheckpointEntry) -> dict[str, An
         "subtask": snapshot.subtask,
         "finished": snapshot.finished,
         "positions": [
-            {"split": held.split, "partition": held.partition, "position": shown_position(held.position)}
+            {
+                "split": held.split,
+                "partition": held.partition,
+                "position": shown_position(held.position),
+                "gaps": gaps_of(held.position),
+            }
             for held in snapshot.positions
         ],
         "committables": [
@@ -207,6 +213,14 @@ def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:
             for position in each["positions"]
         ],
     )
+    gaps = [
+        (position["split"], f"{first:,}", f"{end - 1:,}", f"{end - first:,}")
+        for each in rows
+        for position in each["positions"]
+        for first, end in position["gaps"]
+    ]
+    if gaps:
+        yield table("Given up: deleted before it was read", ("split", "from", "to", "offsets"), gaps)
     transactions = [
         (str(each["subtask"]), committable["name"], str(committable["checkpoint_id"]), committable["state"])
         for each in rows

@@ -207,6 +207,14 @@ def run(
             help="Give up the positions in these topics, which the job no longer reads (comma-separated).",
         ),
     ] = None,
+    accept_gap: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TWOPC_ACCEPT_GAP",
+            metavar="GAPS",
+            help="Go on without input that was deleted before it was read: TOPIC[P]@FROM-TO (comma-separated).",
+        ),
+    ] = None,
     restart_strategy: Annotated[
         str | None,
         typer.Option(
@@ -282,6 +290,7 @@ def run(
         accept_loss=accept_loss,
         drop_states=drop_states,
         drop_inputs=drop_inputs,
+        accept_gap=accept_gap,
         restart_strategy=restart_strategy,
         restart_attempts=restart_attempts,
         until_end=until_end,

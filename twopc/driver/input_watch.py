@@ -58,7 +58,7 @@ class LookAtInput(Action[InputNow]):
 
     def _refuse(self, edge: Edge, added: Sequence[Split]) -> None:
         """Raise ConfigurationError for what can't be read beside what is read."""
-        every = [*self.read, *added]
+        every = list({each.id: each for each in (*self.read, *added)}.values())
         if added:
             refuse_uneven_inputs(self.context.job, edge.definition, every)
             for why in moved_keys_of(edge.definition, {split.id for split in self.read}, every).values():

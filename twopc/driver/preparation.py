@@ -20,6 +20,7 @@ from twopc.driver.restore_checks import (
     emptied_states,
     given_up,
     moved_keys_of,
+    refuse_dropped_but_read,
     refuse_emptied_states,
     refuse_moved_on,
     refuse_unknown_middle,
@@ -72,6 +73,7 @@ class Preparation:
         splits = yield from self.planner.plan(context, started, restored, standing.witnessed, passed)
         read = {split.id for split in splits}
         refuse_unread_inputs(restored, read.__contains__, source.input_of, map(source.input_of, read), dropped)
+        refuse_dropped_but_read(restored, splits, source.input_of, dropped)
         if (twice := repeated_output(started.latest, started.restored, splits, source.precedes)) is not None:
             yield Log(logging.WARNING, twice, never_hidden=True)
         yield from self._tell_starts(context, restored, splits)

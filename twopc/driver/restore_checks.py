@@ -21,6 +21,7 @@ from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.listing import listed
 from twopc.partition_groups import moved_keys, refuse_uneven
+from twopc.protocol.canonical import canonical
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, in_order
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.source import FollowerStanding, Split
@@ -114,15 +115,11 @@ def refuse_unread_inputs(
 ) -> None:
     """Raise ConfigurationError if the checkpoint stands in splits of input that is neither read nor `dropped`.
 
-    `inputs` are those that the job reads; one that is dropped too is refused.
+    `inputs` are those that the job reads.
     """
-    read = sorted(set(inputs))
-    if both := sorted(set(dropped) & set(read)):
-        raise ConfigurationError(
-            f"drop_inputs names input {both[0]!r}, which the job reads: take it out of one of them"
-        )
     if restored is None:
         return
+    read = sorted(set(inputs))
     held = {position.split for position in restored.positions}
     lost = sorted({input_of(split) for split in held if not is_read(split)} - set(dropped))
     if lost:
@@ -132,6 +129,22 @@ def refuse_unread_inputs(
             f"behind: let the job read it as it did, or give its positions up for good with --drop-inputs "
             f"{','.join(lost)}; what operators have counted of it stays in their state"
         )
+
+
+def refuse_dropped_but_read(
+    restored: CheckpointMetadata | None,
+    splits: Iterable[Split],
+    input_of: Callable[[str], str],
+    dropped: Collection[str],
+) -> None:
+    """Raise ConfigurationError if the job reads on where a checkpoint stands in an input that a person gives up."""
+    held = () if restored is None else restored.positions
+    at = {(position.split, canonical(position.position)) for position in held}
+    for split in splits:
+        if input_of(split.id) in dropped and (split.id, canonical(split.start)) in at:
+            raise ConfigurationError(
+                f"drop_inputs names input {input_of(split.id)!r}, which the job reads: take it out of one of them"
+            )
 
 
 def given_up(

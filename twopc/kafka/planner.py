@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from twopc.errors import ConfigurationError
 from twopc.input_now import HiddenInput, Places
 from twopc.kafka.client_config import consumer_config
 from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
+from twopc.kafka.gaps import InputGap, gaps_at, refuse_gaps
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
 from twopc.kafka.group import ConsumerGroup
 from twopc.kafka.hidden_input import hidden
@@ -19,7 +21,7 @@ from twopc.kafka.preflight import require_topics
 from twopc.kafka.reader import check_config
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.startup_modes import Earliest, StartupMode, resolve
-from twopc.kafka.topic_identity import recreated_input
+from twopc.kafka.topic_identity import deleted_input, recreated_input
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_pattern import TopicPattern
 from twopc.kafka.topic_serdes import TopicSerdes
@@ -28,6 +30,8 @@ from twopc.serde import Serde
 from twopc.source import Follower, SourcePlanner, Split
 
 PLAN_BUDGET_SECONDS = 30.0
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ class KafkaPlanner(SourcePlanner):
     pattern: TopicPattern | None
     key: Serde
     value: Serde
+    accepted: tuple[InputGap, ...]
+    dropped: frozenset[str]
 
     def resolved(self) -> Self:
         """Return this planner with the topics that match the pattern now."""
@@ -56,18 +62,18 @@ class KafkaPlanner(SourcePlanner):
         with self.connect() as client:
             # A broker that has just come back knows the coordinator of a group, or a leader, a little later.
             splits = call_with_retry(lambda: self._splits(client, held, bounded), PLAN_BUDGET_SECONDS)
+        splits += self._gone(restored.values())
         # A serde that can't work for a topic says so when it is opened: here, before a record is read.
         TopicSerdes(self.key, self.value, self.topics).close()
         return [split.to_split() for split in sorted(splits, key=lambda split: split.partition)]
 
     def added(self, read: Sequence[Split]) -> list[Split]:
-        known = {split.id for split in read}
         with self.connect() as client:
-            splits = call_with_retry(lambda: self._added(client, known), PLAN_BUDGET_SECONDS)
+            splits = call_with_retry(lambda: self._added(client, _partitions_of(read)), PLAN_BUDGET_SECONDS)
         return [split.to_split() for split in splits]
 
     def hidden(self, read: Sequence[Split], before: Places | None) -> list[HiddenInput]:
-        partitions = [PartitionSplit.from_split(split).partition for split in read]
+        partitions = [each.partition for each in _partitions_of(read) if not each.gone]
         with self.connect() as client:
             found = call_with_retry(lambda: hidden(client, partitions), PLAN_BUDGET_SECONDS)
             return [
@@ -107,6 +113,10 @@ class KafkaPlanner(SourcePlanner):
     def _splits(
         self, client: ControlClient, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
     ) -> list[PartitionSplit]:
+        there = client.topics(self.topics)
+        for at in restored.values():
+            if at.partition.topic not in there:
+                raise ConfigurationError(deleted_input(at.partition.topic, at.topic_id))
         require_topics(client, self.topics, "input")
         require_topic_grants(client, self.topics, READ)
         require_group_grant(client, self.group)
@@ -117,14 +127,44 @@ class KafkaPlanner(SourcePlanner):
         beyond = [each for each in partitions if starts[each] > ends[each]]
         # What somebody else has committed to the group may stand behind what readers of committed records see.
         log_ends = {**ends, **client.high_watermarks(beyond)} if beyond else ends
-        _check_range(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)), log_ends)
-        stops = {each: max(starts[each], end) for each, end in ends.items()} if bounded else {}
-        return [PartitionSplit(each, topics[each.topic].topic_id, starts[each], stops.get(each)) for each in partitions]
+        _refuse_beyond(starts, log_ends)
+        gaps = gaps_at(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)))
+        refuse_gaps(gaps, self.accepted)
+        for gap in gaps:
+            log.warning("given up, as asked (--accept-gap): %s, %d offsets", gap, gap.end - gap.first)
+        past = {gap.partition: gap for gap in gaps}
+        every = []
+        for each in partitions:
+            start = past[each].end if each in past else starts[each]
+            stop = max(start, ends[each]) if bounded else None
+            before = restored[each].gaps if each in restored and not self._is_new(restored[each], topics) else ()
+            own = ((past[each].first, past[each].end),) if each in past else ()
+            every.append(PartitionSplit(each, topics[each.topic].topic_id, start, stop, before + own))
+        return every
 
-    def _added(self, client: ControlClient, known: Collection[str]) -> list[PartitionSplit]:
+    def _gone(self, restored: Iterable[SplitPosition]) -> list[PartitionSplit]:
+        """Return the partitions of topics that the pattern names and that aren't there: their positions are kept."""
+        if self.pattern is None:
+            return []
+        named = [held for held in restored if self.pattern.matches(input_of(held.split))]
+        left = {input_of(held.split) for held in named} - {*self.topics, *self.dropped}
+        for topic in sorted(left):
+            log.warning(
+                "input topic %r, which %s names, is not there. Its positions are kept, and the others are read: to "
+                "give them up, start once with --drop-inputs %s",
+                *(topic, self.pattern, topic),
+            )
+        gone = partition_positions(held for held in named if input_of(held.split) in left)
+        return [PartitionSplit(at.partition, at.topic_id, at.position, at.position, at.gaps, True) for at in gone]
+
+    def _added(self, client: ControlClient, read: Sequence[PartitionSplit]) -> list[PartitionSplit]:
         topics = client.topics(self.topics)
+        known = {each.partition for each in read if not each.gone}
+        for each in read:
+            if each.gone and each.partition.topic in topics:
+                _checked(each.at(each.start), topics)
         every = (TopicPartition(name, number) for name, info in topics.items() for number in range(info.partitions))
-        added = sorted(each for each in every if str(each) not in known)
+        added = sorted(each for each in every if each not in known)
         if not added:
             return []
         require_topic_grants(client, sorted({each.topic for each in added}), READ)
@@ -142,12 +182,24 @@ class KafkaPlanner(SourcePlanner):
 
         So does a topic that matches a pattern since.
         """
-        known = {partition: _checked(restored[partition], topics) for partition in partitions if partition in restored}
-        read_before = {partition.topic for partition in restored}
+        held = {
+            each: restored[each] for each in partitions if each in restored and not self._is_new(restored[each], topics)
+        }
+        known = {each: _checked(at, topics) for each, at in held.items()}
+        read_before = {partition.topic for partition in held}
         added = [p for p in partitions if p not in known and p.topic in read_before]
         new = {p: topics[p.topic].topic_id for p in partitions if p not in known and p.topic not in read_before}
         begun = resolve(Earliest() if self.pattern and restored else self.start, client, self.group, new)
         return known | client.offsets(dict.fromkeys(added, EARLIEST)) | begun
+
+    def _is_new(self, held: PartitionPosition, topics: Mapping[str, TopicInfo]) -> bool:
+        """Whether the topic is another one now, and a person gave up what was read of the old one."""
+        topic = held.partition.topic
+        return topic in self.dropped and held.topic_id != topics[topic].topic_id
+
+
+def _partitions_of(splits: Sequence[Split]) -> list[PartitionSplit]:
+    return list(map(PartitionSplit.from_split, splits))
 
 
 def _checked(restored: PartitionPosition, topics: Mapping[str, TopicInfo]) -> Position:
@@ -157,29 +209,10 @@ def _checked(restored: PartitionPosition, topics: Mapping[str, TopicInfo]) -> Po
     return restored.position
 
 
-def _starting_at(starts: Mapping[TopicPartition, Position], firsts: Mapping[TopicPartition, Position]) -> str:
-    """The start that goes on where each partition stands, or at its first record where that is gone."""
-    if all(start < firsts[partition] for partition, start in starts.items()):
-        return "StartingOffsets.earliest()"
-    offsets = (f"({each.topic!r}, {each.partition}): {max(start, firsts[each])}" for each, start in starts.items())
-    return f"StartingOffsets.specific({{{', '.join(offsets)}}})"
-
-
-def _check_range(
-    starts: Mapping[TopicPartition, Position],
-    firsts: Mapping[TopicPartition, Position],
-    ends: Mapping[TopicPartition, Position],
-) -> None:
+def _refuse_beyond(starts: Mapping[TopicPartition, Position], log_ends: Mapping[TopicPartition, Position]) -> None:
     for partition, start in starts.items():
-        first, end = firsts[partition], ends[partition]
-        if start < first:
+        if start > log_ends[partition]:
             raise ConfigurationError(
-                f"{partition} should be read from offset {start}, but its first record is at {first} now: "
-                f"{first - start} offsets were deleted by retention before they were read. To go on without them, "
-                f"start without the checkpoint (--from none) and with start={_starting_at(starts, firsts)}"
-            )
-        if start > end:
-            raise ConfigurationError(
-                f"{partition} should be read from offset {start}, but it ends at {end}: records were lost on the "
-                "broker, or the offset is wrong"
+                f"{partition} should be read from offset {start}, but it ends at {log_ends[partition]}: records were "
+                "lost on the broker, or the offset is wrong"
             )

@@ -1,7 +1,9 @@
 """Kafka's partitions as splits, and its offsets as positions: only here are they taken apart.
 
 A split's id is `topic[number]`. Its start, its stop and its positions are `[offset, topic id]`: the offset is the next
-one to read, and the id tells a recreated topic from the one that was read.
+one to read, and the id tells a recreated topic from the one that was read. Where there is more to say of a partition,
+`[offset, topic id, {"gaps": [[from, to], ...], "gone": true}]`: what was deleted before it was read and given up, and
+that the topic is not there any more, and the position is kept in case that it comes back.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -18,45 +21,62 @@ from twopc.source import Split
 _PARTITION = re.compile(r"(.+)\[(\d+)\]", re.ASCII)
 
 
+Gap = tuple[Position, Position]
+"""Offsets that nobody read: from the first to before the second."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionPosition:
-    """The position of a subtask in one partition."""
+    """The position of a subtask in one partition; `gaps` stand before it, and it is `gone` with its topic."""
 
     partition: TopicPartition
     topic_id: str
     position: Position
+    gaps: tuple[Gap, ...] = ()
+    gone: bool = False
 
     def __str__(self) -> str:
         return f"{self.partition}@{self.position}"
 
     def to_split_position(self) -> SplitPosition:
-        return SplitPosition(str(self.partition), self.partition.partition, [self.position, self.topic_id])
+        held = _value(self.position, self.topic_id, self.gaps, self.gone)
+        return SplitPosition(str(self.partition), self.partition.partition, held)
 
     @classmethod
     def from_split_position(cls, held: SplitPosition) -> PartitionPosition:
         """Raise CheckpointCorrupted if it is not a position of Kafka's."""
-        offset, topic_id = _parsed(held.split, held.position)
-        return cls(partition_of(held.split), topic_id, offset)
+        offset, topic_id, gaps, gone = _parsed(held.split, held.position)
+        return cls(partition_of(held.split), topic_id, offset, gaps, gone)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSplit:
-    """One partition to read: from `start`, and up to `stop` (exclusive; the test is on the position), or for ever."""
+    """One partition to read: from `start`, and up to `stop` (exclusive; the test is on the position), or for ever.
+
+    One that is `gone` stops where it starts: nobody reads it, and its position is kept.
+    """
 
     partition: TopicPartition
     topic_id: str
     start: Position
     stop: Position | None
+    gaps: tuple[Gap, ...] = ()
+    gone: bool = False
 
     def to_split(self) -> Split:
+        start = _value(self.start, self.topic_id, self.gaps, self.gone)
         stop = None if self.stop is None else [self.stop, self.topic_id]
-        return Split(str(self.partition), self.partition.partition, [self.start, self.topic_id], stop)
+        return Split(str(self.partition), self.partition.partition, start, stop)
 
     @classmethod
     def from_split(cls, split: Split) -> PartitionSplit:
-        start, topic_id = _parsed(split.id, split.start)
+        start, topic_id, gaps, gone = _parsed(split.id, split.start)
         stop = None if split.stop is None else _parsed(split.id, split.stop)[0]
-        return cls(partition_of(split.id), topic_id, start, stop)
+        return cls(partition_of(split.id), topic_id, start, stop, gaps, gone)
+
+    def at(self, position: Position) -> PartitionPosition:
+        """Return a position in this partition."""
+        return PartitionPosition(self.partition, self.topic_id, position, self.gaps, self.gone)
 
 
 def partition_of(split: str) -> TopicPartition:
@@ -88,8 +108,24 @@ def offsets_of(positions: Iterable[SplitPosition]) -> dict[TopicPartition, Posit
     return {held.partition: held.position for held in partition_positions(positions)}
 
 
-def _parsed(split: str, position: object) -> tuple[Position, str]:
+def gaps_of(position: object) -> list[list[int]]:
+    """Return the gaps that a position of a source has, as JSON has them: of one that is no partition's, none."""
+    match position:
+        case [int(), str(), {"gaps": [*gaps]}]:
+            return [list(gap) for gap in gaps]
+    return []
+
+
+def _value(offset: Position, topic_id: str, gaps: tuple[Gap, ...], gone: bool) -> list[Any]:
+    more = {"gaps": [list(gap) for gap in gaps]} if gaps else {}
+    return [offset, topic_id, *([more | ({"gone": True} if gone else {})] if gaps or gone else [])]
+
+
+def _parsed(split: str, position: object) -> tuple[Position, str, tuple[Gap, ...], bool]:
     match position:
         case [int() as offset, str() as topic_id]:
-            return Position(offset), topic_id
+            return Position(offset), topic_id, (), False
+        case [int() as offset, str() as topic_id, dict() as more]:
+            gaps = tuple((Position(first), Position(end)) for first, end in more.get("gaps", ()))
+            return Position(offset), topic_id, gaps, bool(more.get("gone"))
     raise CheckpointCorrupted(f"split {split!r} has position {position!r}, which is no offset and topic id of Kafka's")

@@ -25,7 +25,7 @@ from twopc.kafka.client_health import BrokerHealthCheck
 from twopc.kafka.committable import witness_metadata
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.fetching import ReadError, fetching
-from twopc.kafka.positions import PartitionPosition, PartitionSplit, partition_positions
+from twopc.kafka.positions import PartitionSplit, partition_positions
 from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_serdes import TopicSerdes
@@ -71,26 +71,27 @@ class KafkaReader(SourceReader):
         self._attempt = attempt
         self._client = client
         self._read_at = time.monotonic()
-        self._note_topics(splits)
-        self._serdes = TopicSerdes(key, value, dict.fromkeys(split.partition.topic for split in splits))
+        there = [split for split in splits if not split.gone]
+        self._note_topics(there)
+        self._serdes = TopicSerdes(key, value, dict.fromkeys(split.partition.topic for split in there))
         self._splits = {split.partition: split for split in splits}
-        self._partitions = [ClientPartition(split.partition.topic, split.partition.partition) for split in splits]
+        self._partitions = [ClientPartition(split.partition.topic, split.partition.partition) for split in there]
         self._ended = {split.partition for split in splits if split.stop is not None and split.start >= split.stop}
-        self._bounded = any(split.stop is not None for split in splits)
+        self._bounded = any(split.stop is not None for split in there)
         self._seen_beyond: dict[TopicPartition, int] = {}
         self._reported_ends: dict[TopicPartition, int] = {}
         self._bytes_read = 0
         self._health = BrokerHealthCheck(config)
         self._consumer: Consumer | None = None
         self._fetching = fetching()
-        if splits:
+        if there:
             calls = {"on_commit": _log_commit, "error_cb": self._health.on_error}
             self._consumer = _consumer({**config, **calls, **self._fetching.settings})
-            self._fetching.start(self._consumer, list(self._splits))
+            self._fetching.start(self._consumer, [split.partition for split in there])
             self._consumer.assign(
-                [ClientPartition(split.partition.topic, split.partition.partition, split.start) for split in splits]
+                [ClientPartition(split.partition.topic, split.partition.partition, split.start) for split in there]
             )
-            self._pause(self._ended)
+            self._pause({split.partition for split in there} & self._ended)
 
     def poll(self, timeout: float, most: int) -> Batch | None:
         if self._consumer is None or self.finished():
@@ -115,10 +116,7 @@ class KafkaReader(SourceReader):
         for row in waiting:
             partition = _partition_of(row)
             at[partition] = min(at[partition], Position(row.offset() or 0))
-        return tuple(
-            PartitionPosition(partition, split.topic_id, at[partition]).to_split_position()
-            for partition, split in self._splits.items()
-        )
+        return tuple(split.at(at[partition]).to_split_position() for partition, split in self._splits.items())
 
     def check_input(self, checkpoint_id: CheckpointId) -> None:
         if self._client is not None and self._splits:
@@ -185,6 +183,7 @@ class KafkaReader(SourceReader):
                 *item.partition, item.position, witness_metadata(checkpoint_id, item.topic_id, self._attempt)
             )
             for item in partition_positions(positions)
+            if not item.gone
         ]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
@@ -293,7 +292,10 @@ class KafkaReader(SourceReader):
         except KafkaException:
             return ConfigurationError(said)
         if position < first:
-            return ConfigurationError(f"{said}: retention deleted the records before {first} before they were read")
+            return ConfigurationError(
+                f"{said}: the records before {first} were deleted before they were read, by retention or by hand. "
+                "Start the job again: it says what is gone behind the latest checkpoint, and how to go on without it"
+            )
         return ConfigurationError(
             f"{said}: the partition ends at {end} now, so the brokers have lost records, or another topic has its name"
         )

@@ -13,6 +13,7 @@ from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.kafka.access import copy_with_access
 from twopc.kafka.client_config import checked_consumer_properties, consumer_config
+from twopc.kafka.gaps import accepted_gaps
 from twopc.kafka.outage import leave_to_driver, watched
 from twopc.kafka.planner import KafkaPlanner
 from twopc.kafka.positions import PartitionSplit, input_of, partition_positions
@@ -39,7 +40,7 @@ class KafkaSource(Source):
 
     Which topics `pattern` names is found out at each start: those that are there, but for what `exclude` matches and
     Kafka's own. One that is new since the restored checkpoint is read from its first record; of one that is gone the
-    positions have to be given up (`drop_inputs`).
+    positions are kept until they are given up (`drop_inputs`).
     Every minute, or at the interval that `discovery` says, such as "10s", the driver looks for new ones while the job
     runs, and for new partitions; a new attempt reads these too, each from its first record, once the next checkpoint
     has completed. More partitions of a topic that comes to state by key are told and not read, as keys move to them.
@@ -132,9 +133,19 @@ class KafkaSource(Source):
 
     def open_planner(self, context: JobContext) -> SourcePlanner:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
-        return KafkaPlanner(
-            self.topics, self._group(context), self.start, servers, self.properties, self.pattern, self.key, self.value
-        ).resolved()
+        planner = KafkaPlanner(
+            topics=self.topics,
+            group=self._group(context),
+            start=self.start,
+            servers=servers,
+            properties=self.properties,
+            pattern=self.pattern,
+            key=self.key,
+            value=self.value,
+            accepted=accepted_gaps(context.settings.accept_gap),
+            dropped=context.settings.dropped_inputs(),
+        )
+        return planner.resolved()
 
     def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         leave_to_driver()

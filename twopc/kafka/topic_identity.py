@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from twopc.errors import CheckpointDeclined, ConfigurationError, Unavailable
+from twopc.errors import CheckpointDeclined, ConfigurationError, InputGone, Unavailable
 from twopc.kafka.control_client import TopicInfo
 from twopc.kafka.retry import backoff, call_with_retry
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
@@ -66,7 +66,7 @@ class TopicIdentity:
         self._noted.append(_NotedTopic(topic, topic_id, is_input=False))
 
     def check(self, checkpoint_id: CheckpointId) -> None:
-        """Raise ConfigurationError if a topic is another one now, or is gone; CheckpointDeclined if nobody answers."""
+        """Raise ConfigurationError if a topic is another one now; InputGone; CheckpointDeclined if nobody answers."""
         try:
             call_with_retry(self._check, ANSWER_SECONDS)
         except Unavailable as error:
@@ -99,7 +99,10 @@ class TopicIdentity:
             missing = self._missing()
             if not missing:
                 return
-        raise ConfigurationError(_deleted(missing[0]))
+        gone = missing[0]
+        if gone.is_input:
+            raise InputGone(deleted_input(gone.topic, gone.topic_id))
+        raise ConfigurationError(_deleted_output(gone))
 
     def _missing(self) -> list[_NotedTopic]:
         """Return the topics that a broker doesn't know; raise ConfigurationError if one knows another by that name."""
@@ -142,9 +145,19 @@ def recreated_input(topic: str, before: str, now: str) -> str:
     """Say what it means that an input topic has another id than before, and which ways on there are."""
     return (
         f"input topic {topic!r} was deleted and created again: its id was {before}, and is {now} now. The positions of "
-        "the job mean nothing in the new one, and no record of it is in a completed checkpoint. --from none reads it "
-        "from its first record, or where start= of the source says, and goes on in topics that are the same where the "
-        "consumer group stands; all states begin empty. To keep the job as it was, run it under another name instead"
+        "the job mean nothing in the new one, and no record of it is in a completed checkpoint. To read the new one "
+        "from its first record, or where start= of the source says, start once with --drop-inputs "
+        f"{topic}: all other positions and all states stay as they are, with what they have of the old one"
+    )
+
+
+def deleted_input(topic: str, topic_id: str) -> str:
+    """Say what it means that an input topic is gone, and which ways on there are."""
+    return (
+        f"input topic {topic!r} was deleted (its id was {topic_id}): nothing can be read from it any more. What was "
+        "read before, up to the last completed checkpoint, is written. To go on without it, take it out of the job's "
+        "source; to read a new one of that name, create it. In both cases start once with --drop-inputs "
+        f"{topic}: all other positions and all states stay as they are"
     )
 
 
@@ -157,13 +170,7 @@ def _recreated_output(topic: str, before: str, now: str) -> str:
     )
 
 
-def _deleted(gone: _NotedTopic) -> str:
-    if gone.is_input:
-        return (
-            f"input topic {gone.topic!r} was deleted (its id was {gone.topic_id}): nothing can be read from it any "
-            "more. What was read before, up to the last completed checkpoint, is written. To go on, create the topic "
-            "and start again with --from none, or take it out of the job's source"
-        )
+def _deleted_output(gone: _NotedTopic) -> str:
     return (
         f"output topic {gone.topic!r} was deleted (its id was {gone.topic_id}): nothing can be written to it any more. "
         "What was written since the last completed checkpoint is not committed. Create the topic, and start the job "

@@ -25,14 +25,14 @@ from twopc.kafka.live_commit import LiveCommit
 from twopc.kafka.missing_markers import MARKERS_BUDGET_SECONDS, SLOW_COMMIT_SECONDS, close_committed
 from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
 from twopc.kafka.output import OutputTopics, TopicOutput
-from twopc.kafka.positions import partition_positions
+from twopc.kafka.positions import PartitionPosition, partition_positions
 from twopc.kafka.pre_commit import prepared_transaction, require_open
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.slots import Slot, SlotPool
 from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.tracked_producer import ABORT_TIMEOUT_SECONDS, TrackedProducer
 from twopc.kafka.writer_config import WriterConfig
-from twopc.protocol.facts import Committable, SplitPosition
+from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch, RecordsRefused
@@ -74,7 +74,7 @@ class TransactionalWriter(SinkWriter):
         self._identity = identity
         self._patience = config.settings.checkpoint_timeout_ms / 1000
         self._group_metadata: dict[str, object] = {}
-        self._witnessed: tuple[SplitPosition, ...] = ()
+        self._witnessed: tuple[PartitionPosition, ...] = ()
         output.learn_static()
         spare_after = max(0.05, config.settings.checkpoint_interval_ms / 2000)
         self._pool = SlotPool(self._make, FIRST_SLOTS, spare_after)
@@ -130,7 +130,7 @@ class TransactionalWriter(SinkWriter):
         reached(CrashPoint.AFTER_WITNESS, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
         prepared = self._prepared(txn, request, self._described(txn))
         self._pool.pre_committed(txn.slot, request.checkpoint_id)
-        self._witnessed = request.positions
+        self._witnessed = _held_by_group(request)
         self._txn = None
         return prepared.to_committable()
 
@@ -191,10 +191,11 @@ class TransactionalWriter(SinkWriter):
 
     def _moved(self, request: PreCommit) -> bool:
         """Whether there are positions that no transaction of ours carries yet: one without records may have to."""
-        return request.follower is not None and request.positions != self._witnessed
+        return _held_by_group(request) != self._witnessed
 
     def _send_positions(self, txn: Transaction, request: PreCommit) -> None:
-        if request.follower is None or not request.positions:
+        positions = _held_by_group(request)
+        if request.follower is None or not positions:
             return
         offsets = [
             TopicPartition(
@@ -202,7 +203,7 @@ class TransactionalWriter(SinkWriter):
                 item.position,
                 witness_metadata(request.checkpoint_id, item.topic_id, self._config.attempt),
             )
-            for item in partition_positions(request.positions)
+            for item in positions
         ]
         try:
             txn.slot.producer.send_positions(offsets, self._metadata_of(request.follower), self._patience)
@@ -238,5 +239,11 @@ class TransactionalWriter(SinkWriter):
             request.checkpoint_id,
             self._config.subtask,
             request.follower,
-            () if request.follower is None else partition_positions(request.positions),
+            _held_by_group(request),
         )
+
+
+def _held_by_group(request: PreCommit) -> tuple[PartitionPosition, ...]:
+    """Return the positions that the transaction commits to the group, of topics that are there."""
+    every = () if request.follower is None else partition_positions(request.positions)
+    return tuple(each for each in every if not each.gone)

@@ -39,8 +39,8 @@ class MemorySource(KafkaSource):
         return nullcontext()
 
     def open_planner(self, context: JobContext) -> SourcePlanner:
-        group = self._group(context)
-        return MemoryPlanner(self.topics, group, self.start, "", {}, None, self.key, self.value, self._memory)
+        group, none = self._group(context), frozenset[str]()
+        return MemoryPlanner(self.topics, group, self.start, "", {}, None, self.key, self.value, (), none, self._memory)
 
     def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
         return MemoryReader(self._memory, self.key, self.value, list(map(PartitionSplit.from_split, splits)))
