@@ -180,7 +180,8 @@ def test_settings_that_have_worked_are_asked_again_when_they_are_refused_later(
 ) -> None:
     with ControlClient(guarded.login, login("me")) as client:
         client.cluster_id()
-    monkeypatch.setattr(connection, "REQUEST_TIMEOUT_MS", 1)
+    for patience in ("MOMENT_MS", "REQUEST_TIMEOUT_MS"):
+        monkeypatch.setattr(connection, patience, 1)
     monkeypatch.setattr("twopc.kafka.connection.diagnose", lambda *_: "they refuse the login")
     with ControlClient(guarded.login, login("me")) as client, pytest.raises(Unavailable, match="they refuse the login"):
         client.cluster_id()

@@ -14,12 +14,13 @@ from typing import Any
 
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.kafka.access import access_of, check_files, security_protocol
+from twopc.kafka.advertised import NamedBroker, Unreached, unreached
 from twopc.kafka.authorization_errors import denied
 from twopc.kafka.client_log import redirect_kafka_python
 from twopc.kafka.connection_diagnosis import diagnose
 from twopc.kafka.control_config import control_config
 from twopc.kafka.kafka_python import KafkaAdminClient, errors
-from twopc.kafka.reachability import await_reachable
+from twopc.kafka.reachability import await_reachable, reason_not_reachable
 
 redirect_kafka_python()
 
@@ -27,9 +28,19 @@ REQUEST_TIMEOUT_MS = 10_000
 MOMENT_MS = 2_000
 MAX_TIMEOUT = "transaction.max.timeout.ms"
 
+_NOT_CONNECTED = (
+    errors.KafkaConnectionError,
+    errors.NodeNotReadyError,
+    errors.KafkaTimeoutError,
+    errors.RequestTimedOutError,
+)
 
-_worked: set[tuple[str, frozenset[tuple[str, str]]]] = set()
-"""Servers and access that a connection was made with."""
+
+_worked: dict[tuple[str, frozenset[tuple[str, str]]], str] = {}
+"""Servers and access that a connection was made with, and which of the servers answered last."""
+
+_answered: set[str] = set()
+"""Servers by which a request has got through."""
 
 
 class Connection:
@@ -87,7 +98,9 @@ class Connection:
     ) -> Any:
         client = self.client()
         try:
-            return asked(client)
+            answer = asked(client)
+            _answered.add(self.servers)
+            return answer
         except none_if:
             return None
         except Exception as error:
@@ -103,41 +116,23 @@ class Connection:
 
     def _connect(self) -> KafkaAdminClient:
         check_files(self._properties)
-        reached = await_reachable(self.servers)
         config = control_config(self._properties)
         settings = (self.servers, frozenset((name, str(value)) for name, value in self._properties.items()))
+        if (client := _connected_again(config, _worked.get(settings))) is not None:
+            return client
+        reached = await_reachable(self.servers)
         said = f"the Kafka brokers at {self.servers} can't be talked to over {security_protocol(self._properties)}"
         if settings not in _worked and (reason := diagnose(self.servers, self._properties)):
             raise ConfigurationError(f"{said}: {reason} (properties of source and sink, or --kafka-config)")
         try:
-            client = self._bootstrapped(config, reached)
+            client, answering = _bootstrapped(config, reached)
         except errors.KafkaTimeoutError as error:
             reason = diagnose(self.servers, self._properties) or str(error)
             raise Unavailable(f"{said}: {reason}") from error
         except Exception as error:
             raise self.failure_of(error) from error
-        _worked.add(settings)
+        _worked[settings] = answering
         return client
-
-    def _bootstrapped(self, config: Mapping[str, Any], reached: Sequence[str]) -> KafkaAdminClient:
-        """Ask each for a moment before all are asked: kafka-python has all its time for the one that it draws.
-
-        A broker that stands still accepts connections, and would be what a third of all connections to three wait for.
-        """
-        if len(reached) > 1:
-            for server in sample(reached, len(reached)):
-                with suppress(errors.KafkaTimeoutError):
-                    return self._client_within(config, [server], MOMENT_MS)
-        return self._client_within(config, self.servers.split(","), REQUEST_TIMEOUT_MS)
-
-    def _client_within(self, config: Mapping[str, Any], servers: list[str], timeout_ms: int) -> KafkaAdminClient:
-        return KafkaAdminClient(
-            **config,
-            bootstrap_servers=servers,
-            bootstrap_timeout_ms=timeout_ms,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
-            reconnect_backoff_max_ms=1_000,
-        )
 
     def failure_of(self, error: Exception) -> TwoPhaseCommitError:
         """Return an error of kafka-python as the caller of a request gets it."""
@@ -152,4 +147,57 @@ class Connection:
             return ConfigurationError(
                 f"the Kafka brokers at {self.servers} can't be used ({detail}); Kafka 3.0 or newer is needed"
             )
+        if isinstance(error, _NOT_CONNECTED) and (reached := self._unreached()):
+            said = f"the Kafka brokers at {self.servers} answer, but no request gets through ({detail}): {reached}"
+            # Of several brokers one may be away, and what has worked is not wrong.
+            return (
+                ConfigurationError(said) if reached.all_of_them and self.servers not in _answered else Unavailable(said)
+            )
         return Unavailable(f"the Kafka brokers at {self.servers} gave no answer ({detail})")
+
+    def _unreached(self) -> Unreached | None:
+        """Return which of the brokers can't be reached where they say that they are."""
+        if self._client is None:
+            return None
+        every = self._client._manager.cluster.brokers()
+        named = [NamedBroker(each.node_id, each.host, each.port) for each in every if isinstance(each.node_id, int)]
+        return unreached(self.servers, named)
+
+
+def _connected_again(config: Mapping[str, Any], last: str | None) -> KafkaAdminClient | None:
+    """Ask the server that answered last, so that those that don't cost their time once; None where it doesn't."""
+    if last is None or reason_not_reachable(last) is not None:
+        return None
+    try:
+        return _client_within(config, last, MOMENT_MS)
+    except Exception:  # noqa: BLE001 - whoever asks all of them finds out what is wrong
+        return None
+
+
+def _bootstrapped(config: Mapping[str, Any], reached: Sequence[str]) -> tuple[KafkaAdminClient, str]:
+    """Ask each that accepts connections, for a moment and then for longer; raise KafkaTimeoutError if none answers.
+
+    Return a client, and who answered.
+
+    kafka-python has all its time for the one that it draws, one that drops what comes among them. A broker that stands
+    still accepts connections, and would be what a third of all connections to three wait for.
+    """
+    if len(reached) > 1:
+        for server in sample(reached, len(reached)):
+            with suppress(errors.KafkaTimeoutError):
+                return _client_within(config, server, MOMENT_MS), server
+    *others, last = sample(reached, len(reached))
+    for server in others:
+        with suppress(errors.KafkaTimeoutError):
+            return _client_within(config, server, REQUEST_TIMEOUT_MS), server
+    return _client_within(config, last, REQUEST_TIMEOUT_MS), last
+
+
+def _client_within(config: Mapping[str, Any], server: str, timeout_ms: int) -> KafkaAdminClient:
+    return KafkaAdminClient(
+        **config,
+        bootstrap_servers=[server],
+        bootstrap_timeout_ms=timeout_ms,
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+        reconnect_backoff_max_ms=1_000,
+    )

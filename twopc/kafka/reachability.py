@@ -18,7 +18,7 @@ def await_reachable(servers: str, seconds: float = CONNECT_SECONDS) -> list[str]
     """Return those that accept a connection, once one does; raise Unavailable, naming all, if none does in time."""
     deadline = time.monotonic() + seconds
     while True:
-        reasons = {server: _reason_not_reachable(server) for server in map(str.strip, servers.split(","))}
+        reasons = {server: reason_not_reachable(server) for server in map(str.strip, servers.split(","))}
         if reached := [server for server, reason in reasons.items() if reason is None]:
             return reached
         if time.monotonic() > deadline:
@@ -29,7 +29,8 @@ def await_reachable(servers: str, seconds: float = CONNECT_SECONDS) -> list[str]
         time.sleep(PAUSE_SECONDS)
 
 
-def _reason_not_reachable(server: str) -> str | None:
+def reason_not_reachable(server: str) -> str | None:
+    """Return why nobody accepts a connection at host:port, within two seconds; None where somebody does."""
     host, _, port = server.rpartition(":")
     if not host or not port.isdecimal():
         raise ConfigurationError(f"bootstrap_servers must be host:port, comma-separated; {server!r} is not")
