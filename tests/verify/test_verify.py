@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from tests.jobs.cli import CommandResult, twopc
 from tests.kafka.kit import eventually
@@ -139,8 +139,18 @@ def test_a_running_job_is_judged_as_far_as_its_group_has_committed(setting: Sett
     assert setting.run().code == 0
     setting.fill(setting.input, *(Write(b"%d" % n, key=b"k%d" % (n % 7)) for n in range(10)))
     told = setting.verify("--running", code=0)
-    assert (told["topics"][0]["expected"], told["topics"][0]["pending"]) == (100, 10)
+    assert (told["topics"][0]["expected"], told["topics"][0]["pending"], told["unseen"]) == (100, 10, [])
     assert counts(setting.verify(code=1)) == {"lost": 10}
+
+
+def test_partitions_that_nobody_reads_are_named_of_a_running_job(setting: Setting) -> None:
+    setting.fill(setting.input, *(Write(b"%d" % n, key=b"k%d" % (n % 7)) for n in range(10)))
+    assert setting.run().code == 0
+    admin = AdminClient({"bootstrap.servers": setting.servers})
+    admin.create_partitions([NewPartitions(setting.input, 3)])[setting.input].result(30)
+    eventually(lambda: bool(setting.verify("--running", code=0)["unseen"]))
+    [unseen] = setting.verify("--running", code=0)["unseen"]
+    assert unseen == f"{setting.input}[2]: the job's group has no position there, so nothing there is read yet"
 
 
 def test_a_transaction_whose_end_stands_beyond_an_open_one_is_known_as_committed(setting: Setting) -> None:
