@@ -45,6 +45,19 @@ class Brokers:
         return OpenTransaction(Described(BrokerState.ONGOING, 7, 0, self.start_ms), 900_000, frozenset([IN]))
 
 
+class Busy(Brokers):
+    """Brokers of a partition that is written to between any two questions, by nobody with a transaction."""
+
+    end = 0
+
+    def offsets(self, at: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position]:
+        self.end += 10
+        return {each: Position(self.end) for each in at}
+
+    def high_watermarks(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Position]:
+        return self.offsets(dict.fromkeys(partitions, 0))
+
+
 class Away(Brokers):
     def open_producers(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, list[OpenProducer]]:
         raise Unavailable("nobody answers")
@@ -52,6 +65,10 @@ class Away(Brokers):
 
 def test_what_stands_between_the_readers_end_and_the_log_s_is_hidden() -> None:
     assert hidden(Brokers(), [TopicPartition("in", 1), IN]) == [HIDDEN]
+
+
+def test_what_is_written_while_the_brokers_are_asked_is_not_hidden() -> None:
+    assert hidden(Busy(), [IN]) == []
 
 
 @pytest.mark.parametrize(

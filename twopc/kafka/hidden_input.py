@@ -55,16 +55,10 @@ class Hidden:
 
 def hidden(client: EndsClient, partitions: Sequence[TopicPartition]) -> list[Hidden]:
     """Return what is hidden in which of these partitions, in order; two questions to the brokers."""
+    log_ends = client.high_watermarks(partitions)
+    # Asked for later: what is written between the two is hidden by nothing.
     ends = client.offsets(dict.fromkeys(partitions, LATEST))
-    # Asked for later: what is written between the two hides nothing.
-    return hidden_between(ends, client.high_watermarks(partitions))
-
-
-def hidden_between(
-    ends: Mapping[TopicPartition, Position], log_ends: Mapping[TopicPartition, Position]
-) -> list[Hidden]:
-    """Return what is hidden between the ends that readers see and those of the logs."""
-    every = (Hidden(each, ends[each], log_ends[each]) for each in sorted(ends))
+    every = (Hidden(each, ends[each], log_ends[each]) for each in sorted(partitions))
     return [each for each in every if each.offsets > 0]
 
 

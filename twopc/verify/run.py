@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
-from twopc.kafka.hidden_input import hidden_between
+from twopc.kafka.hidden_input import hidden
 from twopc.kafka.marker_wait import await_markers
 from twopc.kafka.topic_limits import TopicLimits
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -160,8 +160,7 @@ class _Verification:
         for source, cluster in self._plan.inputs.items():
             with cluster.client() as client:
                 found = extent(client, self._plan.sources[source].topics, "input")
-                log_ends = client.high_watermarks(sorted(found.ends))
-                self._unseen += [each.named(client) for each in hidden_between(found.ends, log_ends)]
+                self._unseen += [each.named(client) for each in hidden(client, list(found.ends))]
             inputs[source] = found
         return inputs
 
