@@ -9,6 +9,7 @@ import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from tests.crash_cells.cells import NUMBERS, Signal
 from tests.crash_cells.every_operator import event_time
@@ -79,12 +80,17 @@ def hit_in_function(rig: Rig, cell: FunctionCell) -> None:
     _arm(rig, cell)
     with rig.driver() as driver:
         if cell.signal is Signal.STOP:
-            rig.await_true(rig.struck.exists, f"no function was hit: {cell}")
+            rig.await_true(lambda: _is_named(rig.struck), f"no function was hit: {cell}")
             pid = int(rig.struck.read_text())
             rig.await_true(lambda: is_stopped(pid), f"process {pid} did not stop")
             outlive(rig, pid)
         driver.finish()
     assert rig.struck.exists(), f"no function was hit: {cell}"
+
+
+def _is_named(struck: Path) -> bool:
+    """Whether the file is there, and the process that was hit is in it: it appears empty."""
+    return struck.exists() and struck.read_text().endswith("\n")
 
 
 def drain_hit_in_function(rig: Rig, cell: FunctionCell) -> None:

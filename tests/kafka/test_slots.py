@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twopc.errors import CheckpointDeclined, Unavailable
+from twopc.errors import CheckpointDeclined, Fenced, Unavailable
 from twopc.kafka import slots
 from twopc.kafka.slots import MOST_SLOTS, Slot, SlotPool, SlotState, may_be_taken_again
 from twopc.kafka.tracked_producer import TrackedProducer
@@ -25,10 +25,15 @@ class Maker:
     def __init__(self) -> None:
         self.made: list[int] = []
         self.failing = False
+        self.fenced = False
+        self.asked_when_fenced = 0
 
     def __call__(self, number: int) -> tuple[str, TrackedProducer]:
         if self.failing:
             raise Unavailable("not now")
+        if self.fenced:
+            self.asked_when_fenced += 1
+            raise Fenced("another run has taken over")
         self.made.append(number)
         return f"id-{number}", cast(TrackedProducer, object())
 
@@ -159,6 +164,17 @@ def test_without_a_slot_in_time_the_wait_is_given_up(maker: Maker) -> None:
     maker.failing = True
     with pytest.raises(Unavailable, match="no transactional producer became ready"):
         pool.take(0.05)
+    pool.close()
+
+
+def test_who_is_fenced_asks_for_no_other_producer_and_the_wait_says_so_at_once(maker: Maker) -> None:
+    pool = SlotPool(maker, 1, spare_after_seconds=60)
+    pool.take(WAIT_SECONDS)
+    maker.fenced = True
+    for _ in range(2):
+        with pytest.raises(Fenced, match="another run has taken over"):
+            pool.take(WAIT_SECONDS)
+    assert maker.asked_when_fenced == 1
     pool.close()
 
 

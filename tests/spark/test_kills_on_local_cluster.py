@@ -37,8 +37,10 @@ def cluster(rig: Rig) -> None:
 
 
 def executor_of(worker: psutil.Process) -> psutil.Process:
-    (executor,) = [parent for parent in worker.parents() if is_executor(parent)]
-    return executor
+    above = worker.parents()
+    executors = [parent for parent in above if is_executor(parent)]
+    assert len(executors) == 1, f"{worker} is below {above}, of which these are executors: {executors}"
+    return executors[0]
 
 
 def is_executor(process: psutil.Process) -> bool:

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 
-from twopc.errors import CheckpointDeclined, TwoPhaseCommitError, Unavailable
+from twopc.errors import CheckpointDeclined, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.transitions import Transitions
@@ -100,6 +100,7 @@ class SlotPool:
         self._changed = threading.Condition()
         self._closed = False
         self._wanted = False
+        self._fenced: Fenced | None = None
         self._last_taken = NO_CHECKPOINT
         with ThreadPoolExecutor(first, "twopc-slots") as executor:
             self._slots = [Slot(*made) for made in executor.map(make, range(first))]
@@ -107,8 +108,9 @@ class SlotPool:
         self._keeper.start()
 
     def take(self, timeout: float) -> Slot:
-        """Return a free slot, now open."""
+        """Return a free slot, now open; raise Fenced as soon as making one has told that another run took over."""
         with self._changed:
+            self._refuse_fenced()
             slot = self._free() or self._awaited(timeout)
             slot.change(SlotEvent.TAKEN)
             # To wake the keeper takes Python's lock from the data loop.
@@ -175,24 +177,29 @@ class SlotPool:
     def _awaited(self, timeout: float) -> Slot:
         self._wanted = True
         self._changed.notify_all()
-        if not self._changed.wait_for(lambda: self._free() is not None, timeout):
+        if not self._changed.wait_for(lambda: self._free() is not None or self._fenced is not None, timeout):
             raise Unavailable(f"no transactional producer became ready within {timeout:.0f} s: is the broker slow?")
         self._wanted = False
+        self._refuse_fenced()
         slot = self._free()
         assert slot is not None
         return slot
+
+    def _refuse_fenced(self) -> None:
+        if self._fenced is not None:
+            raise self._fenced
 
     def _free(self) -> Slot | None:
         return next((slot for slot in self._slots if slot.state is SlotState.FREE), None)
 
     def _keep(self) -> None:
-        """Make what is missing, until closed."""
+        """Make what is missing, until closed or fenced."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed or self._to_make() is not None or self._free() is None)
                 if self._to_make() is None and not self._wanted:
                     self._changed.wait_for(lambda: self._closed or self._wanted or self._free(), self._spare_after)
-                if self._closed:
+                if self._closed or self._fenced is not None:
                     return
                 slot = self._to_make()
                 if slot is None and (self._free() is not None or len(self._slots) >= MOST_SLOTS):
@@ -207,6 +214,11 @@ class SlotPool:
         number = len(self._slots) if slot is None else self._slots.index(slot)
         try:
             transactional_id, producer = self._make(number)
+        except Fenced as error:
+            with self._changed:
+                self._fenced = error
+                self._changed.notify_all()
+            return
         except TwoPhaseCommitError as error:
             level = logging.DEBUG if isinstance(error, Unavailable) else logging.WARNING
             log.log(level, "a transactional producer could not be made, trying again: %s", error)
