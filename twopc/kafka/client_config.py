@@ -46,14 +46,22 @@ _REFUSED_BY_PRODUCER = _REFUSED_EVERYWHERE | {
     "delivery.report.only.error": _OURS,
 }
 
-_CONSUMER = {
+CONNECTION_IDLE_MS = 30_000
+"""A connection without traffic is closed after so long, and made anew when it is needed.
+
+Firewalls and load balancers forget idle connections without a word, most of them after one to ten minutes: the next
+request then waits for its own time-out, a minute. librdkafka keeps them for ever by default.
+"""
+
+_CONNECTION = {"connections.max.idle.ms": CONNECTION_IDLE_MS}
+_CONSUMER = _CONNECTION | {
     "fetch.queue.backoff.ms": 5,
     "fetch.min.bytes": 100_000,
     "fetch.wait.max.ms": 20,
     "fetch.message.max.bytes": 4_000_000,
     "queued.max.messages.kbytes": 32_768,
 }
-_PRODUCER = {
+_PRODUCER = _CONNECTION | {
     # By default librdkafka forgets every broker when the last connection breaks. What was under way to a transaction
     # coordinator that it has forgotten is never answered: a producer then hangs after a broker's restart, for minutes.
     # A consumer of ours waits for no coordinator, and finds brokers again by the default where it forgot them all.

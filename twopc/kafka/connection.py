@@ -16,6 +16,7 @@ from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.kafka.access import access_of, check_files, security_protocol
 from twopc.kafka.advertised import NamedBroker, Unreached, unreached
 from twopc.kafka.authorization_errors import denied
+from twopc.kafka.client_config import CONNECTION_IDLE_MS
 from twopc.kafka.client_log import redirect_kafka_python
 from twopc.kafka.connection_diagnosis import diagnose
 from twopc.kafka.control_config import control_config
@@ -199,5 +200,6 @@ def _client_within(config: Mapping[str, Any], server: str, timeout_ms: int) -> K
         bootstrap_servers=[server],
         bootstrap_timeout_ms=timeout_ms,
         request_timeout_ms=REQUEST_TIMEOUT_MS,
+        connections_max_idle_ms=CONNECTION_IDLE_MS,
         reconnect_backoff_max_ms=1_000,
     )
