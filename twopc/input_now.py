@@ -30,12 +30,24 @@ Places = frozenset[tuple[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
+class KeysNow:
+    """Where the keys of the input are: `apart` says of keyed operators why keys of theirs have several states.
+
+    With `more` there may be more to say when more records are there.
+    """
+
+    apart: tuple[str, ...] = ()
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class InputNow:
     """What an attempt does not read: `added` splits, which the next attempt reads, and `hidden` input.
 
-    `refused` says why what is new can't be read, or isn't.
+    `refused` says why what is new can't be read, or isn't. `keys` is None where nobody asked for it.
     """
 
     added: tuple[Split, ...] = ()
     refused: str = ""
     hidden: tuple[HiddenInput, ...] = ()
+    keys: KeysNow | None = None

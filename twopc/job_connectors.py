@@ -20,6 +20,7 @@ from typing import Any
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError, Fenced, GlobalCommitFailed
 from twopc.input_now import HiddenInput, Places
+from twopc.key_spread import KeySample
 from twopc.listing import listed
 from twopc.protocol.attempts import GlobalCommit, Traces
 from twopc.protocol.facts import Committable, SplitPosition
@@ -152,6 +153,15 @@ class JobPlanner(SourcePlanner):
     def hidden(self, read: Sequence[Split], before: Places | None) -> list[HiddenInput]:
         first = [operator for operator in self._watched if operator not in self._later]
         return [each for operator in first for each in self._planners[operator].hidden(_of(operator, read), before)]
+
+    def key_samples(self, read: Sequence[Split]) -> list[KeySample]:
+        first = [operator for operator in self._planners if operator not in self._later]
+        return [
+            replace(sample, source=operator)
+            for operator in first
+            if (own := _of(operator, read))
+            for sample in self._planners[operator].key_samples(own)
+        ]
 
     def _new(self, read: Sequence[Split], *, is_read: bool) -> list[Split]:
         return [

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.input_now import HiddenInput, Places
+from twopc.key_spread import KeySample
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
@@ -178,6 +179,10 @@ class SourcePlanner(ABC):
 
         The cause is found out where that was so `before`, too; everywhere, where it is None.
         """
+        return []
+
+    def key_samples(self, read: Sequence[Split]) -> list[KeySample]:
+        """Return keys of the first records of these splits; nothing of inputs in which no key can be apart."""
         return []
 
     def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:

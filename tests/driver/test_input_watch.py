@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,13 +13,22 @@ import pytest
 from twopc import ConfigurationError, Job, Json, KafkaSource, RunSettings, Unavailable, events
 from twopc.context import JobContext, SubtaskContext
 from twopc.driver.edge import Edge
-from twopc.driver.effects import UNTIMED, Tell
-from twopc.driver.input_watch import FindHidden, InputHasGrown, InputWatch, LookAtInput, watch_of
+from twopc.driver.effects import UNTIMED, Log, Tell
+from twopc.driver.input_watch import (
+    FindHidden,
+    FindKeys,
+    InputHasGrown,
+    InputWatch,
+    LookAtInput,
+    keys_now,
+    watch_of,
+)
 from twopc.driver.input_watch import tell_what_a_bounded_read_leaves as tell_left
 from twopc.driver.progress import AttemptProgress
 from twopc.driver.restore_checks import moved_keys_of
 from twopc.driver.supervision import Supervision
-from twopc.input_now import HiddenInput, InputNow
+from twopc.input_now import HiddenInput, InputNow, KeysNow
+from twopc.key_spread import KeySample
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId
 from twopc.sink import Committer, Sink, SinkWriter
@@ -50,7 +60,7 @@ def test_one_looks_twice_soon_then_when_the_interval_is_over_and_once_at_a_time(
     watch = looking()
     deadlines = [watch.deadline]
     for now in (FIRST, SECOND):
-        assert list(watch.due(now)) == [LookAtInput(CONTEXT, READ, frozenset())]
+        assert list(watch.due(now)) == [LookAtInput(CONTEXT, READ, frozenset(), keys=True)]
         assert list(watch.due(200.0)) == []
         assert watch.deadline is None
         assert not list(watch.answered(InputNow(), 1, now))
@@ -99,10 +109,43 @@ def test_what_is_hidden_is_named_and_told_once_where_it_is_so_at_the_next_look_t
     assert len(told(watch, InputNow(hidden=(OPEN,)), now=260.0)) == 1, "it was readable meanwhile"
 
 
-def test_a_bounded_read_tells_of_all_that_is_hidden_where_it_ends() -> None:
+@pytest.mark.parametrize(
+    ("keys", "asked_again"),
+    [(KeysNow(more=True), True), (KeysNow(), False), (KeysNow(("key 'k' is in a[0], b[1]",), more=True), False)],
+    ids=["too few records", "all is known", "told"],
+)
+def test_keys_are_looked_at_until_there_is_something_to_tell_or_nothing_more_to_find(
+    keys: KeysNow, asked_again: bool
+) -> None:
+    watch = looking()
+    list(watch.due(FIRST))
+    told = [each.message for each in watch.answered(InputNow(keys=keys), 1, FIRST) if isinstance(each, Log)]
+    assert told == list(keys.apart)
+    [look] = watch.due(SECOND)
+    assert look.keys is asked_again
+    assert not list(watch.answered(InputNow(), 1, SECOND)), "what nobody asked for is not known"
+
+
+def test_keys_are_asked_of_what_comes_to_state_by_key_alone() -> None:
+    definition = job_of(Growing(a=2), Growing(b=2), keyed=True)
+    splits = definition.source.open_planner(CONTEXT).plan({}, False)
+    now = keys_now(definition, Apart(), splits)
+    assert [why.partition(":")[0] for why in now.apart] == [
+        f"'count-{number}' keeps a state for each key, and key 'k' is in {name}[0], {name}[1]"
+        for number, name in enumerate("ab")
+    ]
+    assert now.more
+    assert keys_now(job_of(Growing(a=2), keyed=False), Apart(), READ) == KeysNow()
+
+
+def test_a_bounded_read_tells_of_all_that_is_hidden_where_it_ends_and_of_keys_that_are_apart() -> None:
     settings = dataclasses.replace(CONTEXT.settings, until_end=True)
     context, source = dataclasses.replace(CONTEXT, settings=settings), KafkaSource("in")
     script = tell_left(context, source, READ)
+    assert next(script) == FindKeys(context, READ)
+    assert script.send(KeysNow(("key 'k' is in a[0], b[1]",))) == Log(
+        logging.WARNING, "key 'k' is in a[0], b[1]", never_hidden=True
+    )
     assert next(script) == FindHidden(context, READ)
     said = [script.send([OPEN]), *script]
     message = f"{OPEN.cause}. This run ends before it (--until-end): run it again when that transaction has ended"
@@ -149,6 +192,14 @@ class Growing(Source, SourcePlanner):
         known = {split.id for split in read}
         every = (Split(f"{n}/{k}", k, 0, None) for n, number in self.partitions.items() for k in range(number))
         return [split for split in every if split.id not in known]
+
+
+class Apart(Growing):
+    """A source of which each input has a key in two partitions."""
+
+    def key_samples(self, read: Sequence[Split]) -> list[KeySample]:
+        read_of = {split.source: self.input_of(split.id) for split in read}
+        return [KeySample(name, {b"k": frozenset([0, 1])}, source=source) for source, name in read_of.items()]
 
 
 class Narrow(Sink):

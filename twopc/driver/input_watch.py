@@ -21,9 +21,11 @@ from twopc.driver.effects import UNTIMED, Action, Log, Notice, Script, Tell, do
 from twopc.driver.restart import PlannedRestart
 from twopc.driver.restore_checks import moved_keys_of, refuse_uneven_inputs
 from twopc.errors import ConfigurationError, TwoPhaseCommitError
-from twopc.input_now import HiddenInput, InputNow, Places
+from twopc.graph import JobDefinition
+from twopc.input_now import HiddenInput, InputNow, KeysNow, Places
+from twopc.key_spread import keys_apart
 from twopc.listing import listed
-from twopc.source import Source, Split
+from twopc.source import Source, SourcePlanner, Split
 
 FIRST_SECONDS = 10.0
 """When the first two looks come, each after the one before: what is hidden is told of at the second."""
@@ -38,23 +40,25 @@ class InputHasGrown(PlannedRestart):
 
 @dataclass(frozen=True, slots=True)
 class LookAtInput(Action[InputNow]):
-    """Find what the attempt does not read; `before` is what was hidden at the last look, None to name all."""
+    """Find what the attempt does not read, and with `keys` where keys are; `before` was hidden at the last look."""
 
     context: JobContext
     read: tuple[Split, ...]
-    before: Places | None
+    before: Places
+    keys: bool = False
 
     def carry_out(self, edge: Edge) -> InputNow:
         with edge.source.open_planner(self.context) as planner:
             hidden = tuple(planner.hidden(self.read, self.before))
+            keys = keys_now(edge.definition, planner, self.read) if self.keys else None
             try:
                 added = planner.added(self.read)
                 left_out = planner.left_out(self.read)
                 self._refuse(edge, added)
             except ConfigurationError as error:
-                return InputNow(refused=f"{error}. {_REFUSED}", hidden=hidden)
+                return InputNow(refused=f"{error}. {_REFUSED}", hidden=hidden, keys=keys)
         refused = f"{listed(each.id for each in left_out)}; {_LEFT_OUT}" if left_out else ""
-        return InputNow(tuple(added), refused, hidden)
+        return InputNow(tuple(added), refused, hidden, keys)
 
     def _refuse(self, edge: Edge, added: Sequence[Split]) -> None:
         """Raise ConfigurationError for what can't be read beside what is read."""
@@ -78,6 +82,26 @@ class FindHidden(Action[list[HiddenInput]]):
             return planner.hidden(self.splits, None)
 
 
+@dataclass(frozen=True, slots=True)
+class FindKeys(Action[KeysNow]):
+    """Find which keys of the first records in these splits have several states."""
+
+    context: JobContext
+    splits: tuple[Split, ...]
+
+    def carry_out(self, edge: Edge) -> KeysNow:
+        with edge.source.open_planner(self.context) as planner:
+            return keys_now(edge.definition, planner, self.splits)
+
+
+def keys_now(definition: JobDefinition, planner: SourcePlanner, read: Sequence[Split]) -> KeysNow:
+    """Return where the keys are of the splits whose records come to state by key."""
+    keyed = definition.keyed_inputs
+    sources = {source for before in keyed.values() for source in before}
+    samples = planner.key_samples([split for split in read if split.source in sources])
+    return KeysNow(tuple(keys_apart(samples, keyed).values()), not all(sample.whole for sample in samples))
+
+
 @dataclass(slots=True)
 class InputWatch:
     """The input that an attempt knows of and does not read; `read` is what it reads."""
@@ -93,6 +117,7 @@ class InputWatch:
     _refused: str = ""
     _hidden: Places = frozenset()
     _told: Places = frozenset()
+    _keys: bool = True
 
     def due(self, now: float) -> Iterator[LookAtInput]:
         """Yield the question where it is time for it; the first comes some time after the attempt began to run."""
@@ -100,7 +125,7 @@ class InputWatch:
             self._due_at = now + self._pause
         if now >= self._due_at and not self._under_way and not self._found:
             self._under_way = True
-            yield LookAtInput(self.context, self.read, self._hidden)
+            yield LookAtInput(self.context, self.read, self._hidden, self._keys)
 
     @property
     def deadline(self) -> float | None:
@@ -119,6 +144,7 @@ class InputWatch:
             case InputNow():
                 yield from self._tell_refused(answer.refused)
                 yield from self._tell_hidden(answer.hidden)
+                yield from self._tell_apart(answer.keys)
                 self._found, self._found_after = answer.added, completed
                 if answer.added:
                     job, attempt = self.context.job, self.context.attempt
@@ -147,6 +173,12 @@ class InputWatch:
         yield from told_of(self.context, lasting)
         self._told = told | {each.place for each in lasting}
 
+    def _tell_apart(self, keys: KeysNow | None) -> Iterator[Notice]:
+        """Tell of keys once; they are asked for until there is something to tell, or nothing more to find out."""
+        if keys is not None:
+            self._keys = keys.more and not keys.apart
+            yield from told_apart(keys)
+
     @property
     def _named(self) -> str:
         return listed(split.id for split in self._found)
@@ -159,10 +191,17 @@ def told_of(context: JobContext, hidden: Iterable[HiddenInput]) -> Iterator[Noti
         yield Tell(events.InputHidden(context.job, context.attempt, UNTIMED, split=each.split, message=each.cause))
 
 
+def told_apart(keys: KeysNow) -> Iterator[Notice]:
+    """Yield what tells people of keys that have several states."""
+    for why in keys.apart:
+        yield Log(logging.WARNING, why, never_hidden=True)
+
+
 def tell_what_a_bounded_read_leaves(context: JobContext, source: Source, splits: Sequence[Split]) -> Script[None]:
-    """Tell what is hidden where the run is to end: it ends before that."""
+    """Tell what a run can't look for while it lasts: what is hidden where it is to end, and keys that are apart."""
     if source.watch_ms is None or not context.settings.until_end:
         return
+    yield from told_apart((yield from do(FindKeys(context, tuple(splits)))))
     for each in (yield from do(FindHidden(context, tuple(splits)))):
         cause = f"{each.cause}. This run ends before it (--until-end): run it again when that transaction has ended"
         yield from told_of(context, [replace(each, cause=cause)])

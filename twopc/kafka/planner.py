@@ -10,11 +10,13 @@ from typing import Any, Self
 from twopc.errors import ConfigurationError
 from twopc.input_now import HiddenInput, Places
 from twopc.kafka.client_config import consumer_config
+from twopc.kafka.cluster import Cluster
 from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.kafka.gaps import InputGap, gaps_at, refuse_gaps
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
 from twopc.kafka.group import ConsumerGroup
 from twopc.kafka.hidden_input import hidden
+from twopc.kafka.key_ways import sampled
 from twopc.kafka.offset_status import unreadable
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of, partition_positions
 from twopc.kafka.preflight import require_topics
@@ -25,6 +27,7 @@ from twopc.kafka.topic_identity import deleted_input, recreated_input
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_pattern import TopicPattern
 from twopc.kafka.topic_serdes import TopicSerdes
+from twopc.key_spread import KeySample
 from twopc.protocol.facts import SplitPosition
 from twopc.serde import Serde
 from twopc.source import Follower, SourcePlanner, Split
@@ -84,6 +87,9 @@ class KafkaPlanner(SourcePlanner):
                 )
                 for each in found
             ]
+
+    def key_samples(self, read: Sequence[Split]) -> list[KeySample]:
+        return sampled(Cluster(self.servers, self.properties), [each for each in _partitions_of(read) if not each.gone])
 
     def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
         held = self._own(positions)
