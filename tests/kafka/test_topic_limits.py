@@ -16,23 +16,13 @@ HOUR_MS = 3_600_000
 DEFAULTS = {TYPE: "CreateTime", BEFORE: str(2**63 - 1), AFTER: str(HOUR_MS), CLEANUP: "delete", LARGEST: "1048588"}
 
 
-class Settings:
-    """A topic's, as its brokers tell them."""
-
-    def __init__(self, changes: Mapping[str, str | None]) -> None:
-        self._said = {**DEFAULTS, **changes}
-
-    def settings_of(self, topic: str, names: Sequence[str]) -> Mapping[str, str | None]:
-        return {name: self._said[name] for name in names}
-
-
 def refused(
     settings: Mapping[str, str | None],
     *records: tuple[bytes | str | None, bytes | str | None, int],
     headers: Sequence[tuple[str, bytes]] = (),
     properties: Mapping[str, Any] | None = None,
 ) -> dict[int, str]:
-    limits = TopicLimits.of("out", Settings(settings), properties or {})
+    limits = TopicLimits.of({**DEFAULTS, **settings}, properties or {})
     keys, values, stamps = (list(column) for column in zip(*records, strict=True))
     found = limits.refusals(keys, values, [tuple(headers)] * len(records), stamps, NOW_MS)
     return {index: str(error) for index, error in found.items()}
@@ -68,7 +58,7 @@ def test_text_has_the_bytes_that_it_is_written_as() -> None:
 
 @pytest.mark.parametrize("headers", [5, "h", [("h",)], ["h"], [(1, 2)], {"h": b"1"}])
 def test_what_the_client_refuses_is_left_to_it(headers: Any) -> None:
-    limits = TopicLimits.of("out", Settings({LARGEST: "500"}), {})
+    limits = TopicLimits.of({**DEFAULTS, LARGEST: "500"}, {})
     assert limits.refusals([1], [2.0], [headers], [NOW_MS], NOW_MS) == {}
 
 

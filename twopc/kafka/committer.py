@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -13,11 +14,14 @@ from twopc.kafka.missing_markers import MARKERS_BUDGET_SECONDS, close_committed
 from twopc.kafka.new_topic import NewTopics, create_missing, merged
 from twopc.kafka.preflight import require_topics, transaction_timeout_ms
 from twopc.kafka.resume import SettleAction, act_on_all, settle_all
+from twopc.kafka.topic_lasting import LASTING_SETTINGS, TopicLasting
 from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.attempts import Traces
 from twopc.protocol.facts import Committable
 from twopc.sink import Committer, Outcome, Settled, Sink
+
+log = logging.getLogger(__name__)
 
 SETTLE_BUDGET_SECONDS = 120.0
 SWEEP_TIMEOUT_MS = 60_000
@@ -81,9 +85,15 @@ class PlainCommitter(Committer):
             if self._topics:
                 require_topics(client, self._topics, "output")
                 require_topic_grants(client, self._topics, WRITE)
+                self._warn_of_what_goes(client)
             lingering = fence_earlier(client, prefix, timeout_ms, attempt)
             self._fenced = True
             return lingering
+
+    def _warn_of_what_goes(self, client: LeaderClient) -> None:
+        for topic in self._topics:
+            for said in TopicLasting.of(topic, client.settings_of(topic, LASTING_SETTINGS)).warnings():
+                log.warning("%s", said)
 
     def _connect(self) -> LeaderClient:
         return LeaderClient(self._config.bootstrap_servers, self._config.properties)

@@ -25,7 +25,8 @@ from twopc.kafka.handover import ClientColumns, Handover, QueueingProducer, hand
 from twopc.kafka.partitioner import Partitioner, partitions_of
 from twopc.kafka.preflight import TopicsMissing, missing_topics
 from twopc.kafka.topic_identity import TopicIdentity
-from twopc.kafka.topic_limits import TopicLimits
+from twopc.kafka.topic_lasting import LASTING_SETTINGS, FirstTimes, TopicLasting
+from twopc.kafka.topic_limits import LIMIT_SETTINGS, TopicLimits
 from twopc.kafka.topic_name import TOPIC_NAMES, is_topic_name
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.packed_column import Column, PackedColumn, as_list
@@ -77,6 +78,7 @@ class OutputTopics:
         self.partitions: dict[str, int] = {}
         """How many a topic has."""
         self.limits: dict[str, TopicLimits] = {}
+        self.first_times: dict[str, FirstTimes] = {}
 
     def learn(self, topic: str) -> None:
         """Note what has to be known of a topic; raise TopicsMissing if it isn't there, as the brokers said lately."""
@@ -88,10 +90,18 @@ class OutputTopics:
             if now >= self._missing.get(topic, now):
                 self._missing[topic] = now + MISSING_SECONDS
             raise TopicsMissing(missing_topics({"output": [topic]}))
-        self.limits[topic] = TopicLimits.of(topic, self._client, self._properties)
+        said = self._client.settings_of(topic, (*LIMIT_SETTINGS, *LASTING_SETTINGS))
+        self.limits[topic] = TopicLimits.of(said, self._properties)
+        self.first_times[topic] = FirstTimes(TopicLasting.of(topic, said))
         self.ids[topic] = found[topic].topic_id
         self.partitions[topic] = found[topic].partitions
         self._identity.note_output(topic, found[topic].topic_id)
+
+    def look_at(self, topic: str, stamps: Column) -> None:
+        """Warn of times in the first records with which the topic won't keep them for long."""
+        first = self.first_times.get(topic)
+        if first is not None and not first.look_at(as_list(stamps), time.time_ns() // 1_000_000):
+            del self.first_times[topic]
 
 
 class _Columns(NamedTuple):
@@ -182,6 +192,7 @@ class TopicOutput:
         batch, values, keys = columns.batch, columns.values, columns.keys
         if not len(batch):
             return
+        self.topics.look_at(topic, columns.timestamps)
         producer.deliveries.written(WrittenBatch(topic, batch.rows, keys, values, columns.timestamps))
         self.bytes_written += _size(values)
         written = len(batch)

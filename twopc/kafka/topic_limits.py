@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from twopc.column import Failures
 from twopc.column_rows import NO_TIMESTAMP
@@ -19,7 +19,7 @@ from twopc.record import Headers
 
 TYPE, BEFORE, AFTER = "message.timestamp.type", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
 CLEANUP, LARGEST = "cleanup.policy", "max.message.bytes"
-SETTINGS = (TYPE, BEFORE, AFTER, CLEANUP, LARGEST)
+LIMIT_SETTINGS = (TYPE, BEFORE, AFTER, CLEANUP, LARGEST)
 
 ANY_MS = 2**63 - 1
 DEFAULT_AFTER_MS = 3_600_000
@@ -27,12 +27,6 @@ DEFAULT_AFTER_MS = 3_600_000
 
 BATCH_BYTES, RECORD_BYTES = 61, 7
 """What a batch of one record has beside the record, and a record beside its key, value and headers, at least."""
-
-
-class LimitsClient(Protocol):
-    """Tells the settings of a topic."""
-
-    def settings_of(self, topic: str, names: Sequence[str]) -> Mapping[str, str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +39,11 @@ class TopicLimits:
     largest: int | None = None
 
     @classmethod
-    def of(cls, topic: str, client: LimitsClient, properties: Mapping[str, Any]) -> TopicLimits:
-        """Ask for them; `properties` are those of the producer, which compresses, or refuses what is large, itself."""
-        said = client.settings_of(topic, SETTINGS)
+    def of(cls, said: Mapping[str, str | None], properties: Mapping[str, Any]) -> TopicLimits:
+        """Take in the LIMIT_SETTINGS of a topic.
+
+        `properties` are those of the producer, which compresses, or refuses what is large, itself.
+        """
         is_stamped = said[TYPE] == "CreateTime"
         before, after = (_limit(said[name]) if is_stamped else None for name in (BEFORE, AFTER))
         largest = None if _compresses(properties) else _limit(said[LARGEST])

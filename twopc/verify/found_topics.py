@@ -19,6 +19,7 @@ class FoundTopics(OutputTopics):
         """`limits` are those of now: what is too old for a topic by now may not have been when it was written."""
         self.ids = {}
         self.partitions = dict(partitions)
+        self.first_times = {}
         self.limits = {topic: replace(each, before_ms=None) for topic, each in limits.items()}
 
     def learn(self, topic: str) -> None:

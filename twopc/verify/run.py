@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
 from twopc.kafka.hidden_input import hidden
 from twopc.kafka.marker_wait import await_markers
-from twopc.kafka.topic_limits import TopicLimits
+from twopc.kafka.topic_limits import LIMIT_SETTINGS, TopicLimits
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_reader import high_watermarks, read
 from twopc.listing import listed
@@ -143,7 +143,9 @@ class _Verification:
                 # A job may have ended, or its group have moved, before the last partition shows what was committed.
                 await_markers(client, SETTLE_SECONDS)
                 found = extent(client, (topic,), "output")
-                limits[topic] = TopicLimits.of(topic, client, sinks[topic].properties if topic in sinks else {})
+                limits[topic] = TopicLimits.of(
+                    client.settings_of(topic, LIMIT_SETTINGS), sinks[topic].properties if topic in sinks else {}
+                )
             found = replace(found, log_ends=high_watermarks(cluster, found.ends))
             if not self._plan.committed:
                 found = replace(found, ends=found.log_ends)

@@ -204,6 +204,7 @@ class CreatedTopics(OutputTopics):
         self.ids = {}
         self.partitions = {}
         self.limits = {}
+        self.first_times = {}
 
     def learn(self, topic: str) -> None:
         self._memory.create(topic)
