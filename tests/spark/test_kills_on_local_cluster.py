@@ -14,7 +14,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from tests.crash_cells.cells import held
+from tests.crash_cells.cells import CHECKPOINT, held
 from tests.crash_cells.judge import judge
 from tests.crash_cells.rig import Rig
 from tests.spark.zombies import wait_until_gone
@@ -53,8 +53,9 @@ def is_executor(process: psutil.Process) -> bool:
 
 def test_an_executor_is_killed_then_a_python_worker_whose_executor_lives_then_another_executor(rig: Rig) -> None:
     first = held(CrashPoint.AFTER_ACK)
-    # The input is paced for seven checkpoints: the last place must not lie behind them.
-    second = replace(held(CrashPoint.BEFORE_COMMIT), checkpoint=3)
+    # The input is paced for seven checkpoints: the last place must not lie behind them. The second must lie behind the
+    # checkpoint of the first, which may complete, and be committed by another thread, before its worker is killed.
+    second = replace(held(CrashPoint.BEFORE_COMMIT), checkpoint=CHECKPOINT + 1)
     third = replace(held(CrashPoint.AFTER_END_TXN), checkpoint=5)
     with rig.run(first, second, third) as job:
         executor_of(psutil.Process(rig.await_arm(first))).kill()
