@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.kafka.test_planning import CONTEXT, ComingBack
-from twopc.errors import ConfigurationError
+from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.kafka.control_client import EARLIEST, TopicInfo
 from twopc.kafka.gaps import InputGap, accepted_gaps, refuse_gaps
 from twopc.kafka.positions import PartitionPosition, PartitionSplit, gaps_of
@@ -76,3 +76,10 @@ def test_a_gap_that_is_given_up_stands_in_the_position_from_then_on(monkeypatch:
     [first, _] = plan("in[0]@100-130,in[0]@200-205", in0=205)
     assert gaps_of(first.at(first.start).to_split_position().position) == [[100, 120], [200, 205]]
     assert plan("in[0]@100-130")[0].gaps == ((100, 120),), "the option may stay where it is"
+
+
+@pytest.mark.parametrize("gaps", [7, "1-2", {"1": 2}, [7], [[1]], [[1, 2, 3]], [["1", 2]], [None]])
+def test_a_stored_position_whose_gaps_are_none_of_ours_is_damage_of_the_checkpoint(gaps: object) -> None:
+    held = SplitPosition("in[0]", 0, [120, "id", {"gaps": gaps}])
+    with pytest.raises(CheckpointCorrupted, match=r"split 'in\[0\]' has position"):
+        PartitionPosition.from_split_position(held)

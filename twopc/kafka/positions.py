@@ -125,7 +125,13 @@ def _parsed(split: str, position: object) -> tuple[Position, str, tuple[Gap, ...
     match position:
         case [int() as offset, str() as topic_id]:
             return Position(offset), topic_id, (), False
-        case [int() as offset, str() as topic_id, dict() as more]:
-            gaps = tuple((Position(first), Position(end)) for first, end in more.get("gaps", ()))
-            return Position(offset), topic_id, gaps, bool(more.get("gone"))
+        case [int() as offset, str() as topic_id, dict() as more] if _only_ints(gaps := more.get("gaps", [])):
+            every = tuple((Position(first), Position(end)) for first, end in gaps)
+            return Position(offset), topic_id, every, bool(more.get("gone"))
     raise CheckpointCorrupted(f"split {split!r} has position {position!r}, which is no offset and topic id of Kafka's")
+
+
+def _only_ints(gaps: object) -> bool:
+    """Whether these are gaps as `_value` writes them."""
+    pairs = gaps if isinstance(gaps, list) else [None]
+    return all(isinstance(pair, list) and list(map(type, pair)) == [int, int] for pair in pairs)
