@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import psutil
 import pytest
 from confluent_kafka import Producer
@@ -45,8 +47,13 @@ def test_the_next_record_and_question_after_idle_connections_were_closed_get_thr
             producer.produce("idle", b"record")
             assert producer.flush(30) == 0
             assert "idle" in client.topic_names()
-            eventually(lambda: producer.poll(0) == 0 and not connections(broker) - of_others)
+            opened = connections(broker) - of_others
+            eventually(partial(are_closed, producer, broker, opened))
     assert errors == []
+
+
+def are_closed(producer: Producer, broker: Broker, opened: set[int]) -> bool:
+    return producer.poll(0) == 0 and not opened & connections(broker)
 
 
 def connections(broker: Broker) -> set[int]:

@@ -213,8 +213,11 @@ def test_a_bounded_read_does_not_wait_for_what_an_open_transaction_hides(
 def test_a_bounded_read_ends_where_what_was_aborted_stands_right_before_an_open_transaction(
     reading: Reading, driven: DrivenSink, out: str
 ) -> None:
+    source = KafkaSource(out)
     driven.write(b"committed")
     driven.commit(driven.pre_commit(1))
+    # Its marker, too: behind what follows, the open transaction would begin an offset earlier.
+    reading.await_end(source, 2)
     driven.write(b"aborted")
     driven.writer._txn.slot.producer.flush(60)
     aborted = driven.writer._txn
@@ -223,7 +226,6 @@ def test_a_bounded_read_ends_where_what_was_aborted_stands_right_before_an_open_
     driven.writer._txn.slot.producer.flush(60)
     driven.writer._txn = aborted
     driven.writer.abort()
-    source = KafkaSource(out)
     reading.await_end(source, 3)
     assert reading.all_values(source) == [b"committed"]
 
