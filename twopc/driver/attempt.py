@@ -38,6 +38,9 @@ from twopc.protocol.layout import checkpoint_of_folder
 DRAIN_SECONDS = 10.0
 """How long subtasks may take to end by themselves after the job has finished."""
 
+CLAIMS_SECONDS = 5.0
+"""How long to wait for the answer whether another run has taken over, where the next attempt asks it again anyway."""
+
 LAST_SWEEP_SECONDS = 5.0
 """How long to wait for a sweep at the end. One that takes longer does no harm: it touches no later attempt's ids."""
 
@@ -164,12 +167,20 @@ class Attempt:
             raise ended
 
     def _explained(self, error: TwoPhaseCommitError, context: JobContext) -> Script[Exception]:
-        """Tell another run, which is final, from the broker, which fences a producer that was silent for too long."""
+        """Tell another run, which is final, from what else ends an attempt: it may fail in many ways for that reason.
+
+        A broker fences a producer that was silent for too long, too: there, and only there, the answer decides
+        whether the run goes on.
+        """
         failure = self.progress.current.failure
-        if not isinstance(error, Fenced) or failure is None or isinstance(failure, events.AttemptFenced):
+        if failure is None or isinstance(failure, events.AttemptFenced):
             return error
+        fenced = isinstance(error, Fenced)
+        asked = do(FindTraces(context))
         try:
-            traces = yield from unless_stopped(do(FindTraces(context)))
-            return explained(error, traces, context)
+            traces = yield from unless_stopped(asked) if fenced else within(CLAIMS_SECONDS, asked)
         except (TwoPhaseCommitError, StoppedEarly) as told:
-            return told
+            return told if fenced else error
+        except AnswerTimeout:
+            return error
+        return explained(error, traces, context)

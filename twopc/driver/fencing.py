@@ -18,9 +18,11 @@ def refuse_successor(traces: Traces, context: JobContext) -> None:
 
 
 def explained(error: TwoPhaseCommitError, traces: Traces, context: JobContext) -> TwoPhaseCommitError:
-    """Tell another run, which is final, from the broker, which fences a producer that was silent for too long."""
+    """Tell another run, which is final, from all else, and from the broker, which fences a producer silent for long."""
     try:
         refuse_successor(traces, context)
     except Fenced as fenced:
         return fenced
+    if not isinstance(error, Fenced):
+        return error
     return Unavailable(f"{error}. No later attempt is known: a transaction outlived its time-out?")
