@@ -239,10 +239,10 @@ class SimTrackedProducer:
         self.topics.clear()
 
     def flush(self, seconds: float) -> int:
-        if not seconds:
-            return self.client.waiting
+        return self.client.waiting
+
+    def deliver(self, seconds: float) -> None:
         self.client.flush()
-        return 0
 
     def send_positions(self, offsets: Sequence[Any], group: object, seconds: float) -> None:
         self.client.send_offsets_to_transaction(offsets, group, seconds)

@@ -19,7 +19,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from twopc.errors import Unavailable
+from twopc.errors import CheckpointDeclined, Unavailable
+from twopc.kafka.backlog import Backlog
 from twopc.kafka.client_config import producer_config, transactional_config
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.failures import error_of, failure
@@ -76,6 +77,7 @@ class BatchWriter:
         self._client = LeaderClient(config.bootstrap_servers, config.properties)
         self._identity = TopicIdentity(self._client)
         self._topics = OutputTopics(self._client, self._identity, config.properties)
+        self._backlog = Backlog(config.flush_seconds)
         self._outputs: dict[str, TopicOutput] = {}
         self._name = ""
         self._producer: TrackedProducer | None = None
@@ -109,9 +111,10 @@ class BatchWriter:
         """Make what was written durable, and able to be committed by another process."""
         assert self._producer is not None, "no transaction was begun"
         at, index = CheckpointId(batch), SubtaskIndex(partition)
-        left = self._producer.flush(self.config.flush_seconds)
-        if left:
-            raise Unavailable(f"{left} records were not delivered within {self.config.flush_seconds:.0f} s")
+        try:
+            self._producer.deliver(self.config.flush_seconds)
+        except CheckpointDeclined as error:
+            raise Unavailable(str(error)) from error
         self._identity.check(at)
         found = call_with_retry(lambda: self._client.describe_transaction(self._name), DESCRIBE_SECONDS)
         described = require_open(found, self._name, self.config.timeout_ms)
@@ -153,7 +156,7 @@ class BatchWriter:
         return True
 
     def _make(self, name: str) -> TrackedProducer:
-        producer = TrackedProducer(self.config.producer(name), self._identity.doubt)
+        producer = TrackedProducer(self.config.producer(name), self._identity.doubt, self._backlog)
         producer.await_broker(None)
         try:
             producer.client.init_transactions(INIT_SECONDS)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 
-from twopc.errors import CheckpointDeclined, ProtocolViolation, TwoPhaseCommitError
+from twopc.errors import ProtocolViolation, TwoPhaseCommitError
+from twopc.kafka.backlog import Backlog
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.output import TopicOutput
 from twopc.kafka.topic_identity import TopicIdentity
@@ -34,7 +35,7 @@ class NonTransactionalWriter(SinkWriter):
         self._identity = identity
         self._patience = config.settings.checkpoint_timeout_ms / 1000
         output.learn_static()
-        self._producer = TrackedProducer(config.plain(), identity.doubt)
+        self._producer = TrackedProducer(config.plain(), identity.doubt, Backlog(self._patience))
 
     @property
     def open_transaction(self) -> str | None:
@@ -76,9 +77,5 @@ class AtLeastOnceWriter(NonTransactionalWriter):
 
     def pre_commit(self, request: PreCommit) -> Committable | None:
         super().pre_commit(request)
-        left = self._producer.flush(self._patience)
-        if left:
-            raise CheckpointDeclined(
-                f"{left} records were not delivered within checkpoint_timeout_ms; they still may be"
-            )
+        self._producer.deliver(self._patience)
         return None

@@ -59,6 +59,8 @@ class RecordProducer(QueueingProducer, Protocol):
     def deliveries(self) -> DeliveryLog: ...
 
     def know(self, topic: str) -> None: ...
+    def await_room(self) -> None: ...
+    def took(self, records: int, size: int) -> None: ...
     def raise_reported(self, seconds: float) -> None: ...
 
 
@@ -154,12 +156,13 @@ class TopicOutput:
             self.topics.learn(self._topic)
 
     def write(self, producer: RecordProducer, batch: Batch) -> int:
-        """Hand the batch to the producer, waiting where its queue is full; return how many records it took.
+        """Hand the batch to the producer, waiting while much is undelivered; return how many records it took.
 
         Raises RecordsRefused for those that can't be encoded, or that the client refuses; all others are written.
         """
         if len(batch) == 0:
             return 0
+        producer.await_room()
         refused: list[RecordError] = []
         if isinstance(self._topic, str):
             self._write_to(producer, self._topic, batch, refused)
@@ -194,7 +197,9 @@ class TopicOutput:
             return
         self.topics.look_at(topic, columns.timestamps)
         producer.deliveries.written(WrittenBatch(topic, batch.rows, keys, values, columns.timestamps))
-        self.bytes_written += _size(values)
+        size = _size(values)
+        self.bytes_written += size
+        producer.took(len(batch), size)
         written = len(batch)
         way = handover(producer, topic, columns.to_client())
         while (cause := self._produced(producer, topic, batch, way)) is not None:

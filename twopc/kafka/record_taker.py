@@ -61,6 +61,12 @@ class RecordTaker(ABC):
     def written(self, written: Any) -> None:
         """Nothing that was written is refused later."""
 
+    def took(self, records: int, size: int) -> None:
+        """All of it has arrived."""
+
+    def await_room(self) -> None:
+        """There is room."""
+
     def poll(self, seconds: float) -> None:
         """There are no reports."""
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, ThrottleEvent, TopicPartition
 
-from twopc.errors import TwoPhaseCommitError, Unavailable
+from twopc.errors import CheckpointDeclined, TwoPhaseCommitError, Unavailable
 from twopc.kafka import native
+from twopc.kafka.backlog import Backlog
 from twopc.kafka.bounded_call import Overdue, call_within
 from twopc.kafka.client_health import BrokerHealthCheck
 from twopc.kafka.delivery_errors import UNDELIVERED_MAX, Deliveries, UndeliveredRecord
@@ -17,6 +20,8 @@ from twopc.kafka.failures import error_of, failure
 
 if TYPE_CHECKING:
     from twopc.kafka.native._batches import Writer
+
+log = logging.getLogger(__name__)
 
 METADATA_TIMEOUT_SECONDS = 30.0
 ABORT_TIMEOUT_SECONDS = 5.0
@@ -27,14 +32,24 @@ POSITIONS_GRACE_SECONDS = 2.0
 REPORT_POLL_SECONDS = 0.1
 BROKER_QUESTIONS = 100
 BROKER_PAUSE_SECONDS = 0.01
+ROOM_SECONDS = 10.0
+"""How long a batch waits until what was written before it is delivered: whoever waits has triggers to answer, too."""
+ROOM_TELL_SECONDS = 3.0
+ROOM_POLL_SECONDS = 0.005
 
 
 class TrackedProducer:
     """One producer, what it knows, what it wrote to, and what it failed to deliver. Used by one thread at a time."""
 
-    def __init__(self, config: dict[str, Any], doubt: Callable[[], None] = lambda: None) -> None:
-        """`doubt` is called now and then by who waits for the producer: it raises what the wait is in vain for."""
+    def __init__(
+        self, config: dict[str, Any], doubt: Callable[[], None] = lambda: None, backlog: Backlog | None = None
+    ) -> None:
+        """`doubt` is called now and then by who waits for the producer: it raises what the wait is in vain for.
+
+        `backlog` bounds what is undelivered, by what it has seen of all producers that share it.
+        """
         self._doubt = doubt
+        self._backlog = backlog or Backlog(math.inf)
         self.topics: set[str] = set()
         self.deliveries = Deliveries()
         self._known: set[str] = set()
@@ -42,7 +57,11 @@ class TrackedProducer:
         module = native.batches()
         self.writer: Writer | None = None if module is None else module.Writer(UNDELIVERED_MAX)
         joined = {} if self.writer is None else native.settings_for(self.writer.number)
-        calls = {"on_delivery": self._on_delivery, "error_cb": self._health.on_error}
+        calls = {
+            "on_delivery": self._on_delivery,
+            "error_cb": self._health.on_error,
+            "throttle_cb": self._on_throttle,
+        }
         try:
             self.client = Producer({**config, **calls, **joined})
         except KafkaException as error:
@@ -57,6 +76,9 @@ class TrackedProducer:
             )
         )
 
+    def _on_throttle(self, event: ThrottleEvent) -> None:
+        self._backlog.throttled(event.broker_name, event.throttle_time)
+
     def _note_failures(self) -> None:
         """Note the failed records that the compiled part wrote: confluent-kafka has no report of those."""
         for code, topic, partition, key, value in () if self.writer is None else self.writer.take_failures():
@@ -68,6 +90,22 @@ class TrackedProducer:
         self._note_failures()
         self.deliveries.clear()
 
+    def took(self, records: int, size: int) -> None:
+        """Note that so many records, with so many bytes of values, were given to the client."""
+        self._backlog.took(records, size)
+
+    def await_room(self) -> None:
+        """Wait until no more is undelivered than may be, for some seconds at most."""
+        started = now = time.monotonic()
+        self._backlog.look(len(self.client), now)
+        while not self._backlog.has_room and now - started < ROOM_SECONDS:
+            self.poll(ROOM_POLL_SECONDS)
+            self.check_alive()
+            now = time.monotonic()
+            self._backlog.look(len(self.client), now)
+            if now - started >= ROOM_TELL_SECONDS and self._backlog.is_to_tell(now):
+                log.warning("writing waits for the brokers: %s", self._backlog.describe(now))
+
     def flush(self, seconds: float) -> int:
         """Wait until every record is delivered or has failed; return how many are neither. Raise the first failure."""
         deadline = time.monotonic() + seconds
@@ -77,6 +115,18 @@ class TrackedProducer:
             if left == 0 or seconds <= 0:
                 return left
             self.check_alive()
+
+    def deliver(self, seconds: float) -> None:
+        """Flush for a checkpoint; raise CheckpointDeclined, with what makes it slow, where the time is too short."""
+        if self.flush(seconds):
+            now = time.monotonic()
+            self._backlog.look(len(self.client), now)
+            self._backlog.late()
+            raise CheckpointDeclined(
+                f"what was written was not delivered within {seconds:.0f} s, and still may be: "
+                f"{self._backlog.describe(now)}"
+            )
+        self._backlog.in_time()
 
     def poll(self, seconds: float) -> None:
         """Take the reports that have arrived; raise the first failure."""

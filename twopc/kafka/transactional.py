@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from twopc.errors import CheckpointDeclined, Unavailable
 from twopc.faults.points import CrashPoint, reached
+from twopc.kafka.backlog import Backlog
 from twopc.kafka.claim import refuse_successor
 from twopc.kafka.committable import PreparedTransaction, witness_metadata
 from twopc.kafka.control_client import OpenTransaction
@@ -73,6 +74,7 @@ class TransactionalWriter(SinkWriter):
         self._client = client
         self._identity = identity
         self._patience = config.settings.checkpoint_timeout_ms / 1000
+        self._backlog = Backlog(self._patience)
         self._group_metadata: dict[str, object] = {}
         self._witnessed: tuple[PartitionPosition, ...] = ()
         output.learn_static()
@@ -166,7 +168,9 @@ class TransactionalWriter(SinkWriter):
 
     def _make(self, number: int) -> tuple[str, TrackedProducer]:
         name = transactional_id(self._config.prefix, SlotName(self._config.attempt, self._config.subtask, number))
-        producer = TrackedProducer(self._config.transactional(name, self._timeout_ms), self._identity.doubt)
+        producer = TrackedProducer(
+            self._config.transactional(name, self._timeout_ms), self._identity.doubt, self._backlog
+        )
         topics = list(self._output.topics.ids)
         producer.await_broker(topics[0] if topics else None)
         try:
@@ -182,12 +186,7 @@ class TransactionalWriter(SinkWriter):
     def _flush(self, producer: TrackedProducer, request: PreCommit) -> None:
         if producer.flush(0):
             reached(CrashPoint.IN_FLUSH, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
-        left = producer.flush(self._patience)
-        if left:
-            raise CheckpointDeclined(
-                f"{left} records were not delivered within checkpoint_timeout_ms ({self._patience:.0f} s); "
-                "the transaction goes on"
-            )
+        producer.deliver(self._patience)
 
     def _moved(self, request: PreCommit) -> bool:
         """Whether there are positions that no transaction of ours carries yet: one without records may have to."""
