@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import socket
+
 import pytest
 from pyspark import SparkContext
 
-from twopc.errors import ConfigurationError
-from twopc.spark.master import DEFAULT_MASTER, master_of
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.spark.master import DEFAULT_MASTER, await_reachable, master_of
 
 
 @pytest.fixture(autouse=True)
@@ -31,3 +33,20 @@ def test_the_master_of_a_session_that_is_there_goes_first(monkeypatch: pytest.Mo
 def test_a_master_that_spark_does_not_know_is_named_before_a_jvm_starts() -> None:
     with pytest.raises(ConfigurationError, match="there is no Spark master 'sparc://x': give --master"):
         master_of("sparc://x")
+
+
+@pytest.mark.parametrize("master", ["spark://10.0.0.5", "spark://", "spark://a:1,b", "spark://a:x"])
+def test_an_address_that_is_none_is_named_before_a_jvm_starts(master: str) -> None:
+    with pytest.raises(ConfigurationError, match="names no address: write spark://HOST:PORT"):
+        master_of(master)
+
+
+def test_one_of_several_standalone_masters_is_enough_and_other_masters_have_no_address_to_try() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_server(("127.0.0.1", 0)) as closed:
+        there, gone = listening.getsockname()[1], closed.getsockname()[1]
+        closed.close()
+        await_reachable(f"spark://127.0.0.1:{gone},127.0.0.1:{there}", 0)
+        with pytest.raises(Unavailable, match=r"Nobody accepts connections there \(\[Errno 111\]"):
+            await_reachable(f"spark://127.0.0.1:{gone}", 0)
+    for other in ("local[2]", "yarn", "k8s://10.0.0.5:6443"):
+        await_reachable(other, 0)

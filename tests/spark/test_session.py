@@ -33,6 +33,7 @@ def without_a_jvm(monkeypatch: pytest.MonkeyPatch, known: Mapping[str, str]) -> 
     monkeypatch.setattr(jvm.JvmStart, "run", lambda *_: None)
     monkeypatch.setattr(session, "SparkConf", lambda: SimpleNamespace(contains=known.__contains__, get=known.get))
     monkeypatch.setattr(session, "find_java", lambda: None)
+    monkeypatch.setattr(session, "await_reachable", lambda _: None)
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", as_pyspark_starts)
 

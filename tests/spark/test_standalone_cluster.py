@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -168,20 +169,37 @@ def test_a_job_goes_on_after_its_master_came_back_without_its_application(site: 
     assert site.output() == EXACT
 
 
-@pytest.mark.proof
-def test_a_master_that_does_not_answer_is_not_called_a_missing_coordinator(site: Site) -> None:
+def test_a_master_at_whose_address_nobody_is_is_named_within_seconds(site: Site) -> None:
     command = site.twopc_run("--master", f"spark://127.0.0.1:{free_port()}")
     with site.started(*command) as run:
+        assert run.code(END_SECONDS) == 2
+    assert "Nobody accepts connections there ([Errno 111] Connection refused)" in run.said
+    assert "is that its address (--master)?" in run.said
+    assert "Traceback" not in run.said
+
+
+@pytest.fixture
+def silent_master() -> Iterator[str]:
+    """The address of one that accepts connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"spark://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.proof
+def test_a_master_that_does_not_answer_is_not_called_a_missing_coordinator(site: Site, silent_master: str) -> None:
+    with site.started(*site.twopc_run("--master", silent_master)) as run:
         assert run.code() == 2
-    assert "Spark can't start with master 'spark://127.0.0.1:" in run.said
+    assert "It accepts connections, and has not taken the application" in run.said
     assert "Traceback" not in run.said
 
 
 @pytest.mark.parametrize(
     "number", [pytest.param(signal.SIGINT, marks=pytest.mark.proof), signal.SIGTERM], ids=lambda number: number.name
 )
-def test_a_stop_while_spark_starts_ends_in_seconds_and_without_a_traceback(site: Site, number: signal.Signals) -> None:
-    with site.started(*site.twopc_run("--master", f"spark://127.0.0.1:{free_port()}")) as run:
+def test_a_stop_while_spark_starts_ends_in_seconds_and_without_a_traceback(
+    site: Site, number: signal.Signals, silent_master: str
+) -> None:
+    with site.started(*site.twopc_run("--master", silent_master)) as run:
         run.await_word("starting Spark")
         run.send(number)
         assert run.code(END_SECONDS) in (0, 130)

@@ -5,9 +5,9 @@ kafka-python would try for long, say little, and leave a thread behind when it g
 
 from __future__ import annotations
 
-import socket
 import time
 
+from twopc import reachable
 from twopc.errors import ConfigurationError, Unavailable
 
 CONNECT_SECONDS = 10.0
@@ -34,8 +34,4 @@ def reason_not_reachable(server: str) -> str | None:
     host, _, port = server.rpartition(":")
     if not host or not port.isdecimal():
         raise ConfigurationError(f"bootstrap_servers must be host:port, comma-separated; {server!r} is not")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=2).close()
-    except OSError as error:
-        return str(error)
-    return None
+    return reachable.reason_not_reachable(host, int(port))

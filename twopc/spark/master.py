@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
+import time
 
 from pyspark import SparkConf, SparkContext
 
-from twopc.errors import ConfigurationError
+from twopc.errors import ConfigurationError, Unavailable
+from twopc.reachable import reason_not_reachable
 
 KINDS = ("local", "spark://", "yarn", "k8s://")
+STANDALONE = "spark://"
 DEFAULT_MASTER = "local[*]"
+
+REACH_SECONDS = 5.0
+PAUSE_SECONDS = 0.25
+
+_STANDALONE_MASTER = re.compile(r"spark://[^,:/]+:\d+(,[^,:/]+:\d+)*|spark://\[[^]]+\]:\d+")
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit started: the JVM is there, and knows what was submitted where."""
@@ -29,7 +38,28 @@ def checked_master(master: str) -> str:
         raise ConfigurationError(
             f"there is no Spark master {master!r}: give --master 'local[2]', spark://HOST:PORT, yarn or k8s://..."
         )
+    if master.startswith(STANDALONE) and not _STANDALONE_MASTER.fullmatch(master):
+        raise ConfigurationError(f"Spark master {master!r} names no address: write spark://HOST:PORT, as in its log")
     return master
+
+
+def await_reachable(master: str, seconds: float = REACH_SECONDS) -> None:
+    """Return when an address of a standalone master accepts connections; raise Unavailable if none does in time.
+
+    Spark itself tries for a minute, and then says only that its context was stopped. Other kinds of masters have no
+    address that is known here.
+    """
+    if not master.startswith(STANDALONE):
+        return
+    addresses = [each.rpartition(":") for each in master.removeprefix(STANDALONE).split(",")]
+    deadline = time.monotonic() + seconds
+    while True:
+        reasons = [reason_not_reachable(host, int(port)) for host, _, port in addresses]
+        if None in reasons:
+            return
+        if time.monotonic() > deadline:
+            raise Unavailable(f"Nobody accepts connections there ({reasons[0]})")
+        time.sleep(PAUSE_SECONDS)
 
 
 def is_local(master: str) -> bool:

@@ -27,7 +27,7 @@ from twopc.spark.bounded_question import NoAnswer, Question
 from twopc.spark.configuration import DYNAMIC_ALLOCATION, SparkConfiguration
 from twopc.spark.failure_reason import reason_of
 from twopc.spark.jvm import JvmStart
-from twopc.spark.master import SUBMITTED, is_local, master_of
+from twopc.spark.master import SUBMITTED, await_reachable, is_local, master_of
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,8 @@ JVM_END_SECONDS = 5.0
 ABANDON_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
 """How long a JVM may take to answer; one that works takes milliseconds."""
+
+_STOPPED = "stopped SparkContext"
 
 
 class SessionHolder:
@@ -150,12 +152,10 @@ class SessionHolder:
         return start.session
 
     def _refused(self, error: Exception) -> TwoPhaseCommitError:
+        why, advice = _reason_and_advice(error)
         if self._ever:
-            return Unavailable(f"Spark can't start again with master {self.master!r}. {reason_of(error)}")
-        refused = ConfigurationError(
-            f"Spark can't start with master {self.master!r}. {reason_of(error)}. Is it the right --master, and is "
-            "there memory for it?"
-        )
+            return Unavailable(f"Spark can't start again with master {self.master!r}. {why}")
+        refused = ConfigurationError(f"Spark can't start with master {self.master!r}. {why}. {advice}")
         # A cluster may be away for a moment: what had run before is tried again.
         refused.restartable = True
         return refused
@@ -184,12 +184,13 @@ class _Start:
 
     def _run(self) -> None:
         try:
+            await_reachable(self._master)
             session = _session(self._master, self._configuration, self._jvm)
             if self._abandoned.is_set():
                 session.stop()
             else:
                 self.session = session
-        except (Py4JError, PySparkException, RuntimeError, OSError) as error:
+        except (Py4JError, PySparkException, RuntimeError, OSError, Unavailable) as error:
             self.error = error
         finally:
             self.ended.set()
@@ -204,6 +205,15 @@ def _refuse_unless_we_start_it(given: str) -> None:
         raise ConfigurationError(
             f"this process has a Spark session already, which can't be given {given} now: give it to its builder"
         )
+
+
+def _reason_and_advice(error: Exception) -> tuple[str, str]:
+    if isinstance(error, Unavailable):
+        return str(error), "Is it started, and is that its address (--master)?"
+    if _STOPPED in str(error):
+        # Spark says why in its log alone: nobody has registered the application in a minute, or the master ended it.
+        return "It accepts connections, and has not taken the application", "Is it the port of a master, and well?"
+    return reason_of(error), "Is it the right --master, and is there memory for it?"
 
 
 def _existing_session() -> SparkSession:
