@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka import connection
+from twopc.kafka import answered
 from twopc.kafka.advertised import NamedBroker, unreached
 from twopc.kafka.connection import Connection
 from twopc.kafka.kafka_python import errors
@@ -48,7 +48,7 @@ def test_where_no_broker_is_where_it_says_a_start_is_refused_and_what_has_worked
     there: NamedBroker, has_worked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     servers = there.address
-    monkeypatch.setattr(connection, "_answered", {servers} if has_worked else set())
+    monkeypatch.setattr(answered, "_answered", {servers} if has_worked else set())
     asked = Connection(servers, {})
     named = [SimpleNamespace(node_id="bootstrap-0", host="127.0.0.1", port=there.port)]
     named += [SimpleNamespace(node_id=NOWHERE.node, host=NOWHERE.host, port=NOWHERE.port)]

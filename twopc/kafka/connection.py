@@ -15,6 +15,7 @@ from typing import Any
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.kafka.access import access_of, check_files, security_protocol
 from twopc.kafka.advertised import NamedBroker, Unreached, unreached
+from twopc.kafka.answered import has_answered, note_answer
 from twopc.kafka.authorization_errors import denied
 from twopc.kafka.client_config import CONNECTION_IDLE_MS
 from twopc.kafka.client_log import redirect_kafka_python
@@ -39,9 +40,6 @@ _NOT_CONNECTED = (
 
 _worked: dict[tuple[str, frozenset[tuple[str, str]]], str] = {}
 """Servers and access that a connection was made with, and which of the servers answered last."""
-
-_answered: set[str] = set()
-"""Servers by which a request has got through."""
 
 
 class Connection:
@@ -100,7 +98,7 @@ class Connection:
         client = self.client()
         try:
             answer = asked(client)
-            _answered.add(self.servers)
+            note_answer(self.servers)
             return answer
         except none_if:
             return None
@@ -151,9 +149,8 @@ class Connection:
         if isinstance(error, _NOT_CONNECTED) and (reached := self._unreached()):
             said = f"the Kafka brokers at {self.servers} answer, but no request gets through ({detail}): {reached}"
             # Of several brokers one may be away, and what has worked is not wrong.
-            return (
-                ConfigurationError(said) if reached.all_of_them and self.servers not in _answered else Unavailable(said)
-            )
+            was_right = not reached.all_of_them or has_answered(self.servers)
+            return Unavailable(said) if was_right else ConfigurationError(said)
         return Unavailable(f"the Kafka brokers at {self.servers} gave no answer ({detail})")
 
     def _unreached(self) -> Unreached | None:

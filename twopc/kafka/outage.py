@@ -3,7 +3,10 @@
 Every client sees an outage in its own way and time, a dozen of them in each worker. So nobody says it but the driver,
 which asks for itself: one small question every two seconds, by a client that does nothing else.
 
-Invariant: brokers are called away only after a client that knew them and a new one both got no answer.
+Invariants:
+
+- Brokers are called away only after a client that knew them and a new one both got no answer.
+- Who never answered anybody of this process is not said to be away: the address may be another's.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from twopc.kafka.access import access_of
+from twopc.kafka.answered import has_answered, note_answer
 from twopc.kafka.broker_probe import is_answered
 from twopc.kafka.client_log import CLIENT_LOG, WARNINGS_ONLY
 from twopc.kafka.connection_diagnosis import essence
@@ -71,12 +75,15 @@ class BrokerWatch:
                 away = time.time() - answered
                 self._say(f"the Kafka brokers at {self._servers} answer again; they were away for {away:.0f} s")
             answered, since = time.time(), ""
+            note_answer(self._servers)
 
     def _say_away(self, since: str) -> None:
         why = f" ({self._reason})" if self._reason else ""
         self._say(
             f"no Kafka broker at {self._servers} has answered since {since}{why}: the job waits, and goes on by itself "
             "when they are back"
+            if has_answered(self._servers)
+            else f"no Kafka broker has answered at {self._servers} yet{why}: is that their address?"
         )
 
     def _new_client(self) -> AdminClient:
