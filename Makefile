@@ -38,9 +38,10 @@ format: setup  ## Format the code and sort its imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-generate: setup  ## Make the code of the wire from proto/, and the tables of docs/protocol.md from the code
+generate: setup  ## Make the code of the wire from proto/, and what docs/ has from the code
 	$(BIN)/python -m scripts.generate
 	$(BIN)/python -m scripts.protocol_doc
+	$(BIN)/python -m scripts.refusals_doc
 
 $(TIERS:%=test-%): test-%: setup
 	@$(BIN)/python -m scripts.tiers test $*
