@@ -122,7 +122,8 @@ class SimWriter(TransactionalWriter):
 
     def __init__(self, broker: SimBroker, topic: str, config: WriterConfig, identity: TopicIdentity) -> None:
         self._broker = broker
-        topics = SimpleNamespace(ids=dict.fromkeys(broker.topics, broker.topic_id))
+        ids = dict.fromkeys(broker.topics, broker.topic_id)
+        topics = SimpleNamespace(ids=ids, known={topic: (topic_id, 1) for topic, topic_id in ids.items()})
         output: Any = _Output(broker, topic, topics)
         client: Any = SimControlClient(broker)
         for each in broker.topics:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from twopc.kafka.claim import claim, refuse_successor
+from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.grants import WRITE, require_topic_grants
+from twopc.kafka.known_topics import KnownTopic, changed_topics, newest_known
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.lingering_transactions import abort_open, fence_earlier, traces
 from twopc.kafka.missing_markers import MARKERS_BUDGET_SECONDS, close_committed
@@ -47,6 +49,7 @@ class PlainCommitter(Committer):
         self._config = config
         self._topics = topics
         self._new_topics = new_topics
+        self._known: dict[str, KnownTopic] = {}
         self._fenced = False
 
     def traces(self) -> Traces:
@@ -56,6 +59,7 @@ class PlainCommitter(Committer):
     def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
         if not committables:
             return []
+        self._known = newest_known(map(PreparedTransaction.from_committable, committables))
         with self._connect() as client:
             settled = settle_all(client, committables, confirmed, SETTLE_BUDGET_SECONDS)
             close_committed(client, _committed(settled), MARKERS_BUDGET_SECONDS)
@@ -86,6 +90,7 @@ class PlainCommitter(Committer):
                 require_topics(client, self._topics, "output")
                 require_topic_grants(client, self._topics, WRITE)
                 self._warn_of_what_goes(client)
+            self._warn_of_what_changed(client)
             lingering = fence_earlier(client, prefix, timeout_ms, attempt)
             self._fenced = True
             return lingering
@@ -94,6 +99,10 @@ class PlainCommitter(Committer):
         for topic in self._topics:
             for said in TopicLasting.of(topic, client.settings_of(topic, LASTING_SETTINGS)).warnings():
                 log.warning("%s", said)
+
+    def _warn_of_what_changed(self, client: LeaderClient) -> None:
+        for said in changed_topics(self._known, client.topics(self._known)) if self._known else ():
+            log.warning("%s", said)
 
     def _connect(self) -> LeaderClient:
         return LeaderClient(self._config.bootstrap_servers, self._config.properties)

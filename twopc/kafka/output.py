@@ -99,6 +99,11 @@ class OutputTopics:
         self.partitions[topic] = found[topic].partitions
         self._identity.note_output(topic, found[topic].topic_id)
 
+    @property
+    def known(self) -> dict[str, tuple[str, int]]:
+        """The id and the number of partitions of each topic that was learnt."""
+        return {topic: (topic_id, self.partitions[topic]) for topic, topic_id in self.ids.items()}
+
     def look_at(self, topic: str, stamps: Column) -> None:
         """Warn of times in the first records with which the topic won't keep them for long."""
         first = self.first_times.get(topic)

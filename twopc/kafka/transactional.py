@@ -234,7 +234,7 @@ class TransactionalWriter(SinkWriter):
             txn.slot.transactional_id,
             found,
             txn.slot.producer.topics,
-            self._output.topics.ids,
+            self._output.topics.known,
             request.checkpoint_id,
             self._config.subtask,
             request.follower,
