@@ -8,6 +8,8 @@ import pytest
 
 from twopc.errors import Unavailable
 from twopc.kafka import retry
+from twopc.kafka.answered import note_answer
+from twopc.kafka.reachability import NoBroker
 from twopc.kafka.retry import call_with_retry
 
 
@@ -45,3 +47,32 @@ def test_a_short_wait_is_not_spoken_of(clock: SimpleNamespace, caplog: pytest.Lo
     call_with_retry(ask, 60.0)
     assert caplog.messages == []
     assert clock.now < retry.SILENT_SECONDS
+
+
+def times_asked(servers: str) -> int:
+    asked = 0
+
+    def ask() -> None:
+        nonlocal asked
+        asked += 1
+        raise NoBroker("no Kafka broker answers", servers)
+
+    with pytest.raises(NoBroker):
+        call_with_retry(ask, 60.0)
+    return asked
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_tool_asks_brokers_that_never_answered_once_and_goes_on_asking_those_that_did(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retry, "is_spoken_for", lambda: False)
+    assert times_asked("never:9092") == 1
+    note_answer("once:9092")
+    assert times_asked("once:9092") > 10
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_job_goes_on_asking_whoever_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "is_spoken_for", lambda: True)
+    assert times_asked("never:9092") > 10

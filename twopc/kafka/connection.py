@@ -22,7 +22,7 @@ from twopc.kafka.client_log import redirect_kafka_python
 from twopc.kafka.connection_diagnosis import diagnose
 from twopc.kafka.control_config import control_config
 from twopc.kafka.kafka_python import KafkaAdminClient, errors
-from twopc.kafka.reachability import await_reachable, reason_not_reachable
+from twopc.kafka.reachability import NoBroker, await_reachable, reason_not_reachable
 
 redirect_kafka_python()
 
@@ -127,7 +127,7 @@ class Connection:
             client, answering = _bootstrapped(config, reached)
         except errors.KafkaTimeoutError as error:
             reason = diagnose(self.servers, self._properties) or str(error)
-            raise Unavailable(f"{said}: {reason}") from error
+            raise NoBroker(f"{said}: {reason}", self.servers) from error
         except Exception as error:
             raise self.failure_of(error) from error
         _worked[settings] = answering

@@ -10,12 +10,21 @@ import time
 from twopc import reachable
 from twopc.errors import ConfigurationError, Unavailable
 
+
+class NoBroker(Unavailable):
+    """Nobody at this address answers, who had seconds for it."""
+
+    def __init__(self, message: str, servers: str) -> None:
+        super().__init__(message)
+        self.servers = servers
+
+
 CONNECT_SECONDS = 10.0
 PAUSE_SECONDS = 0.25
 
 
 def await_reachable(servers: str, seconds: float = CONNECT_SECONDS) -> list[str]:
-    """Return those that accept a connection, once one does; raise Unavailable, naming all, if none does in time."""
+    """Return those that accept a connection, once one does; raise NoBroker, naming all, if none does in time."""
     deadline = time.monotonic() + seconds
     while True:
         reasons = {server: reason_not_reachable(server) for server in map(str.strip, servers.split(","))}
@@ -23,8 +32,8 @@ def await_reachable(servers: str, seconds: float = CONNECT_SECONDS) -> list[str]
             return reached
         if time.monotonic() > deadline:
             reason = next(iter(reasons.values()))
-            raise Unavailable(
-                f"no Kafka broker answers at {servers} ({reason}): start it, or correct bootstrap_servers"
+            raise NoBroker(
+                f"no Kafka broker answers at {servers} ({reason}): start it, or correct bootstrap_servers", servers
             )
         time.sleep(PAUSE_SECONDS)
 

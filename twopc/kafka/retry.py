@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from twopc.errors import Unavailable
+from twopc.kafka.answered import has_answered
 from twopc.kafka.outage import is_spoken_for
+from twopc.kafka.reachability import NoBroker
 
 T = TypeVar("T")
 
@@ -39,11 +41,17 @@ def _growing_backoff(deadline: float) -> Iterator[None]:
 
 
 def call_with_retry(ask: Callable[[], T], budget_seconds: float) -> T:
-    """Return what `ask` returns; while it raises Unavailable, ask again, until the budget is spent."""
+    """Return what `ask` returns; while it raises Unavailable, ask again, until the budget is spent.
+
+    Where brokers never answered anybody of this process, and nobody runs a job in it, once is enough: whoever has typed
+    a wrong address is waiting for that word.
+    """
     began = time.monotonic()
     try:
         return ask()
     except Unavailable as error:
+        if isinstance(error, NoBroker) and not has_answered(error.servers) and not is_spoken_for():
+            raise
         last = error
     said = False
     for _ in _growing_backoff(began + budget_seconds):
