@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from tests.jobs.slow_job import SlowJob
+from tests.kafka.kit import eventually
 from twopc.faults.armed_faults import ArmedFault
 from twopc.faults.points import CrashPoint
 from twopc.testing.broker import Broker
@@ -17,6 +21,17 @@ from twopc.testing.topics import Write, create_topic, produce, read_topic
 pytestmark = pytest.mark.drill
 
 PARTITIONS, PRODUCTS, ORDERS = 4, 50, 1_000
+
+GROWING = """
+from twopc import Job, KafkaSink, KafkaSource, String
+
+job = Job("{name}")
+orders = job.source(KafkaSource("{name}-orders", value=String()))
+products = job.source(KafkaSource("{name}-products", key=String(), value=String(), discovery="200ms"))
+table = products.table("products", broadcast=True)
+joined = orders.join(table, lambda order, product: product or "none", key=str, how="left")
+joined.sink(KafkaSink("{name}-out", value=String()))
+"""
 
 JOB = """
 from twopc import Job, Json, KafkaSink, KafkaSource, String
@@ -77,3 +92,29 @@ def test_a_topic_that_is_not_there_is_named_at_the_start(
     refused = SlowJob(broker.bootstrap_servers, name, tmp_path, JOB).run()
     assert refused.code == 2
     assert f"topic '{name}-products' isn't there" in refused.err
+
+
+def test_a_partition_that_a_table_gets_while_the_job_runs_is_looked_up_too(
+    broker: Broker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    name, servers = topic(), broker.bootstrap_servers
+    for suffix in ("orders", "products", "out"):
+        create_topic(servers, f"{name}-{suffix}")
+    produce(servers, f"{name}-products", [Write(b"an old one", key=b"old")])
+    (tmp_path / "job.py").write_text(GROWING.format(name=name))
+    options = ["--checkpoint-dir", str(tmp_path / "checkpoints"), "--host", "process", "--checkpoint-interval", "200ms"]
+    command = [sys.executable, "-m", "twopc", "run", str(tmp_path / "job.py"), "-b", servers, *options]
+
+    def is_found(product: bytes, order: bytes) -> bool:
+        produce(servers, f"{name}-orders", [order])
+        return product in {record.value for record in read_topic(servers, f"{name}-out")}
+
+    with subprocess.Popen(command) as run:
+        try:
+            eventually(lambda: is_found(b"an old one", b"old"))
+            admin = AdminClient({"bootstrap.servers": servers})
+            admin.create_partitions([NewPartitions(f"{name}-products", 2)])[f"{name}-products"].result(30)
+            produce(servers, f"{name}-products", [Write(b"a new one", key=b"new", partition=1)])
+            eventually(lambda: is_found(b"a new one", b"new"))
+        finally:
+            run.kill()

@@ -6,22 +6,50 @@ them is in a checkpoint. So a record that goes wrong is met again at each start;
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
 from twopc.context import SubtaskContext
 from twopc.graph import JobDefinition
+from twopc.listing import listed
 from twopc.operators import Dataflow, KeyedStateStore
 from twopc.operators.broadcast import BroadcastTable, feeding_broadcasts
 from twopc.record import Batch
+from twopc.runtime.new_splits import NewSplits
 from twopc.runtime.record_errors import RecordErrors
-from twopc.source import Source, SourceReader
+from twopc.source import Source, Split
+
+log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.1
 
 MOST = 10_000
 """Records of one table's input that are taken between two batches of the job."""
+
+
+class _Followed:
+    """One input behind the end that it had: a reader of what there was, and one of each find of new splits."""
+
+    def __init__(self, operator: str, source: Source, context: SubtaskContext, splits: list[Split]) -> None:
+        self.operator = operator
+        self._source = source
+        self._context = context
+        self.readers = [source.open_reader(context, splits)]
+        self._new = NewSplits.of(source, context, splits)
+
+    def read_new(self) -> None:
+        """Begin to read what is new, from its first record."""
+        if self._new is not None and (found := self._new.take()):
+            log.info("broadcast table %s reads new input, too: %s", self.operator, listed(each.id for each in found))
+            self.readers.append(self._source.open_reader(self._context, found))
+
+    def close(self) -> None:
+        if self._new is not None:
+            self._new.close()
+        for reader in self.readers:
+            reader.close()
 
 
 class Broadcasts:
@@ -40,7 +68,7 @@ class Broadcasts:
         self._flow = Dataflow(nodes, store, record_errors.refuse, tables=tables)
         self._sources = definition.broadcasts
         self._record_errors = record_errors
-        self._readers: dict[str, SourceReader] = {}
+        self._followed: list[_Followed] = []
 
     def read(self, context: SubtaskContext, opened: ExitStack, reading_ends: Callable[[], bool]) -> None:
         """Read each input from its first record up to the end that it has now, and be ready to follow it from there.
@@ -49,25 +77,27 @@ class Broadcasts:
         ConfigurationError for an input that is missing, Unavailable where it can't be asked about.
         """
         for operator, source in self._sources.items():
-            reader = self._read(operator, source.from_beginning(), context, reading_ends)
-            if reader is None:
+            whole = source.from_beginning()
+            splits = self._read(operator, whole, context, reading_ends)
+            if splits is None:
                 return
-            self._readers[operator] = reader
-            opened.callback(reader.close)
+            self._followed.append(opened.enter_context(closing(_Followed(operator, whole, context, splits))))
 
     def follow(self) -> None:
         """Take in what has come since, without waiting for anything."""
-        for operator, reader in self._readers.items():
-            self._take(operator, reader.poll(0.0, MOST))
+        for followed in self._followed:
+            followed.read_new()
+            for reader in followed.readers:
+                self._take(followed.operator, reader.poll(0.0, MOST))
 
     def lag(self) -> int:
         """The number of records that are left to take in, as far as known."""
-        return sum(reader.lag() or 0 for reader in self._readers.values())
+        return sum(reader.lag() or 0 for followed in self._followed for reader in followed.readers)
 
     def _read(
         self, operator: str, source: Source, context: SubtaskContext, reading_ends: Callable[[], bool]
-    ) -> SourceReader | None:
-        """Return a reader of what comes behind the end that the input has now; all before that has been taken.
+    ) -> list[Split] | None:
+        """Take the input up to the end that it has now, and return what comes behind that.
 
         None where reading has ended before.
         """
@@ -78,7 +108,7 @@ class Broadcasts:
                 if reading_ends():
                     return None
                 self._take(operator, reader.poll(POLL_SECONDS, MOST))
-        return source.open_reader(context, [replace(split, start=split.stop, stop=None) for split in splits])
+        return [replace(split, start=split.stop, stop=None) for split in splits]
 
     def _take(self, operator: str, batch: Batch | None) -> None:
         if batch is not None:
