@@ -126,7 +126,7 @@ class Connection:
         try:
             client, answering = _bootstrapped(config, reached)
         except errors.KafkaTimeoutError as error:
-            reason = diagnose(self.servers, self._properties) or str(error)
+            reason = diagnose(self.servers, self._properties) or "it accepts connections, and gives no answer"
             raise NoBroker(f"{said}: {reason}", self.servers) from error
         except Exception as error:
             raise self.failure_of(error) from error

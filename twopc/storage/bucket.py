@@ -57,6 +57,8 @@ class Provider:
     name: str
     variables: str
     advice: str
+    address: str
+    """The variable that names another server than the provider's own; "" where there is none."""
 
 
 PROVIDERS = {
@@ -65,10 +67,19 @@ PROVIDERS = {
         "AWS_",
         "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or the machine's role), AWS_REGION; for another server than "
         "Amazon's AWS_ENDPOINT_URL, and AWS_ALLOW_HTTP=true if that is at http://",
+        "AWS_ENDPOINT_URL",
     ),
-    "gs": Provider("Google Cloud Storage", "GOOGLE_", "GOOGLE_APPLICATION_CREDENTIALS (or the machine's account)"),
+    "gs": Provider(
+        "Google Cloud Storage",
+        "GOOGLE_",
+        "GOOGLE_APPLICATION_CREDENTIALS (or the machine's account)",
+        "",
+    ),
     "az": Provider(
-        "Azure Blob Storage", "AZURE_", "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY (or an identity)"
+        "Azure Blob Storage",
+        "AZURE_",
+        "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY (or an identity)",
+        "AZURE_STORAGE_ENDPOINT",
     ),
 }
 """By the scheme of their URLs."""
@@ -152,6 +163,12 @@ class Bucket:
                 options[name] = value.lower() == "true" if name.startswith("allow_") else value
         return options
 
+    @property
+    def _server(self) -> str:
+        """The provider's name, and the address where that is not its own."""
+        address = os.environ.get(self.provider.address)
+        return f"{self.provider.name} at {_without_login(address)}" if address else self.provider.name
+
     @contextmanager
     def _built_in_errors(self, name: str) -> Iterator[None]:
         """Raise the built-in errors in place of the client's."""
@@ -175,7 +192,7 @@ class Bucket:
             case "404":
                 return FileNotFoundError(errno.ENOENT, answer, place)
             case _:
-                told = f"{self.provider.name} has given no good answer: {answer}; see {self.provider.advice}"
+                told = f"{self._server} has given no good answer: {answer}; see {self.provider.advice}"
                 return OSError(errno.EIO, told, place)
 
 
@@ -188,6 +205,10 @@ def _first_part(chunks: Iterator[bytes]) -> tuple[bytes, bool]:
         if size > PART_BYTES:
             return b"".join(taken), False
     return b"".join(taken), True
+
+
+def _without_login(url: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", url)
 
 
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
