@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from twopc.clock import date
-from twopc.kafka.topic_limits import CLEANUP, TYPE
+from twopc.kafka.topic_limits import CLEANUP, TYPE, limit_of
 
 RETENTION, BYTES_KEPT, UNCLEAN = "retention.ms", "retention.bytes", "unclean.leader.election.enable"
 LASTING_SETTINGS = (CLEANUP, TYPE, RETENTION, BYTES_KEPT, UNCLEAN)
@@ -49,8 +49,8 @@ class TopicLasting:
             topic,
             cleanup,
             said[TYPE] == "LogAppendTime",
-            _limit(said[RETENTION]) if deletes else None,
-            _limit(said[BYTES_KEPT]) if deletes else None,
+            limit_of(said[RETENTION]) if deletes else None,
+            limit_of(said[BYTES_KEPT]) if deletes else None,
             said[UNCLEAN] == "true",
         )
 
@@ -114,11 +114,6 @@ class FirstTimes:
             log.warning("%s", said)
         self._left -= len(stamps)
         return said is None and self._left > 0
-
-
-def _limit(said: str | None) -> int | None:
-    """Return a limit; Kafka says a negative number where there is none."""
-    return None if said is None or int(said) < 0 else int(said)
 
 
 def _days(span_ms: int) -> str:

@@ -45,8 +45,8 @@ class TopicLimits:
         `properties` are those of the producer, which compresses, or refuses what is large, itself.
         """
         is_stamped = said[TYPE] == "CreateTime"
-        before, after = (_limit(said[name]) if is_stamped else None for name in (BEFORE, AFTER))
-        largest = None if _compresses(properties) else _limit(said[LARGEST])
+        before, after = (limit_of(said[name]) if is_stamped else None for name in (BEFORE, AFTER))
+        largest = None if _compresses(properties) else limit_of(said[LARGEST])
         if largest is not None and largest >= largest_record(properties):
             largest = None
         return cls(before, after, "compact" in (said[CLEANUP] or ""), largest)
@@ -116,9 +116,9 @@ def _compresses(properties: Mapping[str, Any]) -> bool:
     return any(properties.get(name, "none") != "none" for name in ("compression.type", "compression.codec"))
 
 
-def _limit(said: str | None) -> int | None:
-    """Return what a setting says; None where nobody may see it, or where it sets no limit."""
-    return None if said is None or int(said) >= ANY_MS else int(said)
+def limit_of(said: str | None) -> int | None:
+    """Return what a setting says; None where nobody may see it, or where it sets no limit: the greatest, or below 0."""
+    return int(said) if said is not None and 0 <= int(said) < ANY_MS else None
 
 
 def _size(data: Any) -> int:

@@ -123,16 +123,18 @@ class TransactionalWriter(SinkWriter):
         txn = self._opened
         self._pool.taken(request.checkpoint_id)
         self._identity.check_once(request.checkpoint_id)
-        if txn.records == 0 and not self._moved(request):
+        held = _held_by_group(request)
+        # One without records may have to carry positions that no transaction of ours carries yet.
+        if txn.records == 0 and held == self._witnessed:
             return None
         self._pool.require_room()
         self._flush(txn.slot.producer, request)
         reached(CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
-        self._send_positions(txn, request)
+        self._send_positions(txn, request, held)
         reached(CrashPoint.AFTER_WITNESS, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
-        prepared = self._prepared(txn, request, self._described(txn))
+        prepared = self._prepared(txn, request, held, self._described(txn))
         self._pool.pre_committed(txn.slot, request.checkpoint_id)
-        self._witnessed = _held_by_group(request)
+        self._witnessed = held
         self._txn = None
         return prepared.to_committable()
 
@@ -188,13 +190,8 @@ class TransactionalWriter(SinkWriter):
             reached(CrashPoint.IN_FLUSH, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
         producer.deliver(self._patience)
 
-    def _moved(self, request: PreCommit) -> bool:
-        """Whether there are positions that no transaction of ours carries yet: one without records may have to."""
-        return _held_by_group(request) != self._witnessed
-
-    def _send_positions(self, txn: Transaction, request: PreCommit) -> None:
-        positions = _held_by_group(request)
-        if request.follower is None or not positions:
+    def _send_positions(self, txn: Transaction, request: PreCommit, held: tuple[PartitionPosition, ...]) -> None:
+        if request.follower is None or not held:
             return
         offsets = [
             TopicPartition(
@@ -202,7 +199,7 @@ class TransactionalWriter(SinkWriter):
                 item.position,
                 witness_metadata(request.checkpoint_id, item.topic_id, self._config.attempt),
             )
-            for item in positions
+            for item in held
         ]
         try:
             txn.slot.producer.send_positions(offsets, self._metadata_of(request.follower), self._patience)
@@ -229,7 +226,9 @@ class TransactionalWriter(SinkWriter):
             raise CheckpointDeclined(f"the transaction coordinator did not describe {name}: {error}") from error
         return require_open(found, name, self._timeout_ms)
 
-    def _prepared(self, txn: Transaction, request: PreCommit, found: OpenTransaction) -> PreparedTransaction:
+    def _prepared(
+        self, txn: Transaction, request: PreCommit, held: tuple[PartitionPosition, ...], found: OpenTransaction
+    ) -> PreparedTransaction:
         return prepared_transaction(
             txn.slot.transactional_id,
             found,
@@ -238,7 +237,7 @@ class TransactionalWriter(SinkWriter):
             request.checkpoint_id,
             self._config.subtask,
             request.follower,
-            _held_by_group(request),
+            held,
         )
 
 
