@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from twopc.errors import ConfigurationError
-from twopc.user_folders import CACHE_VARIABLE, STATE_VARIABLE, cache_folder, state_folder
+from twopc.user_folders import CACHE_VARIABLE, STATE_VARIABLE, cache_folder, home_of_a_nameless_user, state_folder
 
 
 @pytest.fixture
@@ -57,3 +57,14 @@ def test_where_no_folder_can_be_made_the_variable_is_named(homeless: Path, monke
     monkeypatch.setattr("tempfile.tempdir", str(homeless / "nowhere"))
     with pytest.raises(ConfigurationError, match=rf"can't be made \(No such file.*{STATE_VARIABLE}, or a TMPDIR"):
         state_folder()
+
+
+def test_a_user_whose_number_has_no_entry_has_a_home_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, homeless: Path
+) -> None:
+    def find(_: int) -> None:
+        raise KeyError("getpwuid(): uid not found")
+
+    assert home_of_a_nameless_user() is None
+    monkeypatch.setattr("pwd.getpwuid", find)
+    assert home_of_a_nameless_user() == homeless / f"twopc-of-{os.getuid()}"

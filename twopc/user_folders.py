@@ -7,6 +7,7 @@ files, in one that only this number can use.
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 import tempfile
 from collections.abc import Callable
@@ -28,6 +29,15 @@ def state_folder() -> Path:
 def cache_folder() -> Path:
     """Return where downloads are kept: TWOPC_CACHE_DIR, else the user's cache folder."""
     return _chosen(CACHE_VARIABLE) or _of_user(platformdirs.user_cache_path, CACHE_VARIABLE)
+
+
+def home_of_a_nameless_user() -> Path | None:
+    """Return a folder that does for a home where this user's number has no entry on the machine; None where it has."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return state_folder()
+    return None
 
 
 def _chosen(variable: str) -> Path | None:

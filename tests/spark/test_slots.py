@@ -61,12 +61,16 @@ class Spark:
         scheduler = SimpleNamespace(rootPool=lambda: Pool(*self.stages))
         profiles = SimpleNamespace(defaultResourceProfile=lambda: None)
         context = SimpleNamespace(
-            getExecutorIds=lambda: SimpleNamespace(size=lambda: self.executors),
+            getExecutorIds=self._executor_ids,
             taskScheduler=lambda: scheduler,
             resourceProfileManager=lambda: profiles,
             maxNumConcurrentTasks=lambda _profile: self.slots,
         )
         self._jsc = SimpleNamespace(sc=lambda: context)
+
+    def _executor_ids(self) -> Any:
+        assert not self.master.startswith("local"), "Spark warns of each such question to a local scheduler"
+        return SimpleNamespace(size=lambda: self.executors)
 
 
 def shortage(spark: Spark, needed: int = 3) -> str | None:
@@ -99,3 +103,8 @@ def test_a_stage_that_runs_lacks_nothing_however_many_slots_it_has_taken() -> No
 
 def test_a_stage_that_runs_in_a_pool_lacks_nothing() -> None:
     assert shortage(Spark(4, [Pool(Stage(THEIRS, 1), Stage(OURS, 3))])) is None
+
+
+def test_a_local_scheduler_is_not_asked_for_executors() -> None:
+    assert shortage(Spark(4, [Stage(OURS, 3)], master="local[4]")) is None
+    assert "other tasks of this application have 3" in (shortage(Spark(4, [Stage(THEIRS, 3)], master="local[4]")) or "")

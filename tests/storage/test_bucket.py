@@ -75,7 +75,7 @@ def test_a_server_that_is_away_is_named_without_the_query_of_the_request() -> No
 @pytest.mark.usefixtures("fails")
 def test_a_server_that_is_not_the_providers_own_is_named_without_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000".replace("//", "//me:5ec7e7@"))
-    with pytest.raises(OSError, match=r"S3 at http://127\.0\.0\.1:9000 has given no good answer: HTTP error"):
+    with pytest.raises(OSError, match=r"S3 at http:..127\.0\.0\.1:9000 has given no good answer: HTTP error"):
         ObjectStore(FailingBucket(GenericError("HTTP error: error sending request"))).names()
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     with pytest.raises(OSError, match="S3 has given no good answer"):

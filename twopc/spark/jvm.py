@@ -17,6 +17,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from twopc.logs import pass_on
+from twopc.user_folders import home_of_a_nameless_user
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,20 @@ OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable in which Spark's launcher takes options of the JVM besides those of the configuration."""
 
 TRIES = 3
+
+USER_VARIABLES = ("SPARK_USER", "HADOOP_USER_NAME")
+
+
+def named_user() -> str:
+    """Give a user whose number has no entry on this machine a name, and a home by the option that is returned.
+
+    Java has neither then, and Spark and Hadoop can't do without: the JVM would end with a trace. Elsewhere "".
+    """
+    if (home := home_of_a_nameless_user()) is None:
+        return ""
+    for variable in USER_VARIABLES:
+        os.environ.setdefault(variable, f"user-{os.getuid()}")
+    return f'"-Duser.home={home}"'
 
 
 class JvmStart:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from twopc.spark.master import is_local
+from twopc.spark.master import STANDALONE, is_local
 
 LOST_SECONDS = 30.0
 """How long a standalone application that had executors has none, before another session is worth its start.
@@ -21,7 +21,8 @@ class SlotWatch:
 
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
-        self._standalone = str(self._context.master).startswith("spark://")
+        master = str(self._context.master)
+        self._local, self._standalone = is_local(master), master.startswith(STANDALONE)
         self._had_executors = False
         self._none_since: float | None = None
         self.lost = False
@@ -29,7 +30,8 @@ class SlotWatch:
     def shortage(self, group: str, needed: int, now: float) -> str | None:
         """Return what the stage of this job group waits for, for a user to read; None where nothing is missing."""
         context = self._context._jsc.sc()
-        executors = int(context.getExecutorIds().size())
+        # A local scheduler logs a warning at each such question, and has none.
+        executors = 0 if self._local else int(context.getExecutorIds().size())
         self._note(executors, now)
         # First all, then our own: what starts between the two is never taken for somebody else's.
         tasks = int(context.taskScheduler().rootPool().runningTasks())
