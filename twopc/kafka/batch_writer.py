@@ -26,7 +26,8 @@ from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.naming import SlotName, transactional_id
-from twopc.kafka.output import OutputTopics, TopicOutput
+from twopc.kafka.output import TopicOutput
+from twopc.kafka.output_topics import BrokerTopics
 from twopc.kafka.pre_commit import prepared_transaction, require_open
 from twopc.kafka.resume import gather
 from twopc.kafka.retry import call_with_retry
@@ -76,7 +77,7 @@ class BatchWriter:
         self.config = config
         self._client = LeaderClient(config.bootstrap_servers, config.properties)
         self._identity = TopicIdentity(self._client)
-        self._topics = OutputTopics(self._client, self._identity, config.properties)
+        self._topics = BrokerTopics(self._client, self._identity, config.properties)
         self._backlog = Backlog(config.flush_seconds)
         self._outputs: dict[str, TopicOutput] = {}
         self._name = ""

@@ -17,7 +17,8 @@ from twopc.errors import ConfigurationError
 from twopc.kafka.dead_letter_topic import DeadLetterTopic
 from twopc.kafka.letter import TIMESTAMP, Letter
 from twopc.kafka.new_topic import NewTopic, NewTopics, checked_new_topic
-from twopc.kafka.output import OutputTopics, RecordProducer, TopicOutput
+from twopc.kafka.output import RecordProducer, TopicOutput
+from twopc.kafka.output_topics import OutputTopics
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.kafka.topic_limits import largest_record
 from twopc.kafka.topic_name import checked_topic

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -17,16 +17,13 @@ from confluent_kafka import KafkaError, KafkaException
 from twopc.column import Failures, named
 from twopc.column_rows import NO_TIMESTAMP
 from twopc.errors import TwoPhaseCommitError, UserCodeError
-from twopc.kafka.control_client import ControlClient
 from twopc.kafka.delivery_errors import WrittenBatch
 from twopc.kafka.encoding import Refusals, encoded, serialized
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.handover import ClientColumns, Handover, QueueingProducer, handover
+from twopc.kafka.output_topics import OutputTopics
 from twopc.kafka.partitioner import Partitioner, partitions_of
-from twopc.kafka.preflight import TopicsMissing, missing_topics
-from twopc.kafka.topic_identity import TopicIdentity
-from twopc.kafka.topic_lasting import LASTING_SETTINGS, FirstTimes, TopicLasting
-from twopc.kafka.topic_limits import LIMIT_SETTINGS, TopicLimits
+from twopc.kafka.preflight import TopicsMissing
 from twopc.kafka.topic_name import TOPIC_NAMES, is_topic_name
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.packed_column import Column, PackedColumn, as_list
@@ -35,9 +32,6 @@ from twopc.serde import Serde
 from twopc.termination import TERMINATION
 
 REPORT_SECONDS = 5.0
-
-MISSING_SECONDS = 5.0
-"""So long a topic that a function chose and that isn't there is not asked for again."""
 
 TopicOf = str | Callable[[Record], str]
 
@@ -62,53 +56,6 @@ class RecordProducer(QueueingProducer, Protocol):
     def await_room(self) -> None: ...
     def took(self, records: int, size: int) -> None: ...
     def raise_reported(self, seconds: float) -> None: ...
-
-
-class OutputTopics:
-    """The topics that one producer after the other writes to, as they were when first written to.
-
-    One that gets more partitions, or other settings, is known by the old ones until the next attempt.
-    """
-
-    def __init__(self, client: ControlClient, identity: TopicIdentity, properties: Mapping[str, Any]) -> None:
-        """`properties` are those of the producers."""
-        self._client = client
-        self._identity = identity
-        self._properties = properties
-        self._missing: dict[str, float] = {}
-        self.ids: dict[str, str] = {}
-        self.partitions: dict[str, int] = {}
-        """How many a topic has."""
-        self.limits: dict[str, TopicLimits] = {}
-        self.first_times: dict[str, FirstTimes] = {}
-
-    def learn(self, topic: str) -> None:
-        """Note what has to be known of a topic; raise TopicsMissing if it isn't there, as the brokers said lately."""
-        if topic in self.ids:
-            return
-        now = time.monotonic()
-        found = self._client.topics([topic]) if now >= self._missing.get(topic, now) else {}
-        if topic not in found:
-            if now >= self._missing.get(topic, now):
-                self._missing[topic] = now + MISSING_SECONDS
-            raise TopicsMissing(missing_topics({"output": [topic]}))
-        said = self._client.settings_of(topic, (*LIMIT_SETTINGS, *LASTING_SETTINGS))
-        self.limits[topic] = TopicLimits.of(said, self._properties)
-        self.first_times[topic] = FirstTimes(TopicLasting.of(topic, said))
-        self.ids[topic] = found[topic].topic_id
-        self.partitions[topic] = found[topic].partitions
-        self._identity.note_output(topic, found[topic].topic_id)
-
-    @property
-    def known(self) -> dict[str, tuple[str, int]]:
-        """The id and the number of partitions of each topic that was learnt."""
-        return {topic: (topic_id, self.partitions[topic]) for topic, topic_id in self.ids.items()}
-
-    def look_at(self, topic: str, stamps: Column) -> None:
-        """Warn of times in the first records with which the topic won't keep them for long."""
-        first = self.first_times.get(topic)
-        if first is not None and not first.look_at(as_list(stamps), time.time_ns() // 1_000_000):
-            del self.first_times[topic]
 
 
 class _Columns(NamedTuple):

@@ -16,7 +16,8 @@ from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.new_topic import NewTopic, NewTopics, checked_new_topic
 from twopc.kafka.non_transactional_writers import AtLeastOnceWriter, NonTransactionalWriter
 from twopc.kafka.outage import leave_to_driver, watched
-from twopc.kafka.output import OutputTopics, TopicOf, TopicOutput
+from twopc.kafka.output import TopicOf, TopicOutput
+from twopc.kafka.output_topics import BrokerTopics, OutputTopics
 from twopc.kafka.partitioner import SOURCE, Partitioner, checked_partitioner, too_few
 from twopc.kafka.positions import PartitionSplit, input_of
 from twopc.kafka.preflight import bootstrap_servers_of, same_brokers, transaction_timeout_ms, warn_of_internal_topics
@@ -160,7 +161,7 @@ class KafkaSink(Sink):
         config = self._config(context, context.subtask)
         client = SubtaskClient.of(context, config.bootstrap_servers, self.properties)
         return self.writers[self.delivery_guarantee](
-            config, self.output(OutputTopics(client, client.identity, self.properties)), client
+            config, self.output(BrokerTopics(client, client.identity, self.properties)), client
         )
 
     def open_committer(self, context: JobContext) -> Committer:

@@ -25,7 +25,8 @@ from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.live_commit import LiveCommit
 from twopc.kafka.missing_markers import MARKERS_BUDGET_SECONDS, SLOW_COMMIT_SECONDS, close_committed
 from twopc.kafka.naming import FIRST_SLOTS, SlotName, transactional_id
-from twopc.kafka.output import OutputTopics, TopicOutput
+from twopc.kafka.output import TopicOutput
+from twopc.kafka.output_topics import OutputTopics
 from twopc.kafka.positions import PartitionPosition, partition_positions
 from twopc.kafka.pre_commit import prepared_transaction, require_open
 from twopc.kafka.retry import call_with_retry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from twopc.kafka.output import OutputTopics
+from twopc.kafka.output_topics import OutputTopics
 from twopc.kafka.topic_limits import TopicLimits
 
 ANY_PARTITION = 2**31 - 1
@@ -17,10 +17,9 @@ class FoundTopics(OutputTopics):
 
     def __init__(self, partitions: Mapping[str, int], limits: Mapping[str, TopicLimits]) -> None:
         """`limits` are those of now: what is too old for a topic by now may not have been when it was written."""
-        self.ids = {}
-        self.partitions = dict(partitions)
-        self.first_times = {}
-        self.limits = {topic: replace(each, before_ms=None) for topic, each in limits.items()}
+        super().__init__()
+        self.partitions |= partitions
+        self.limits |= {topic: replace(each, before_ms=None) for topic, each in limits.items()}
 
     def learn(self, topic: str) -> None:
         self.partitions.setdefault(topic, ANY_PARTITION)

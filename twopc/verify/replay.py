@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Self
 from twopc.clock import SystemClock
 from twopc.config import MAX_TIME_AHEAD_MS
 from twopc.kafka.delivery_errors import WrittenBatch
-from twopc.kafka.output import OutputTopics, TopicOutput
+from twopc.kafka.output import TopicOutput
+from twopc.kafka.output_topics import OutputTopics
 from twopc.kafka.record_taker import RecordTaker
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import KeyedStateStore, SinkOutput

@@ -18,7 +18,8 @@ from twopc.arrow import to_column
 from twopc.kafka.client_config import producer_config
 from twopc.kafka.fetching import ColumnFetching, Fetching, MessageFetching
 from twopc.kafka.handover import ClientColumns, handover
-from twopc.kafka.output import OutputTopics, TopicOutput
+from twopc.kafka.output import TopicOutput
+from twopc.kafka.output_topics import BrokerTopics
 from twopc.kafka.read_rows import ReadRows
 from twopc.kafka.source import BYTES
 from twopc.kafka.topic_serdes import TopicSerdes
@@ -93,7 +94,7 @@ def copied(servers: str, source: str, target: str, fetching: Fetching, function:
 
 def write_all(servers: str, target: str, made: Iterator[Batch]) -> None:
     producer = TrackedProducer(producer_config(servers, {}) | {"log_level": 0})
-    topics = OutputTopics(cast(Any, None), cast(Any, None), {})
+    topics = BrokerTopics(cast(Any, None), cast(Any, None), {})
     topics.ids[target], topics.partitions[target] = "id", 4
     output = TopicOutput(target, "source", BYTES, BYTES, topics)
     for batch in made:

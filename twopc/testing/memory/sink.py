@@ -13,7 +13,8 @@ from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TransactionLost
-from twopc.kafka.output import OutputTopics, TopicOutput
+from twopc.kafka.output import TopicOutput
+from twopc.kafka.output_topics import OutputTopics
 from twopc.kafka.partitioner import BY_PRODUCER
 from twopc.kafka.record_taker import RecordTaker
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
@@ -200,11 +201,8 @@ class CreatedTopics(OutputTopics):
     """Makes each topic that is written to."""
 
     def __init__(self, topics: MemoryTopics) -> None:
+        super().__init__()
         self._memory = topics
-        self.ids = {}
-        self.partitions = {}
-        self.limits = {}
-        self.first_times = {}
 
     def learn(self, topic: str) -> None:
         self._memory.create(topic)
