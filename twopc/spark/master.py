@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import time
 
 from pyspark import SparkConf, SparkContext
 
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.reachable import reason_not_reachable
+from twopc.reachable import NotReachable, await_any
 
 KINDS = ("local", "spark://", "yarn", "k8s://")
 STANDALONE = "spark://"
 DEFAULT_MASTER = "local[*]"
 
 REACH_SECONDS = 5.0
-PAUSE_SECONDS = 0.25
 
 _STANDALONE_MASTER = re.compile(r"spark://[^,:/]+:\d+(,[^,:/]+:\d+)*|spark://\[[^]]+\]:\d+")
 
@@ -51,15 +49,11 @@ def await_reachable(master: str, seconds: float = REACH_SECONDS) -> None:
     """
     if not master.startswith(STANDALONE):
         return
-    addresses = [each.rpartition(":") for each in master.removeprefix(STANDALONE).split(",")]
-    deadline = time.monotonic() + seconds
-    while True:
-        reasons = [reason_not_reachable(host, int(port)) for host, _, port in addresses]
-        if None in reasons:
-            return
-        if time.monotonic() > deadline:
-            raise Unavailable(f"Nobody accepts connections there ({reasons[0]})")
-        time.sleep(PAUSE_SECONDS)
+    parts = [each.rpartition(":") for each in master.removeprefix(STANDALONE).split(",")]
+    try:
+        await_any({f"{host}:{port}": (host, int(port)) for host, _, port in parts}, seconds)
+    except NotReachable as reason:
+        raise Unavailable(f"Nobody accepts connections there ({reason})") from None
 
 
 def is_local(master: str) -> bool:
