@@ -84,7 +84,7 @@ def _read_some(broadcasts: Any, operator: str, source: Any, context: Any, readin
         splits = planner.plan({}, bounded=True)
     with closing(source.open_reader(context, splits)) as reader:
         broadcasts._take(operator, reader.poll(0.0, 1))
-    return source.open_reader(context, [replace(split, start=split.stop, stop=None) for split in splits])
+    return [replace(split, start=split.stop, stop=None) for split in splits]
 
 
 def _read_and_look_again(broadcasts: Any, operator: str, source: Any, context: Any, reading_ends: Any) -> Any:
@@ -95,7 +95,7 @@ def _read_and_look_again(broadcasts: Any, operator: str, source: Any, context: A
             while not reader.finished():
                 broadcasts._take(operator, reader.poll(0.0, 1))
         now = planner.plan({}, bounded=True)
-    return source.open_reader(context, [replace(split, start=split.stop, stop=None) for split in now])
+    return [replace(split, start=split.stop, stop=None) for split in now]
 
 
 def _keep_no_tombstones(table: Any, batch: Any, over: Any) -> Any:
