@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from twopc.errors import ConfigurationError
-from twopc.user_folders import CACHE_VARIABLE, STATE_VARIABLE, cache_folder, home_of_a_nameless_user, state_folder
+from twopc.user_folders import (
+    CACHE_VARIABLE,
+    STATE_VARIABLE,
+    cache_folder,
+    home_of_a_nameless_user,
+    made_cache_folder,
+    state_folder,
+    temporary_folder,
+)
 
 
 @pytest.fixture
@@ -68,3 +76,20 @@ def test_a_user_whose_number_has_no_entry_has_a_home_all_the_same(
     assert home_of_a_nameless_user() is None
     monkeypatch.setattr("pwd.getpwuid", find)
     assert home_of_a_nameless_user() == homeless / f"twopc-of-{os.getuid()}"
+
+
+def test_without_a_folder_for_temporary_files_tmpdir_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp', '/var/tmp', '/usr/tmp', '/']")
+
+    monkeypatch.setattr("tempfile.gettempdir", find)
+    with pytest.raises(ConfigurationError, match=r"^there is no folder for temporary files .*: name one with TMPDIR$"):
+        temporary_folder()
+
+
+def test_downloads_that_can_t_be_kept_name_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "new" / "cache"))
+    assert made_cache_folder().is_dir()
+    monkeypatch.setenv(CACHE_VARIABLE, "/proc/cache")
+    with pytest.raises(ConfigurationError, match=rf"kept in /proc/cache .*: name another folder with {CACHE_VARIABLE}"):
+        made_cache_folder()

@@ -84,13 +84,19 @@ def output_of_subtask(subtask: int, level: str, form: str) -> Iterator[None]:
         root.setLevel(before)
 
 
-def pass_on(pipe: IO[str], without: Collection[str] = ()) -> threading.Thread:
-    """Write what comes through a pipe to standard error, line by line, on a thread that ends when it is closed."""
+def pass_on(
+    pipe: IO[str], without: Collection[str] = (), hear: Callable[[str], None] = lambda _: None
+) -> threading.Thread:
+    """Write what comes through a pipe to standard error, line by line, on a thread that ends when it is closed.
+
+    `hear` is told of each line before it is written, on that thread.
+    """
 
     def read() -> None:
         with pipe:
             for line in pipe:
                 text = line.rstrip("\n")
+                hear(text)
                 if text.rstrip() not in without:
                     # Whoever listened may be gone; a pipe that nobody empties would hold up the process that writes.
                     with suppress(OSError, ValueError):

@@ -31,6 +31,29 @@ def cache_folder() -> Path:
     return _chosen(CACHE_VARIABLE) or _of_user(platformdirs.user_cache_path, CACHE_VARIABLE)
 
 
+def made_cache_folder() -> Path:
+    """Return the cache folder, made where it is missing; raise ConfigurationError where it can't be written to."""
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise ConfigurationError(
+            f"downloads can't be kept in {folder} ({error.strerror}): name another folder with {CACHE_VARIABLE}"
+        ) from error
+
+
+def temporary_folder() -> Path:
+    """Return the folder for temporary files, as TMPDIR or the system has it; raise ConfigurationError without one."""
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            "there is no folder for temporary files that can be written to: name one with TMPDIR"
+        ) from error
+
+
 def home_of_a_nameless_user() -> Path | None:
     """Return a folder that does for a home where this user's number has no entry on the machine; None where it has."""
     try:
@@ -54,7 +77,7 @@ def _of_user(find: Callable[[str], Path], variable: str) -> Path:
 
 def _private_folder(variable: str) -> Path:
     """Return a folder for a user without a home; raise ConfigurationError where it is somebody else's."""
-    folder = Path(tempfile.gettempdir()) / f"twopc-of-{os.getuid()}"
+    folder = temporary_folder() / f"twopc-of-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()

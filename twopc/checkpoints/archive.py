@@ -29,6 +29,7 @@ from twopc.storage import files
 from twopc.storage.local import LocalStore
 from twopc.storage.open import open_store
 from twopc.storage.store import CheckpointStore
+from twopc.user_folders import temporary_folder
 
 MEMBERS_MAX = 10_000_000
 HEADER_BYTES_MAX = 1024 * 1024
@@ -69,7 +70,7 @@ def opened(reference: str, root: CheckpointStore, job: str | None = None) -> Ite
     if not (reference.endswith(ARCHIVE_SUFFIX) and path.is_file()):
         yield locate(reference, root, job)
         return
-    with tempfile.TemporaryDirectory(prefix="twopc-archive-") as folder:
+    with tempfile.TemporaryDirectory(prefix="twopc-archive-", dir=temporary_folder()) as folder:
         unpack(path, Path(folder) / "unpacked")
         yield locate(str(Path(folder) / "unpacked"), root, job)
 

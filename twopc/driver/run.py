@@ -32,6 +32,7 @@ from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.record_errors import RecordErrorCount
 from twopc.rpc.job_client import JobClient
 from twopc.storage.open import open_store
+from twopc.user_folders import temporary_folder
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,8 @@ def run(
     from twopc.kafka.absence import naming_every_absence
 
     started = time.monotonic()
+    # Every subtask needs one: it is missed now, and not in the middle.
+    temporary_folder()
     store = open_store(settings.checkpoint_dir)
     # Workers don't share the driver's working directory.
     settings = replace(settings, checkpoint_dir=store.identity)

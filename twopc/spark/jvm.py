@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -17,7 +18,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from twopc.logs import pass_on
-from twopc.user_folders import home_of_a_nameless_user
+from twopc.user_folders import home_of_a_nameless_user, temporary_folder
 
 log = logging.getLogger(__name__)
 
@@ -32,19 +33,30 @@ OPTIONS = "SPARK_SUBMIT_OPTS"
 
 TRIES = 3
 
+_REASON = re.compile(
+    r"(?:Exception in thread \S+ )?(?P<reason>(?:\S+(?:Exception|Error): |Error|Invalid|Unrecognized).*)"
+)
+"""The line in which a JVM that does not start says why; the first one that it says."""
+
+_LAST_WORDS_SECONDS = 5.0
+
 USER_VARIABLES = ("SPARK_USER", "HADOOP_USER_NAME")
 
 
-def named_user() -> str:
-    """Give a user whose number has no entry on this machine a name, and a home by the option that is returned.
+def options_of_surroundings() -> list[str]:
+    """Return the JVM's options for what Java and Spark don't find out themselves, and fail without.
 
-    Java has neither then, and Spark and Hadoop can't do without: the JVM would end with a trace. Elsewhere "".
+    A user whose number has no entry on this machine has no home, and no name: that is set as variables. And Java takes
+    /tmp for temporary files where TMPDIR names another folder, because /tmp can't be written to.
     """
-    if (home := home_of_a_nameless_user()) is None:
-        return ""
-    for variable in USER_VARIABLES:
-        os.environ.setdefault(variable, f"user-{os.getuid()}")
-    return f'"-Duser.home={home}"'
+    options = []
+    if (home := home_of_a_nameless_user()) is not None:
+        for variable in USER_VARIABLES:
+            os.environ.setdefault(variable, f"user-{os.getuid()}")
+        options.append(f'"-Duser.home={home}"')
+    if "TMPDIR" in os.environ:
+        options.append(f'"-Djava.io.tmpdir={temporary_folder()}"')
+    return options
 
 
 class JvmStart:
@@ -69,7 +81,7 @@ class JvmStart:
                 with _options_in_front(options):
                     _launch(conf)
                 break
-            except PySparkRuntimeError as error:
+            except RuntimeError as error:
                 if number == TRIES or self._abandoned():
                     raise
                 log.warning("Spark's JVM did not start, trying again: %s", error)
@@ -108,14 +120,27 @@ def _options_in_front(options: str) -> Iterator[None]:
 
 
 def _launch(conf: SparkConf) -> None:
+    """Start the JVM; raise RuntimeError with its own reason where it has said one."""
     reading, writing = os.pipe()
+    reasons: list[str] = []
+
+    def hear(line: str) -> None:
+        if (found := _REASON.match(line)) and not reasons:
+            reasons.append(found["reason"])
+
     # It reads from the start on: a JVM that fails says why.
-    pass_on(os.fdopen(reading, "r", errors="replace"), without=ALWAYS_SAID)
+    listener = pass_on(os.fdopen(reading, "r", errors="replace"), without=ALWAYS_SAID, hear=hear)
+    failure = None
     try:
         # Standard output belongs to the answer of the command.
         streams = {"stdout": writing, "stderr": writing}
         gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        failure = error
     finally:
         os.close(writing)
+    if failure is not None:
+        listener.join(_LAST_WORDS_SECONDS)
+        raise (RuntimeError(f"Java has not started: {reasons[0]}") if reasons else failure) from failure.__cause__
     SparkContext._gateway = gateway
     SparkContext._jvm = gateway.jvm

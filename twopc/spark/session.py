@@ -26,7 +26,7 @@ from twopc.java import find_java
 from twopc.spark.bounded_question import NoAnswer, Question
 from twopc.spark.configuration import DYNAMIC_ALLOCATION, SparkConfiguration
 from twopc.spark.failure_reason import reason_of
-from twopc.spark.jvm import JvmStart, named_user
+from twopc.spark.jvm import JvmStart, options_of_surroundings
 from twopc.spark.master import SUBMITTED, await_reachable, is_local, master_of
 
 log = logging.getLogger(__name__)
@@ -280,7 +280,7 @@ def _session(master: str, configuration: SparkConfiguration, jvm: JvmStart) -> S
     They run another where PYSPARK_PYTHON says so, or spark.pyspark.python.
     """
     with as_file(files("twopc.spark") / "log4j2.properties") as log_config:
-        options = f'"-Dlog4j2.configurationFile={log_config}" {named_user()}'.rstrip()
+        options = " ".join([f'"-Dlog4j2.configurationFile={log_config}"', *options_of_surroundings()])
         jvm.run(configuration.at_launch(master), options)
         known = SparkConf()
         os.environ.setdefault("PYSPARK_PYTHON", known.get("spark.pyspark.python") or sys.executable)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from twopc.storage.local import LocalStore
 from twopc.storage.work_folder import work_folders_of
+from twopc.user_folders import temporary_folder
 
 CHECKPOINTS = "checkpoints"
 """The folder of a scratch job's checkpoints: what its workers left elsewhere is deleted with it."""
@@ -36,7 +37,7 @@ def scratch_folder(
 
     `before_sweep` ends what may still run in one of those.
     """
-    parent = Path(tempfile.gettempdir()) if where is None else where
+    parent = temporary_folder() if where is None else where
     _sweep(kind, parent, before_sweep)
     folder = Path(tempfile.mkdtemp(prefix=f"twopc-{kind}-", dir=parent))
     lock = os.open(folder / f".{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)

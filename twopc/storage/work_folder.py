@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from twopc.errors import ConfigurationError
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.storage.store import CheckpointStore
+from twopc.user_folders import temporary_folder
 
 _SUBTASK = "subtask-"
 _MEETINGS = 10
@@ -61,7 +61,7 @@ def remove_of_attempt(store: CheckpointStore, job: str, attempt: AttemptId) -> N
 
 def work_folders_of(store: CheckpointStore) -> Iterator[Path]:
     """Yield what the jobs of a checkpoint store have here, whichever jobs those are."""
-    yield from Path(tempfile.gettempdir()).glob(f"twopc-*-{_digest(store)}")
+    yield from temporary_folder().glob(f"twopc-*-{_digest(store)}")
 
 
 def _made(folder: Path, attempt: AttemptId) -> Path:
@@ -82,7 +82,7 @@ def _remove_earlier(parent: Path, attempt: AttemptId) -> None:
 
 
 def _root(store: CheckpointStore, job: str) -> Path:
-    return Path(tempfile.gettempdir()) / f"twopc-{job}-{_digest(store)}"
+    return temporary_folder() / f"twopc-{job}-{_digest(store)}"
 
 
 def _digest(store: CheckpointStore) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.java import find_java
 from twopc.testing.spark_home import spark_jars
-from twopc.user_folders import cache_folder
+from twopc.user_folders import cache_folder, made_cache_folder
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ def ensure_jars(jars: Jars = KAFKA) -> Path:
     expected = expected_digests(jars)
     if differences(folder, expected) is None:
         return folder
+    made_cache_folder()
     with exclusive(folder.with_name(f"{folder.name}.lock")):
         damage = differences(folder, expected)
         if damage is not None:

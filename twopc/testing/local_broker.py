@@ -12,7 +12,6 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Self
 
 from twopc.errors import ConfigurationError, Unavailable
@@ -32,6 +31,7 @@ from twopc.testing.class_archive import ClassArchive
 from twopc.testing.jars import ensure_jars, jars_folder
 from twopc.testing.ports import free_ports, is_free
 from twopc.testing.readiness import is_ready
+from twopc.user_folders import temporary_folder
 
 READY_TIMEOUT_S = 180
 _POLL_S = 0.05
@@ -158,7 +158,7 @@ class LocalBroker(Broker):
             *ClassArchive(java, jars).use(),
             *options,
             f"-Dlog4j2.configurationFile={log_settings}",
-            f"-Djava.io.tmpdir={gettempdir()}",
+            f"-Djava.io.tmpdir={temporary_folder()}",
             *("-cp", f"{jars}/*"),
         ]
 
