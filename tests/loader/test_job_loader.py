@@ -12,7 +12,7 @@ import pytest
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.loader import job_loader as loading
-from twopc.loader.job_loader import JobText, load_job, loaded_apart
+from twopc.loader.job_loader import JobText, in_its_folder, load_job, loaded_apart
 from twopc.operators.steps import Map
 from twopc.termination import Terminated
 
@@ -242,3 +242,30 @@ def test_versions_that_are_loaded_apart_have_each_their_own_module_of_one_name(w
     assert answers == ["old", "old", "new", "new"]
     assert not {"helper", "asking_job", "job_asking_job"} & (set(sys.modules) - known)
     assert sys.path == path
+
+
+GOES_AWAY = "import os\nfrom pathlib import Path\nENDS = Path('end').read_text()\nos.chdir('/')\n"
+
+
+def test_a_job_that_goes_to_another_folder_takes_nobody_there_but_its_functions(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("jobs/words_job.py", GOES_AWAY + JOB)
+    write("end", "!")
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        definition = load_job("jobs/words_job.py")
+        assert Path.cwd() == tmp_path
+        with in_its_folder(definition):
+            assert Path.cwd() == Path("/")
+        assert Path.cwd() == tmp_path
+
+
+def test_a_job_begins_where_its_run_was_started_if_that_is_there_on_the_worker_too(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("end", "!")
+    monkeypatch.chdir(tmp_path)
+    text = JobText.of(load_job(write("jobs/words_job.py", GOES_AWAY + JOB)))
+    assert text is not None
+    assert text.folder == tmp_path

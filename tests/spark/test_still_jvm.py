@@ -35,7 +35,7 @@ def a_stage(spark: object, monkeypatch: pytest.MonkeyPatch, end_jvm: Callable[[]
     monkeypatch.setattr(launch, "_as_it_travels", lambda _spec: {})
     slots = SimpleNamespace(shortage=lambda *_: spark.sparkContext.wait(), lost=False)  # type: ignore[attr-defined]
     specs = [SimpleNamespace(job="job", attempt=1)]
-    return SparkStage(*cast("Any", (spark, slots, None, specs, end_jvm)))
+    return SparkStage(*cast("Any", (spark, slots, SimpleNamespace(folder=None), specs, end_jvm)))
 
 
 def refuse(*_: object, **__: object) -> None:
@@ -43,7 +43,7 @@ def refuse(*_: object, **__: object) -> None:
 
 
 def still(awake: threading.Event) -> SimpleNamespace:
-    context = SimpleNamespace(wait=awake.wait, setJobGroup=lambda *_, **__: awake.wait())
+    context = SimpleNamespace(wait=awake.wait, setJobGroup=lambda *_, **__: awake.wait(), getConf=dict)
     context.cancelJobGroup = lambda _group: awake.wait()
     return SimpleNamespace(sparkContext=context, range=refuse)
 
@@ -78,7 +78,8 @@ def test_a_stage_whose_jvm_stands_still_says_what_it_waits_for(
 
 
 def test_what_pyspark_refuses_to_make_a_stage_of_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    spark = SimpleNamespace(sparkContext=SimpleNamespace(setJobGroup=lambda *_, **__: None))
+    context = SimpleNamespace(setJobGroup=lambda *_, **__: None, getConf=dict)
+    spark = SimpleNamespace(sparkContext=context)
     spark.range = lambda *_: SimpleNamespace(mapInArrow=refuse)
     stage = a_stage(spark, monkeypatch)
     assert stage.wait(LONG)

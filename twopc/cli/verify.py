@@ -20,7 +20,7 @@ from twopc.config import RunSettings
 from twopc.errors import NotJudged, TwoPhaseCommitError
 from twopc.kafka.config_file import read_kafka_config
 from twopc.listing import listed
-from twopc.loader.job_loader import load_job
+from twopc.loader.job_loader import in_its_folder, load_job
 from twopc.protocol.record_errors import said_of
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.junit import junit as junit_text
@@ -98,8 +98,9 @@ def verify(
     """
     try:
         settings = RunSettings.resolve(bootstrap_servers=bootstrap_servers, max_time_ahead=max_time_ahead)
+        definition = None if map_ is None else load_job(map_)
         plan = plan_of(
-            None if map_ is None else load_job(map_),
+            definition,
             tuple(input_ or ()),
             tuple(output_topic or ()),
             settings.bootstrap_servers,
@@ -110,7 +111,7 @@ def verify(
             max_time_ahead_ms=settings.max_time_ahead_ms,
             access=read_kafka_config(kafka_config),
         )
-        with _watched(quiet) as watch:
+        with _watched(quiet) as watch, in_its_folder(definition):
             report = run_verify(plan, watch)
         if junit is not None:
             junit.write_text(junit_text(report), "utf-8")

@@ -22,11 +22,15 @@ from twopc.state.layout import StateName
 
 @dataclass(frozen=True, slots=True)
 class JobOrigin:
-    """The origin of a job that was loaded: the name of the module, its file, and the folder that it was loaded in."""
+    """The origin of a job that was loaded: the name of the module, its file, and the folder that it was loaded in.
+
+    `working_folder` is the one to which its file went from there: relative names in its functions are meant in it.
+    """
 
     module: str
     path: Path
     folder: Path
+    working_folder: Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from importlib import import_module, invalidate_caches
@@ -41,27 +41,33 @@ _INSTALLED = {
 
 
 def load_job(spec: str) -> JobDefinition:
-    """Return the job that `FILE.py` defines, or the one called NAME in it for `FILE.py:NAME`."""
+    """Return the job that `FILE.py` defines, or the one called NAME in it for `FILE.py:NAME`.
+
+    A job file may go to another folder. This process stays where it is: relative names that a user gave are meant here.
+    """
     path, name = _split(spec)
-    # A job file may go to another folder, and whoever loads it again begins where this began.
     folder = Path.cwd()
-    module = _execute(path)
+    with chdir(folder):
+        module = _execute(path)
+        working_folder = Path.cwd()
     try:
         definition = _choose(path, name, _jobs_in(module)).definition()
     except ConfigurationError as error:
         raise ConfigurationError(f"{path.name}: {error}") from error
-    return replace(definition, origin=JobOrigin(module.__name__, path, folder))
+    return replace(definition, origin=JobOrigin(module.__name__, path, folder, working_folder))
 
 
 @contextmanager
 def loaded_apart(spec: str) -> Iterator[JobDefinition]:
-    """Give the job that a file defines, and forget afterwards what was loaded from its folder.
+    """Give the job that a file defines, in its folder, and forget afterwards what was loaded from where its file is.
 
     So another version of the job, in another folder, loads its own modules, though they have the same names.
     """
     modules, path, folders = dict(sys.modules), list(sys.path), set(_folders)
     try:
-        yield load_job(spec)
+        definition = load_job(spec)
+        with in_its_folder(definition):
+            yield definition
     finally:
         of_job = _folders | {_split(spec)[0].parent}
         for name, module in list(sys.modules.items()):
@@ -73,21 +79,33 @@ def loaded_apart(spec: str) -> Iterator[JobDefinition]:
         invalidate_caches()
 
 
+@contextmanager
+def in_its_folder(definition: JobDefinition | None) -> Iterator[None]:
+    """Be meanwhile where the functions of a job belong that was loaded from a file, because its file went there."""
+    origin = None if definition is None else definition.origin
+    with nullcontext() if origin is None else chdir(origin.working_folder):
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class JobText:
-    """A job that was loaded from a file, as text: its module's name, that file, and all modules of its folder."""
+    """A job that was loaded from a file, as text: its module's name, that file, and all modules of its folder.
+
+    `folder` is the one that it was loaded in, which is another where the command was started elsewhere.
+    """
 
     job: str
     module: str
     path: Path
     shipment: Shipment
+    folder: Path
 
     @classmethod
     def of(cls, definition: JobDefinition) -> JobText | None:
         """Return the text that this job was loaded from; None if it was made otherwise, or changed since."""
         if (origin := definition.origin) is None:
             return None
-        return cls(definition.name, origin.module, origin.path, users_modules())
+        return cls(definition.name, origin.module, origin.path, users_modules(), origin.folder)
 
     def load(self) -> JobDefinition:
         """Return the job, loaded in this process from the text, whatever is in its folders."""
@@ -209,8 +227,9 @@ def _elsewhere() -> Iterator[None]:
         yield
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{error} (on {gethostname()}; where the job was started it could be loaded: what is not beside the job "
-            "file has to be installed there too, or to come with --py-files)"
+            f"{error} (on {gethostname()}; where the job was started it could be loaded: modules that are not beside "
+            "the job file have to be installed there too, or to come with --py-files; files that it reads have to be "
+            "there under the same name)"
         ) from error
 
 

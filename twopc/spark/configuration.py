@@ -37,6 +37,9 @@ LOCAL_UNLESS_SET = {
 
 PY_FILES, ARCHIVES = "spark.submit.pyFiles", "spark.archives"
 
+LAY_FILES = (ARCHIVES, "spark.files", "spark.yarn.dist.archives", "spark.yarn.dist.files")
+"""The settings that lay files into the folder in which an executor begins, where a job finds them by relative names."""
+
 HAVE_OPTIONS = {"spark.master": "--master", PY_FILES: "--py-files", ARCHIVES: "--archives"}
 
 

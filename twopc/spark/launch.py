@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -22,7 +23,7 @@ from twopc.loader.job_loader import JobText
 from twopc.protocol.codec import to_json
 from twopc.runtime.spec import SubtaskSpec
 from twopc.spark.bounded_question import NoAnswer, Question
-from twopc.spark.configuration import SparkConfiguration
+from twopc.spark.configuration import LAY_FILES, SparkConfiguration
 from twopc.spark.failed_task import place_of_failure
 from twopc.spark.failure_reason import reason_of
 from twopc.spark.master import is_local
@@ -60,7 +61,7 @@ class SparkStage:
         self._ended = threading.Event()
         self._count = len(specs)
         self._description = f"{specs[0].job}, attempt {specs[0].attempt}: task i is subtask i of {self._count}"
-        self._host = host_function(job, [_as_it_travels(spec) for spec in specs])
+        self._job, self._specs = job, [_as_it_travels(spec) for spec in specs]
         self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
         self._thread.start()
 
@@ -77,15 +78,19 @@ class SparkStage:
             self._ended.set()
 
     def _frame(self) -> DataFrame:
+        host = host_function(self._job, self._specs, folder=self._folder())
         try:
-            return self._session.range(0, self._count, 1, self._count).mapInArrow(
-                self._host, RESULT_SCHEMA, barrier=True
-            )
+            return self._session.range(0, self._count, 1, self._count).mapInArrow(host, RESULT_SCHEMA, barrier=True)
         except (ImportError, TypeError, ValueError) as error:
             raise ConfigurationError(
                 f"PySpark can't make a stage of the subtasks: {error}. Has this Python the pyspark and pyarrow that "
                 "twopc-streams[spark] brings?"
             ) from error
+
+    def _folder(self) -> Path | None:
+        """Return what relative names of files are meant to begin with; None where Spark lays files for them."""
+        conf = self._session.sparkContext.getConf()
+        return None if any(conf.get(name) for name in LAY_FILES) else self._job.folder
 
     def _failure_text(self, error: Exception) -> str:
         reason = reason_of(error)

@@ -27,11 +27,12 @@ _HOW_TO = "make it inside the function, or put the job into a file and run that 
 
 @dataclass(frozen=True, slots=True)
 class PickledJob:
-    """A job as bytes, and as text the modules that its functions come from."""
+    """A job as bytes, and as text the modules that its functions come from; `folder` is where the program runs."""
 
     job: str
     pickled: bytes = field(repr=False)
     shipment: Shipment
+    folder: Path
 
     @classmethod
     def of(cls, definition: JobDefinition) -> PickledJob:
@@ -42,7 +43,7 @@ class PickledJob:
             raise ConfigurationError(
                 f"job {definition.name!r} can't be sent to Spark's workers: {_culprit(definition, error)}: {_HOW_TO}"
             ) from error
-        return cls(definition.name, pickled, users_modules(_main_folder()))
+        return cls(definition.name, pickled, users_modules(_main_folder()), Path.cwd())
 
     def load(self) -> JobDefinition:
         """Return the job, in a process that may have none of its modules."""

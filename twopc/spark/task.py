@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import chdir
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +22,9 @@ RESULT_SCHEMA = "subtask long"
 
 
 def host_function(
-    job: JobText | PickledJob, specs: list[dict[str, Any]]
+    job: JobText | PickledJob, specs: list[dict[str, Any]], *, folder: Path | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what `mapInArrow` runs in every task; the job is loaded there."""
+    """Return what `mapInArrow` runs in every task; the job is loaded there, in the folder where that exists."""
 
     def host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -31,7 +33,9 @@ def host_function(
         end_forked_with_this()
         index = BarrierTaskContext.get().partitionId()
         spec = from_json(SubtaskSpec, specs[index])
-        with output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format):
+        said = output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format)
+        # Left afterwards, wherever the job has gone from there: the worker serves others.
+        with said, chdir(folder if folder is not None and folder.is_dir() else Path.cwd()):
             run_subtask(job.load, spec)
         yield pa.RecordBatch.from_pydict({"subtask": [index]})
 

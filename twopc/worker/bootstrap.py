@@ -12,6 +12,7 @@ from functools import partial
 from twopc.clock import SystemClock
 from twopc.errors import DEBUG_VARIABLE, ConfigurationError
 from twopc.graph import JobDefinition
+from twopc.loader.job_loader import in_its_folder
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import worker_tls
 from twopc.runtime.assembly import Surroundings, assemble, failure_of, subtask_of
@@ -43,6 +44,7 @@ def running_subtask(load: Callable[[], JobDefinition], spec: SubtaskSpec) -> Ite
         closing.callback(link.close)
         try:
             definition = load().with_access(spec.settings.kafka_properties)
+            closing.enter_context(in_its_folder(definition))
             around = _surroundings(spec, link, closing)
             subtask = subtask_of(spec, assemble(definition, spec, around, closing))
             closing.enter_context(collected_seldom())
