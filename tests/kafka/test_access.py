@@ -14,8 +14,10 @@ from twopc import Job
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.kafka.access import check_files, principal
+from twopc.kafka.config_file import read_kafka_config
 from twopc.kafka.connectors import KafkaConnectors
 from twopc.kafka.control_config import control_config
+from twopc.kafka.registry.access import CONFIG_VARIABLE, RegistryAccess
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.tls_context import tls_context
@@ -133,10 +135,31 @@ def test_a_jobs_properties_are_those_of_source_and_sink_where_they_set_none_of_t
     source = KafkaSource("in", properties={"fetch.min.bytes": 1})
     job.source(source).sink(KafkaSink("out", properties={"ssl.ca.pem": "THEIRS", "linger.ms": 7}))
     assert properties_of(job) == (
-        {"security.protocol": "SSL", "ssl.ca.location": "ours.pem", "fetch.min.bytes": 1},
+        {"security.protocol": "SSL", "ssl.ca.location": str(Path("ours.pem").absolute()), "fetch.min.bytes": 1},
         {"security.protocol": "SSL", "ssl.ca.pem": "THEIRS", "linger.ms": 7},
     )
     assert source.properties == {"fetch.min.bytes": 1}
+
+
+def test_files_of_connections_are_those_where_a_job_was_loaded_wherever_it_goes_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, registry = tmp_path / "kafka.properties", tmp_path / "registry.properties"
+    for file in (config, registry):
+        file.write_text("ssl.ca.location=ca.pem\n")
+    (tmp_path / "ca.pem").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(CONFIG_VARIABLE, registry.name)
+    tls = {"security.protocol": "SSL", "ssl.ca.location": Path("ca.pem")}
+    given = [
+        KafkaSource("in", properties=tls).properties,
+        KafkaSink("out", properties=tls).properties,
+        KafkaSource("in").with_access(tls).properties,
+        read_kafka_config(Path(config.name)),
+        RegistryAccess.of("https://registry", None).properties,
+    ]
+    assert {each["ssl.ca.location"] for each in given} == {str(tmp_path / "ca.pem")}
+    assert KafkaSource("in", properties={"ssl.ca.location": "probe"}).properties == {"ssl.ca.location": "probe"}
 
 
 def test_what_is_of_a_source_or_of_a_sink_is_no_property_of_a_job() -> None:

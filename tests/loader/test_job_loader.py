@@ -11,6 +11,7 @@ import pytest
 
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
+from twopc.kafka.registry.access import URL_VARIABLE
 from twopc.loader import job_loader as loading
 from twopc.loader.job_loader import JobText, in_its_folder, load_job, loaded_apart
 from twopc.operators.steps import Map
@@ -205,6 +206,15 @@ def test_the_environment_that_a_job_file_was_loaded_with_travels_too(
     function = "import os\nSUFFIX = os.environ['WORDS_SUFFIX']\ndef end(value):\n    return value + SUFFIX\n"
     definition = load_job(write("words_job.py", function + JOB.replace("len", "end")))
     assert applied(elsewhere(definition), "a") == "a!"
+
+
+def test_where_the_environment_says_that_the_registry_is_travels_too(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(URL_VARIABLE, "http://registry:8081")
+    text = JobText.of(load_job(write("words_job.py", "import twopc\ntwopc.SchemaRegistry()\n" + JOB)))
+    assert text is not None
+    assert text.shipment.environment[URL_VARIABLE] == "http://registry:8081"
 
 
 def test_a_module_that_does_not_travel_is_named_with_the_line_that_imports_it(

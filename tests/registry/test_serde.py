@@ -203,7 +203,7 @@ def test_no_secret_is_shown(memory_registry: MemoryRegistry, caplog: pytest.LogC
         ("kafka:8081", {}, "http:// or https://"),
         ("http://127.0.0.1:1", {"max.retries": 3}, "'max.retries' is no property"),
         ("http://127.0.0.1:1", {"basic.auth.user.info": "ada"}, "must be USER:PASSWORD"),
-        ("http://127.0.0.1:1", {"ssl.ca.location": "nowhere.pem"}, "'nowhere.pem', which is not there"),
+        ("http://127.0.0.1:1", {"ssl.ca.location": "nowhere.pem"}, "nowhere.pem', which is not there"),
         ("http://127.0.0.1:1", {"timeout": "soon"}, "a number of seconds"),
     ],
 )

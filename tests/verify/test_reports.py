@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -130,4 +131,7 @@ def test_only_what_gives_access_is_taken_over_from_the_sink() -> None:
     properties = {"security.protocol": "SSL", "ssl.ca.location": "ca.pem", "linger.ms": 5}
     definition = job().replaced({"sink-1": KafkaSink("out", properties=properties)})
     plan: VerifyPlan = plan_of(definition, (), (), "s:1")
-    assert plan.outputs["out"].properties == {"security.protocol": "SSL", "ssl.ca.location": "ca.pem"}
+    assert plan.outputs["out"].properties == {
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(Path("ca.pem").absolute()),
+    }

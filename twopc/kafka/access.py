@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -64,14 +65,29 @@ def check_access(properties: Mapping[str, Any]) -> None:
 
 
 def checked_shared(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties that source and sink of a job share; raise ConfigurationError for one that is of either."""
+    """Return properties that source and sink of a job share; raise ConfigurationError for one that is of either.
+
+    Their files have absolute names.
+    """
     for name in properties:
         if name not in CONNECTION_SETTINGS:
             raise ConfigurationError(
                 f"{name!r} can't be a property of a whole job, which are those that say how to get at brokers "
                 f"({', '.join(sorted(CONNECTION_SETTINGS))}): give it to KafkaSource or to KafkaSink"
             )
-    return dict(properties)
+    return rooted(properties)
+
+
+def rooted(properties: Mapping[str, Any], files: Collection[str] = _FILES) -> dict[str, Any]:
+    """Return them with absolute names of the files that they name: a job may change its folder, and so may its hosts.
+
+    "probe" of `ssl.ca.location` has librdkafka look for a file itself.
+    """
+    return {name: _rooted(value) if name in files else value for name, value in properties.items()}
+
+
+def _rooted(value: Any) -> Any:
+    return str(Path(value).absolute()) if isinstance(value, str | PathLike) and value not in ("", "probe") else value
 
 
 def with_shared(own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:

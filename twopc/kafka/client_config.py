@@ -11,7 +11,7 @@ from typing import Any
 
 from twopc.config import NO_TIMEOUT_MS
 from twopc.errors import ConfigurationError
-from twopc.kafka.access import check_access
+from twopc.kafka.access import check_access, rooted
 from twopc.kafka.client_log import CLIENT_LOG
 
 _OURS = "it is set by the framework, because exactly-once depends on it"
@@ -145,4 +145,4 @@ def _checked(owner: str, properties: Mapping[str, Any], refused: Mapping[str, st
         if name in refused:
             raise ConfigurationError(f"{owner} can't take the property {name!r}: {refused[name]}")
     check_access(properties)
-    return dict(properties)
+    return rooted(properties)

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.access import CONNECTION_SETTINGS
+from twopc.kafka.access import CONNECTION_SETTINGS, rooted
 
 
 def read_kafka_config(file: Path | None) -> dict[str, str]:
     """Return the settings in a file, as librdkafka names them; raise ConfigurationError for what can't be meant."""
     if file is None:
         return {}
-    settings: dict[str, str] = {}
+    settings: dict[str, Any] = {}
     for number, (name, value) in _numbered_settings("--kafka-config", file):
         settings[name] = _checked(f"--kafka-config {file}, line {number}", name, value)
-    return settings
+    return rooted(settings)
 
 
 def settings_in(option: str, file: Path) -> Iterator[tuple[str, str]]:

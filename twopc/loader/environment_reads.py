@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 _BETWEEN = (os.__file__, "<frozen os>", "<frozen _collections_abc>")
+_OURS = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 @contextmanager
 def noted_reads(folder: Path, reads: MutableMapping[str, str | None]) -> Iterator[None]:
-    """Put into `reads` what code from the folder asks of `os.environ` meanwhile, and the answer."""
+    """Put into `reads` what code from the folder asks of `os.environ` meanwhile, and the answer.
+
+    What it has us ask is its question too: where its schema registry is.
+    """
     kind: Any = type(os.environ)
     read = kind.__getitem__
     root = f"{folder}{os.sep}"
@@ -39,8 +43,10 @@ def noted_reads(folder: Path, reads: MutableMapping[str, str | None]) -> Iterato
 
 
 def _reader() -> str:
-    """Return the file whose code asks: `get` and `getenv` are Python's own."""
+    """Return the file whose code asks: `get` and `getenv` are Python's own, and what it calls may be ours."""
     frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename in _BETWEEN:
+    while frame.f_back is not None and (
+        frame.f_code.co_filename in _BETWEEN or frame.f_code.co_filename.startswith(_OURS)
+    ):
         frame = frame.f_back
     return frame.f_code.co_filename

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from twopc.errors import ConfigurationError
+from twopc.kafka.access import rooted
 from twopc.kafka.config_file import settings_in
 
 URL_VARIABLE = "TWOPC_SCHEMA_REGISTRY_URL"
@@ -45,7 +46,8 @@ class RegistryAccess:
                 raise ConfigurationError(
                     f"the address of a schema registry is http:// or https://, not {_bare(each)!r}"
                 )
-        access = cls(address, {"timeout": TIMEOUT_SECONDS, **_from_file(), **(properties or {})})
+        wanted = {"timeout": TIMEOUT_SECONDS, **_from_file(), **(properties or {})}
+        access = cls(address, rooted(wanted, _FILES))
         access._check()
         return access
 
