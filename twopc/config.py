@@ -92,8 +92,9 @@ class RunSettings:
         declares: it is deleted. Without it such a checkpoint is refused, because a renamed state would begin empty.
     drop_inputs: names of topics, comma-separated, that the restored checkpoint stands in and the job no longer reads:
         their positions are given up. Without it such a checkpoint is refused.
-    accept_gap: input that was deleted before it was read and that a person gives up, TOPIC[PARTITION]@FROM-TO,
-        comma-separated: the error that says what is gone names it. All states and other positions stay.
+    accept_gap: input that was deleted before it was read, or lost by brokers after, and that a person gives up:
+        TOPIC[PARTITION]@FROM-TO, comma-separated, as the error that says what is gone names it. All states and other
+        positions stay.
     batch_records_min, batch_records_max: how many records go through the functions at once: few while they are slow, so
         that a checkpoint need not wait, unless smaller batches take as long. A greater minimum for functions that want
         many at once. Unset, the maximum is 1,000; 8,000 while records go through as columns, without an object each.

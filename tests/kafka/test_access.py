@@ -156,7 +156,7 @@ def test_files_of_connections_are_those_where_a_job_was_loaded_wherever_it_goes_
         KafkaSink("out", properties=tls).properties,
         KafkaSource("in").with_access(tls).properties,
         read_kafka_config(Path(config.name)),
-        RegistryAccess.of("https://registry", None).properties,
+        RegistryAccess.of("https://127.0.0.1", None).properties,
     ]
     assert {each["ssl.ca.location"] for each in given} == {str(tmp_path / "ca.pem")}
     assert KafkaSource("in", properties={"ssl.ca.location": "probe"}).properties == {"ssl.ca.location": "probe"}

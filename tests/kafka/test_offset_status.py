@@ -8,7 +8,7 @@ import pytest
 
 from twopc.kafka.control_client import EARLIEST, TopicInfo
 from twopc.kafka.offset_status import OffsetStatus, Readability, fetch_offset_statuses, offset_statuses, unreadable
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions import LastRead, PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, delete_topic, produce
@@ -24,6 +24,10 @@ class Cluster:
 
     def offsets(self, at: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position]:
         return {partition: Position(10 if when == EARLIEST else 50) for partition, when in at.items()}
+
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position | None]:
+        """Return that epoch 5 ends at offset 30."""
+        return dict.fromkeys(epochs, Position(30))
 
 
 def status(position: int, partition: TopicPartition = IN, topic_id: str = "id") -> OffsetStatus:
@@ -43,6 +47,12 @@ def test_records_that_retention_has_deleted_are_missed() -> None:
 
 def test_a_position_beyond_the_end_is_said_so() -> None:
     assert (status(51).readability, status(51).behind) == (Readability.BEYOND, None)
+
+
+def test_a_position_behind_what_the_brokers_have_lost_is_said_so() -> None:
+    held = PartitionPosition(IN, "id", Position(31), read=LastRead(5, Position(31)))
+    (found,) = offset_statuses(Cluster(), [held])
+    assert (found.readability, found.behind) == (Readability.CUT, None)
 
 
 def test_a_position_in_a_topic_that_was_recreated_or_is_gone_means_nothing() -> None:

@@ -45,6 +45,9 @@ class ComingBack:
     def offsets(self, at: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position]:
         return {partition: Position(0 if when == EARLIEST else 9) for partition, when in at.items()}
 
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position | None]:
+        return {}
+
     def topic_operations(self, names: Sequence[str]) -> dict[str, frozenset[str]]:
         return dict.fromkeys(names, frozenset(["Read"]))
 

@@ -211,10 +211,10 @@ def test_the_environment_that_a_job_file_was_loaded_with_travels_too(
 def test_where_the_environment_says_that_the_registry_is_travels_too(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(URL_VARIABLE, "http://registry:8081")
+    monkeypatch.setenv(URL_VARIABLE, "http://127.0.0.1:8081")
     text = JobText.of(load_job(write("words_job.py", "import twopc\ntwopc.SchemaRegistry()\n" + JOB)))
     assert text is not None
-    assert text.shipment.environment[URL_VARIABLE] == "http://registry:8081"
+    assert text.shipment.environment[URL_VARIABLE] == "http://127.0.0.1:8081"
 
 
 def test_a_module_that_does_not_travel_is_named_with_the_line_that_imports_it(

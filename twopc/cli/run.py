@@ -212,7 +212,7 @@ def run(
         typer.Option(
             envvar="TWOPC_ACCEPT_GAP",
             metavar="GAPS",
-            help="Go on without input that was deleted before it was read: TOPIC[P]@FROM-TO (comma-separated).",
+            help="Go on without input that was deleted before it was read, or lost since: TOPIC[P]@FROM-TO, ....",
         ),
     ] = None,
     restart_strategy: Annotated[

@@ -29,6 +29,7 @@ from twopc.kafka.kafka_python import (
     KafkaAdminClient,
     KafkaTopicPartition,
     MetadataRequest,
+    OffsetForLeaderEpochRequest,
     errors,
 )
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -41,6 +42,8 @@ _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _OPERATIONS = {"Read": 3, "Write": 4, "Describe": 8}
 _UNKNOWN = {31}
 """The number that stands for operations where a broker does not say."""
+_CONSUMER = -1
+"""The replica that asks, if a consumer does."""
 _FETCH_BYTES = 8_000_000
 _FETCH_WAIT_MS = 500
 
@@ -259,6 +262,29 @@ class ControlClient:
         answer = self._brokers.run(lambda client: client._async_list_partition_offsets(asked, _READ_UNCOMMITTED))
         return {TopicPartition(*partition): Position(row.offset) for partition, row in answer.items()}
 
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position | None]:
+        """Return where each of these leader epochs ends; None of one that the leader doesn't know (KIP-320).
+
+        Nothing of brokers that can't tell. One that is older than all that the leader has ends where those begin.
+        """
+        if not epochs:
+            return {}
+
+        async def ask(client: KafkaAdminClient) -> dict[TopicPartition, Position | None]:
+            leaders = await client._async_get_leader_for_partitions({KafkaTopicPartition(*each) for each in epochs})
+            found: dict[TopicPartition, Position | None] = {}
+            for leader, partitions in leaders.items():
+                mine = {each: epochs[each] for each in (TopicPartition(*partition) for partition in partitions)}
+                try:
+                    answer = await client._manager.send(_epoch_request(mine), node_id=leader)
+                except errors.UnsupportedVersionError:
+                    continue
+                found |= _epoch_ends(answer)
+            return found
+
+        ends: dict[TopicPartition, Position | None] = self._brokers.run(ask)
+        return ends
+
     def fetch(self, partition: TopicPartition, offset: Position) -> bytes:
         """Return the log from the batch on that holds this offset, as it stands there; empty if nothing is there."""
         topic = FetchRequest.FetchTopic(
@@ -317,6 +343,28 @@ class ControlClient:
     def _ask_transaction_coordinator(self, transactional_id: str, request: Any) -> Any:
         asked = (CoordinatorType.TRANSACTION, transactional_id)
         return self._brokers.ask(request, asked, code_of=lambda answer: answer.error_code)
+
+
+def _epoch_request(epochs: Mapping[TopicPartition, int]) -> OffsetForLeaderEpochRequest:
+    by_topic: dict[str, list[Any]] = {}
+    topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    for partition, epoch in epochs.items():
+        by_topic.setdefault(partition.topic, []).append(
+            topic.OffsetForLeaderPartition(partition=partition.partition, current_leader_epoch=-1, leader_epoch=epoch)
+        )
+    topics = [topic(topic=name, partitions=partitions) for name, partitions in by_topic.items()]
+    return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics, min_version=2)
+
+
+def _epoch_ends(answer: Any) -> dict[TopicPartition, Position | None]:
+    found: dict[TopicPartition, Position | None] = {}
+    for topic in answer.topics:
+        for each in topic.partitions:
+            if (error := errors.for_code(each.error_code)) is not errors.NoError:
+                raise error(f"asking for the end of a leader epoch of {topic.topic}[{each.partition}]")
+            known = each.end_offset >= 0 and each.leader_epoch >= 0
+            found[TopicPartition(topic.topic, each.partition)] = Position(each.end_offset) if known else None
+    return found
 
 
 def _operations(numbers: set[int]) -> frozenset[str]:

@@ -14,7 +14,7 @@ with warnings.catch_warnings():
     from kafka.partitioner.default import murmur2
     from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest, DescribeGroupsRequest
     from kafka.protocol.admin.transactions import DescribeTransactionsRequest
-    from kafka.protocol.consumer import FetchRequest
+    from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
     from kafka.protocol.metadata import CoordinatorType, MetadataRequest
     from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest, WriteTxnMarkersRequest
     from kafka.structs import TopicPartition as KafkaTopicPartition
@@ -34,6 +34,7 @@ __all__ = [
     "KafkaError",
     "KafkaTopicPartition",
     "MetadataRequest",
+    "OffsetForLeaderEpochRequest",
     "TransactionalIdNotFoundError",
     "WriteTxnMarkersRequest",
     "errors",

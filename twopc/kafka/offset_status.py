@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
 from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
+from twopc.kafka.cut_log import cut_logs
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
@@ -19,6 +20,7 @@ class Readability(StrEnum):
     READABLE = "readable"
     DELETED = "deleted by retention"
     BEYOND = "beyond the end"
+    CUT = "records that were read are lost"
     RECREATED = "topic was recreated"
     GONE = "topic or partition is gone"
 
@@ -35,11 +37,13 @@ class OffsetStatus:
 
 
 class Offsets(Protocol):
-    """The two requests that this needs; `ControlClient` answers them."""
+    """The requests that this needs; `ControlClient` answers them."""
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicInfo]: ...
 
     def offsets(self, at: dict[TopicPartition, int]) -> dict[TopicPartition, Position]: ...
+
+    def epoch_ends(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, Position | None]: ...
 
 
 def fetch_offset_statuses(
@@ -65,16 +69,23 @@ def _gone(held: PartitionPosition, status: OffsetStatus) -> str:
 
 
 def offset_statuses(client: Offsets, positions: Sequence[PartitionPosition]) -> tuple[OffsetStatus, ...]:
-    """Compare each position with the first and the last offset of its partition."""
+    """Compare each position with the first and the last offset of its partition, and with where its epoch ends."""
     topics = client.topics(sorted({held.partition.topic for held in positions}))
     there = [held.partition for held in positions if _is_there(held.partition, topics)]
     firsts = client.offsets(dict.fromkeys(there, EARLIEST))
     ends = client.offsets(dict.fromkeys(there, LATEST))
-    return tuple(_status(held, topics, firsts, ends) for held in positions)
+    same = [held for held in positions if held.partition in firsts and _is_same(held, topics)]
+    epochs = {held.partition: held.read.epoch for held in same if held.read is not None}
+    cut = {each.partition for each in cut_logs(same, client.epoch_ends(epochs))}
+    return tuple(_status(held, topics, firsts, ends, cut) for held in positions)
 
 
 def _is_there(partition: TopicPartition, topics: dict[str, TopicInfo]) -> bool:
     return partition.topic in topics and partition.partition < topics[partition.topic].partitions
+
+
+def _is_same(held: PartitionPosition, topics: dict[str, TopicInfo]) -> bool:
+    return topics[held.partition.topic].topic_id == held.topic_id
 
 
 def _status(
@@ -82,12 +93,15 @@ def _status(
     topics: dict[str, TopicInfo],
     firsts: dict[TopicPartition, Position],
     ends: dict[TopicPartition, Position],
+    cut: Collection[TopicPartition],
 ) -> OffsetStatus:
     if not _is_there(held.partition, topics):
         return OffsetStatus(held.partition, Readability.GONE)
     first, end = firsts[held.partition], ends[held.partition]
-    if topics[held.partition.topic].topic_id != held.topic_id:
+    if not _is_same(held, topics):
         return OffsetStatus(held.partition, Readability.RECREATED, first, end)
+    if held.partition in cut:
+        return OffsetStatus(held.partition, Readability.CUT, first, end)
     behind = end - held.position
     if behind < 0:
         return OffsetStatus(held.partition, Readability.BEYOND, first, end)

@@ -12,6 +12,7 @@ from twopc.input_now import HiddenInput, Places
 from twopc.kafka.client_config import consumer_config
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
+from twopc.kafka.cut_log import cut_logs, starts_in_cut_logs
 from twopc.kafka.gaps import InputGap, gaps_at, refuse_gaps
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
 from twopc.kafka.group import ConsumerGroup
@@ -129,6 +130,9 @@ class KafkaPlanner(SourcePlanner):
         topics = client.topics(self.topics)
         partitions = [TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)]
         starts = self._starts(client, topics, partitions, restored)
+        kept = {each: at for each, at in restored.items() if each in starts and not self._is_new(at, topics)}
+        begun_anew = self._in_cut_logs(client, kept.values())
+        starts |= begun_anew
         ends = client.offsets(dict.fromkeys(partitions, LATEST))
         beyond = [each for each in partitions if starts[each] > ends[each]]
         # What somebody else has committed to the group may stand behind what readers of committed records see.
@@ -143,10 +147,20 @@ class KafkaPlanner(SourcePlanner):
         for each in partitions:
             start = past[each].end if each in past else starts[each]
             stop = max(start, ends[each]) if bounded else None
-            before = restored[each].gaps if each in restored and not self._is_new(restored[each], topics) else ()
+            before = kept[each].gaps if each in kept else ()
+            read = kept[each].read if each in kept and each not in begun_anew else None
             own = ((past[each].first, past[each].end),) if each in past else ()
-            every.append(PartitionSplit(each, topics[each.topic].topic_id, start, stop, before + own))
+            every.append(PartitionSplit(each, topics[each.topic].topic_id, start, stop, before + own, read=read))
         return every
+
+    def _in_cut_logs(self, client: ControlClient, kept: Iterable[PartitionPosition]) -> dict[TopicPartition, Position]:
+        """Return where reading begins in logs that aren't those that were read, as a person has accepted."""
+        held = list(kept)
+        ends = client.epoch_ends({each.partition: each.read.epoch for each in held if each.read is not None})
+        starts = starts_in_cut_logs(cut_logs(held, ends), self.accepted)
+        for partition, start in starts.items():
+            log.warning("read from %d on, as asked (--accept-gap): %s, of which records were lost", start, partition)
+        return starts
 
     def _gone(self, restored: Iterable[SplitPosition]) -> list[PartitionSplit]:
         """Return the partitions of topics that the pattern names and that aren't there: their positions are kept."""
@@ -161,7 +175,9 @@ class KafkaPlanner(SourcePlanner):
                 *(topic, self.pattern, topic),
             )
         gone = partition_positions(held for held in named if input_of(held.split) in left)
-        return [PartitionSplit(at.partition, at.topic_id, at.position, at.position, at.gaps, True) for at in gone]
+        return [
+            PartitionSplit(at.partition, at.topic_id, at.position, at.position, at.gaps, True, at.read) for at in gone
+        ]
 
     def _added(self, client: ControlClient, read: Sequence[PartitionSplit]) -> list[PartitionSplit]:
         topics = client.topics(self.topics)

@@ -2,8 +2,9 @@
 
 A split's id is `topic[number]`. Its start, its stop and its positions are `[offset, topic id]`: the offset is the next
 one to read, and the id tells a recreated topic from the one that was read. Where there is more to say of a partition,
-`[offset, topic id, {"gaps": [[from, to], ...], "gone": true}]`: what was deleted before it was read and given up, and
-that the topic is not there any more, and the position is kept in case that it comes back.
+`[offset, topic id, {"read": [epoch, offset], "gaps": [[from, to], ...], "gone": true}]`: the leader epoch of what was
+read last, right before that offset; what was deleted before it was read and given up; that the topic is not there any
+more, and the position is kept in case that it comes back.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -25,6 +26,16 @@ Gap = tuple[Position, Position]
 """Offsets that nobody read: from the first to before the second."""
 
 
+class LastRead(NamedTuple):
+    """The leader epoch of what was read last, right before offset `end`.
+
+    A log whose offsets up to there are of this epoch and earlier ones is the log that was read (KIP-320).
+    """
+
+    epoch: int
+    end: Position
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionPosition:
     """The position of a subtask in one partition; `gaps` stand before it, and it is `gone` with its topic."""
@@ -34,19 +45,20 @@ class PartitionPosition:
     position: Position
     gaps: tuple[Gap, ...] = ()
     gone: bool = False
+    read: LastRead | None = None
 
     def __str__(self) -> str:
         return f"{self.partition}@{self.position}"
 
     def to_split_position(self) -> SplitPosition:
-        held = _value(self.position, self.topic_id, self.gaps, self.gone)
+        held = _value(self.position, self.topic_id, self.gaps, self.gone, self.read)
         return SplitPosition(str(self.partition), self.partition.partition, held)
 
     @classmethod
     def from_split_position(cls, held: SplitPosition) -> PartitionPosition:
         """Raise CheckpointCorrupted if it is not a position of Kafka's."""
-        offset, topic_id, gaps, gone = _parsed(held.split, held.position)
-        return cls(partition_of(held.split), topic_id, offset, gaps, gone)
+        offset, topic_id, gaps, gone, read = _parsed(held.split, held.position)
+        return cls(partition_of(held.split), topic_id, offset, gaps, gone, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +74,22 @@ class PartitionSplit:
     stop: Position | None
     gaps: tuple[Gap, ...] = ()
     gone: bool = False
+    read: LastRead | None = None
 
     def to_split(self) -> Split:
-        start = _value(self.start, self.topic_id, self.gaps, self.gone)
+        start = _value(self.start, self.topic_id, self.gaps, self.gone, self.read)
         stop = None if self.stop is None else [self.stop, self.topic_id]
         return Split(str(self.partition), self.partition.partition, start, stop)
 
     @classmethod
     def from_split(cls, split: Split) -> PartitionSplit:
-        start, topic_id, gaps, gone = _parsed(split.id, split.start)
+        start, topic_id, gaps, gone, read = _parsed(split.id, split.start)
         stop = None if split.stop is None else _parsed(split.id, split.stop)[0]
-        return cls(partition_of(split.id), topic_id, start, stop, gaps, gone)
+        return cls(partition_of(split.id), topic_id, start, stop, gaps, gone, read)
 
-    def at(self, position: Position) -> PartitionPosition:
-        """Return a position in this partition."""
-        return PartitionPosition(self.partition, self.topic_id, position, self.gaps, self.gone)
+    def at(self, position: Position, read: LastRead | None = None) -> PartitionPosition:
+        """Return a position in this partition; unless it says what was `read` last, that was before the start."""
+        return PartitionPosition(self.partition, self.topic_id, position, self.gaps, self.gone, read or self.read)
 
 
 def partition_of(split: str) -> TopicPartition:
@@ -116,22 +129,27 @@ def gaps_of(position: object) -> list[list[int]]:
     return []
 
 
-def _value(offset: Position, topic_id: str, gaps: tuple[Gap, ...], gone: bool) -> list[Any]:
-    more = {"gaps": [list(gap) for gap in gaps]} if gaps else {}
-    return [offset, topic_id, *([more | ({"gone": True} if gone else {})] if gaps or gone else [])]
+def _value(offset: Position, topic_id: str, gaps: tuple[Gap, ...], gone: bool, read: LastRead | None) -> list[Any]:
+    more: dict[str, Any] = {} if read is None else {"read": list(read)}
+    more |= {"gaps": [list(gap) for gap in gaps]} if gaps else {}
+    more |= {"gone": True} if gone else {}
+    return [offset, topic_id, *([more] if more else [])]
 
 
-def _parsed(split: str, position: object) -> tuple[Position, str, tuple[Gap, ...], bool]:
+def _parsed(split: str, position: object) -> tuple[Position, str, tuple[Gap, ...], bool, LastRead | None]:
     match position:
         case [int() as offset, str() as topic_id]:
-            return Position(offset), topic_id, (), False
-        case [int() as offset, str() as topic_id, dict() as more] if _only_ints(gaps := more.get("gaps", [])):
+            return Position(offset), topic_id, (), False, None
+        case [int() as offset, str() as topic_id, dict() as more] if _only_ints(
+            gaps := more.get("gaps", [])
+        ) and _only_ints(reads := [more["read"]] if "read" in more else []):
             every = tuple((Position(first), Position(end)) for first, end in gaps)
-            return Position(offset), topic_id, every, bool(more.get("gone"))
+            read = next((LastRead(epoch, Position(end)) for epoch, end in reads), None)
+            return Position(offset), topic_id, every, bool(more.get("gone")), read
     raise CheckpointCorrupted(f"split {split!r} has position {position!r}, which is no offset and topic id of Kafka's")
 
 
 def _only_ints(gaps: object) -> bool:
-    """Whether these are gaps as `_value` writes them."""
+    """Whether these are pairs of numbers, as `_value` writes them."""
     pairs = gaps if isinstance(gaps, list) else [None]
     return all(isinstance(pair, list) and list(map(type, pair)) == [int, int] for pair in pairs)

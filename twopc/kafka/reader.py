@@ -25,7 +25,7 @@ from twopc.kafka.client_health import BrokerHealthCheck
 from twopc.kafka.committable import witness_metadata
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.fetching import ReadError, fetching
-from twopc.kafka.positions import PartitionSplit, partition_positions
+from twopc.kafka.positions import LastRead, PartitionSplit, partition_positions
 from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_serdes import TopicSerdes
@@ -44,7 +44,7 @@ QUIET_SECONDS = 3.0
 """After so long without a record it is asked whether the topics are still there."""
 
 _UNKNOWN = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
-_GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+_GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION}
 
 
 def check_config(config: dict[str, Any]) -> None:
@@ -80,6 +80,7 @@ class KafkaReader(SourceReader):
         self._bounded = any(split.stop is not None for split in there)
         self._seen_beyond: dict[TopicPartition, int] = {}
         self._reported_ends: dict[TopicPartition, int] = {}
+        self._last_read: dict[TopicPartition, LastRead] = {}
         self._bytes_read = 0
         self._health = BrokerHealthCheck(config)
         self._consumer: Consumer | None = None
@@ -116,7 +117,10 @@ class KafkaReader(SourceReader):
         for row in waiting:
             partition = _partition_of(row)
             at[partition] = min(at[partition], Position(row.offset() or 0))
-        return tuple(split.at(at[partition]).to_split_position() for partition, split in self._splits.items())
+        return tuple(
+            split.at(at[partition], self._last_read.get(partition)).to_split_position()
+            for partition, split in self._splits.items()
+        )
 
     def check_input(self, checkpoint_id: CheckpointId) -> None:
         if self._client is not None and self._splits:
@@ -230,6 +234,8 @@ class KafkaReader(SourceReader):
         """Yield every partition with the offset before which nothing is left to read, negative where none is known."""
         for item in consumer.position(self._partitions):
             partition = TopicPartition(item.topic, item.partition)
+            if item.offset >= 0 and item.leader_epoch is not None and item.leader_epoch >= 0:
+                self._last_read[partition] = LastRead(item.leader_epoch, Position(item.offset))
             yield partition, max(item.offset, self._reported_ends.get(partition, item.offset))
 
     def _end_of(self, partition: TopicPartition) -> int | None:
@@ -297,7 +303,8 @@ class KafkaReader(SourceReader):
                 "Start the job again: it says what is gone behind the latest checkpoint, and how to go on without it"
             )
         return ConfigurationError(
-            f"{said}: the partition ends at {end} now, so the brokers have lost records, or another topic has its name"
+            f"{said}: the partition ends at {end} now, so the brokers have lost records. Start the job again: it says "
+            "what is lost of what was read before the latest checkpoint, and how to go on"
         )
 
 
