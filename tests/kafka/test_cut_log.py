@@ -18,13 +18,14 @@ from tests.kafka.kit import eventually
 from tests.kafka.test_planning import CONTEXT, ComingBack
 from tests.kafka.test_source import Reading, read_up_to
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
-from twopc.kafka.control_client import EARLIEST, ControlClient, TopicInfo
+from twopc.kafka.control_client import EARLIEST, ControlClient, GroupOffset, TopicInfo
 from twopc.kafka.cut_log import cut_logs
 from twopc.kafka.offset_status import Readability, fetch_offset_statuses
 from twopc.kafka.positions import LastRead, PartitionPosition, PartitionSplit, partition_positions
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
+from twopc.protocol.ids import CheckpointId
 from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
@@ -89,7 +90,7 @@ class Cut(ComingBack):
         return {each: Position(0 if when == EARLIEST else 200) for each, when in at.items()}
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position | None]:
-        assert set(epochs.values()) == {5}
+        assert set(epochs.values()) <= {5}
         return {each: None if (end := self.ends[each]) is None else Position(end) for each in epochs}
 
 
@@ -130,6 +131,20 @@ def test_where_nobody_knows_the_epoch_a_person_says_from_where_on_it_is_another_
     assert [each.start for each in plan({IN: None, IN1: 90}, "in[0]@70-120,in[1]@90-120")] == [70, 90]
 
 
+def test_a_start_from_a_group_is_judged_by_the_epoch_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(epoch: int | None) -> int:
+        brokers = Cut({IN: 80, IN1: 120})
+        held = {IN: GroupOffset(Position(120), "", epoch)}
+        monkeypatch.setattr(brokers, "group_offsets", lambda *_: held)
+        monkeypatch.setattr("twopc.kafka.planner.ControlClient", brokers)
+        [first, _] = KafkaSource("in").open_planner(CONTEXT).plan({}, bounded=False)
+        return PartitionSplit.from_split(first).start
+
+    with pytest.raises(ConfigurationError, match=r"--accept-gap in\[0\]@80-120$"):
+        begin(5)
+    assert begin(None) == 120
+
+
 @pytest.mark.broker
 @pytest.mark.usefixtures("record_path")
 def test_a_reader_tells_the_epoch_of_what_it_has_read_and_a_broker_where_that_ends(
@@ -148,6 +163,9 @@ def test_a_reader_tells_the_epoch_of_what_it_has_read_and_a_broker_where_that_en
         with ControlClient(servers, {}) as client:
             assert client.epoch_ends({held.partition: held.read.epoch}) == {held.partition: 10}
             assert client.epoch_ends({held.partition: held.read.epoch + 9}) == {held.partition: None}
+            reader.commit_positions(CheckpointId(1), reader.positions())
+            eventually(lambda: bool(client.group_offsets(name, [held.partition])))
+            assert client.group_offsets(name, [held.partition])[held.partition].epoch == held.read.epoch
         (again,) = reading.plan(source, {str(held.partition): held.to_split_position()})
         assert PartitionSplit.from_split(again).read == held.read
         lost = replace(held, position=Position(12), read=LastRead(held.read.epoch, Position(12)))

@@ -81,10 +81,11 @@ class OpenProducer:
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """The offset that a group has committed for a partition."""
+    """The offset that a group has committed for a partition; `epoch` is the leader epoch of what it has read last."""
 
     position: Position
     metadata: str
+    epoch: int | None = None
 
 
 class ControlClient:
@@ -318,8 +319,7 @@ class ControlClient:
             lambda client: client._async_list_group_offsets(asked), (CoordinatorType.GROUP, group)
         )
         return {
-            # librdkafka sends the metadata with its terminating NUL.
-            TopicPartition(*partition): GroupOffset(Position(row.offset), (row.metadata or "").rstrip("\0"))
+            TopicPartition(*partition): _group_offset(row)
             for partition, row in answer[group].items()
             if row.offset >= 0
         }
@@ -343,6 +343,12 @@ class ControlClient:
     def _ask_transaction_coordinator(self, transactional_id: str, request: Any) -> Any:
         asked = (CoordinatorType.TRANSACTION, transactional_id)
         return self._brokers.ask(request, asked, code_of=lambda answer: answer.error_code)
+
+
+def _group_offset(row: Any) -> GroupOffset:
+    epoch = None if row.leader_epoch is None or row.leader_epoch < 0 else row.leader_epoch
+    # librdkafka sends the metadata with its terminating NUL.
+    return GroupOffset(Position(row.offset), (row.metadata or "").rstrip("\0"), epoch)
 
 
 def _epoch_request(epochs: Mapping[TopicPartition, int]) -> OffsetForLeaderEpochRequest:

@@ -129,10 +129,9 @@ class KafkaPlanner(SourcePlanner):
         require_group_grant(client, self.group)
         topics = client.topics(self.topics)
         partitions = [TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)]
-        starts = self._starts(client, topics, partitions, restored)
-        kept = {each: at for each, at in restored.items() if each in starts and not self._is_new(at, topics)}
-        begun_anew = self._in_cut_logs(client, kept.values())
-        starts |= begun_anew
+        begins = self._begins(client, topics, partitions, restored)
+        begins |= self._in_cut_logs(client, begins)
+        starts = {each: begins[each].position for each in partitions}
         ends = client.offsets(dict.fromkeys(partitions, LATEST))
         beyond = [each for each in partitions if starts[each] > ends[each]]
         # What somebody else has committed to the group may stand behind what readers of committed records see.
@@ -147,20 +146,20 @@ class KafkaPlanner(SourcePlanner):
         for each in partitions:
             start = past[each].end if each in past else starts[each]
             stop = max(start, ends[each]) if bounded else None
-            before = kept[each].gaps if each in kept else ()
-            read = kept[each].read if each in kept and each not in begun_anew else None
             own = ((past[each].first, past[each].end),) if each in past else ()
-            every.append(PartitionSplit(each, topics[each.topic].topic_id, start, stop, before + own, read=read))
+            at = begins[each]
+            every.append(PartitionSplit(each, at.topic_id, start, stop, at.gaps + own, read=at.read))
         return every
 
-    def _in_cut_logs(self, client: ControlClient, kept: Iterable[PartitionPosition]) -> dict[TopicPartition, Position]:
+    def _in_cut_logs(
+        self, client: ControlClient, begins: Mapping[TopicPartition, PartitionPosition]
+    ) -> dict[TopicPartition, PartitionPosition]:
         """Return where reading begins in logs that aren't those that were read, as a person has accepted."""
-        held = list(kept)
-        ends = client.epoch_ends({each.partition: each.read.epoch for each in held if each.read is not None})
-        starts = starts_in_cut_logs(cut_logs(held, ends), self.accepted)
+        ends = client.epoch_ends({each: at.read.epoch for each, at in begins.items() if at.read is not None})
+        starts = starts_in_cut_logs(cut_logs(begins.values(), ends), self.accepted)
         for partition, start in starts.items():
             log.warning("read from %d on, as asked (--accept-gap): %s, of which records were lost", start, partition)
-        return starts
+        return {each: replace(begins[each], position=start, read=None) for each, start in starts.items()}
 
     def _gone(self, restored: Iterable[SplitPosition]) -> list[PartitionSplit]:
         """Return the partitions of topics that the pattern names and that aren't there: their positions are kept."""
@@ -193,26 +192,28 @@ class KafkaPlanner(SourcePlanner):
         firsts = client.offsets(dict.fromkeys(added, EARLIEST))
         return [PartitionSplit(each, topics[each.topic].topic_id, firsts[each], None) for each in added]
 
-    def _starts(
+    def _begins(
         self,
         client: ControlClient,
         topics: Mapping[str, TopicInfo],
         partitions: Sequence[TopicPartition],
         restored: Mapping[TopicPartition, PartitionPosition],
-    ) -> dict[TopicPartition, Position]:
+    ) -> dict[TopicPartition, PartitionPosition]:
         """Take what was restored; a partition added since to a topic that was read starts at its first record.
 
         So does a topic that matches a pattern since.
         """
-        held = {
-            each: restored[each] for each in partitions if each in restored and not self._is_new(restored[each], topics)
+        known = {
+            each: _checked(restored[each], topics)
+            for each in partitions
+            if each in restored and not self._is_new(restored[each], topics)
         }
-        known = {each: _checked(at, topics) for each, at in held.items()}
-        read_before = {partition.topic for partition in held}
-        added = [p for p in partitions if p not in known and p.topic in read_before]
-        new = {p: topics[p.topic].topic_id for p in partitions if p not in known and p.topic not in read_before}
+        read_before = {partition.topic for partition in known}
+        ids = {each: topics[each.topic].topic_id for each in partitions if each not in known}
+        added = {each: ids[each] for each in ids if each.topic in read_before}
+        new = {each: ids[each] for each in ids if each.topic not in read_before}
         begun = resolve(Earliest() if self.pattern and restored else self.start, client, self.group, new)
-        return known | client.offsets(dict.fromkeys(added, EARLIEST)) | begun
+        return known | resolve(Earliest(), client, self.group, added) | begun
 
     def _is_new(self, held: PartitionPosition, topics: Mapping[str, TopicInfo]) -> bool:
         """Whether the topic is another one now, and a person gave up what was read of the old one."""
@@ -224,11 +225,11 @@ def _partitions_of(splits: Sequence[Split]) -> list[PartitionSplit]:
     return list(map(PartitionSplit.from_split, splits))
 
 
-def _checked(restored: PartitionPosition, topics: Mapping[str, TopicInfo]) -> Position:
+def _checked(restored: PartitionPosition, topics: Mapping[str, TopicInfo]) -> PartitionPosition:
     topic = restored.partition.topic
     if restored.topic_id != topics[topic].topic_id:
         raise ConfigurationError(recreated_input(topic, restored.topic_id, topics[topic].topic_id))
-    return restored.position
+    return restored
 
 
 def _refuse_beyond(starts: Mapping[TopicPartition, Position], log_ends: Mapping[TopicPartition, Position]) -> None:

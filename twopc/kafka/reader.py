@@ -22,9 +22,9 @@ from confluent_kafka import TopicPartition as ClientPartition
 from twopc.column_rows import places_of, take
 from twopc.errors import ConfigurationError
 from twopc.kafka.client_health import BrokerHealthCheck
-from twopc.kafka.committable import witness_metadata
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.fetching import ReadError, fetching
+from twopc.kafka.group_offset import group_offset
 from twopc.kafka.positions import LastRead, PartitionSplit, partition_positions
 from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -183,11 +183,7 @@ class KafkaReader(SourceReader):
         if self._consumer is None or not positions:
             return
         offsets = [
-            ClientPartition(
-                *item.partition, item.position, witness_metadata(checkpoint_id, item.topic_id, self._attempt)
-            )
-            for item in partition_positions(positions)
-            if not item.gone
+            group_offset(item, checkpoint_id, self._attempt) for item in partition_positions(positions) if not item.gone
         ]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)

@@ -7,13 +7,14 @@ somewhere else and skip what lay between.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.committable import WitnessMetadata
 from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient
+from twopc.kafka.positions import LastRead, PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -99,27 +100,36 @@ def checked_mode(mode: StartupMode) -> StartupMode:
 
 def resolve(
     mode: StartupMode, client: ControlClient, group: str, topic_ids: Mapping[TopicPartition, str]
-) -> dict[TopicPartition, Position]:
-    """Return a number for every partition, given the ids that their topics have now."""
-    partitions = list(topic_ids)
+) -> dict[TopicPartition, PartitionPosition]:
+    """Return where to begin in every partition, given the ids that their topics have now."""
     match mode:
         case GroupOffsets():
-            return _or_earliest(client, partitions, _held_by(group, client, topic_ids))
+            held = _held_by(group, client, topic_ids)
+            return _at(dict.fromkeys(topic_ids.keys() - held.keys(), EARLIEST), client, topic_ids) | held
         case Earliest():
-            return client.offsets(dict.fromkeys(partitions, EARLIEST))
+            return _at(dict.fromkeys(topic_ids, EARLIEST), client, topic_ids)
         case Latest():
-            return client.offsets(dict.fromkeys(partitions, LATEST))
+            return _at(dict.fromkeys(topic_ids, LATEST), client, topic_ids)
         case Timestamp(milliseconds):
-            return client.offsets(dict.fromkeys(partitions, milliseconds))
+            return _at(dict.fromkeys(topic_ids, milliseconds), client, topic_ids)
         case Specific(offsets):
-            return _or_earliest(client, partitions, dict(offsets))
+            named = {each: at for each, at in offsets if each in topic_ids}
+            given = {each: PartitionPosition(each, topic_ids[each], at) for each, at in named.items()}
+            return _at(dict.fromkeys(topic_ids.keys() - named.keys(), EARLIEST), client, topic_ids) | given
         case _:
             assert_never(mode)
 
 
+def _at(
+    times: Mapping[TopicPartition, int], client: ControlClient, topic_ids: Mapping[TopicPartition, str]
+) -> dict[TopicPartition, PartitionPosition]:
+    found = client.offsets(times)
+    return {each: PartitionPosition(each, topic_ids[each], at) for each, at in found.items()}
+
+
 def _held_by(
     group: str, client: ControlClient, topic_ids: Mapping[TopicPartition, str]
-) -> dict[TopicPartition, Position]:
+) -> dict[TopicPartition, PartitionPosition]:
     """Return where the group stands in topics that are still the same, as far as it says which ones it has read."""
     held = client.group_offsets(group, list(topic_ids)) if topic_ids else {}
     found = {partition: WitnessMetadata.parse(item.metadata) for partition, item in held.items()}
@@ -135,12 +145,13 @@ def _held_by(
             "now, and reading begins at the first record",
             *(group, topics),
         )
-    return {partition: item.position for partition, item in held.items() if partition not in void}
-
-
-def _or_earliest(
-    client: ControlClient, partitions: Sequence[TopicPartition], known: Mapping[TopicPartition, Position]
-) -> dict[TopicPartition, Position]:
-    unknown = [partition for partition in partitions if partition not in known]
-    found = {partition: known[partition] for partition in partitions if partition in known}
-    return found | client.offsets(dict.fromkeys(unknown, EARLIEST))
+    return {
+        each: PartitionPosition(
+            each,
+            topic_ids[each],
+            item.position,
+            read=None if item.epoch is None else LastRead(item.epoch, item.position),
+        )
+        for each, item in held.items()
+        if each not in void
+    }

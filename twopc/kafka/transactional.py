@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, runtime_checkable
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
 
 from twopc.errors import CheckpointDeclined, Unavailable
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.backlog import Backlog
 from twopc.kafka.claim import refuse_successor
-from twopc.kafka.committable import PreparedTransaction, witness_metadata
+from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.control_client import OpenTransaction
 from twopc.kafka.failures import error_of, failure
+from twopc.kafka.group_offset import group_offset
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.live_commit import LiveCommit
 from twopc.kafka.missing_markers import MARKERS_BUDGET_SECONDS, SLOW_COMMIT_SECONDS, close_committed
@@ -194,14 +195,7 @@ class TransactionalWriter(SinkWriter):
     def _send_positions(self, txn: Transaction, request: PreCommit, held: tuple[PartitionPosition, ...]) -> None:
         if request.follower is None or not held:
             return
-        offsets = [
-            TopicPartition(
-                *item.partition,
-                item.position,
-                witness_metadata(request.checkpoint_id, item.topic_id, self._config.attempt),
-            )
-            for item in held
-        ]
+        offsets = [group_offset(item, request.checkpoint_id, self._config.attempt) for item in held]
         try:
             txn.slot.producer.send_positions(offsets, self._metadata_of(request.follower), self._patience)
         except KafkaException as error:

@@ -40,6 +40,10 @@ class FakeCluster:
     def offsets(self, at: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position]:
         return {each: Position(self._offset(each, when)) for each, when in at.items()}
 
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position | None]:
+        assert not epochs, "a query's offsets have no epochs"
+        return {}
+
     def close(self) -> None:
         pass
 

@@ -105,12 +105,13 @@ class SourcePlanner:
         }
         begun = resolve(Earliest(), self._client, GROUP, added)
         begun |= resolve(self._options.start, self._client, GROUP, {each: ids[each] for each in ids.keys() - added})
-        positions = [PartitionPosition(each, ids[each], at) for each, at in begun.items()]
+        positions = list(begun.values())
         for status in offset_statuses(self._client, positions):
             if status.readability is not Readability.READABLE:
+                at = begun[status.partition].position
                 raise ConfigurationError(
-                    f"{status.partition} can't be read from offset {begun[status.partition]}, where {START} says: it "
-                    f"has {status.first} to {status.end} now"
+                    f"{status.partition} can't be read from offset {at}, where {START} says: it has {status.first} to "
+                    f"{status.end} now"
                 )
         return positions
 
