@@ -52,6 +52,14 @@ def test_a_position_that_means_nothing_any_more_is_named(held: PartitionPosition
     assert [finding.startswith(named) for finding in check.findings] == [True]
 
 
+def test_what_was_read_and_is_lost_is_named_though_the_position_is_there() -> None:
+    check = judge_positions([at(300)], TOPICS, RANGES, {IN})
+    assert check.verdict is CheckVerdict.BROKEN
+    assert check.findings == (
+        "lost: the brokers have lost what was read of in[0] before 300, and others have its offsets",
+    )
+
+
 def committable(checkpoint: int, subtask: int = 0) -> Committable:
     return Committable(f"t-{subtask}@{checkpoint}", CheckpointId(checkpoint), SubtaskIndex(subtask), {})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -89,23 +89,28 @@ class Cut(ComingBack):
     def offsets(self, at: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position]:
         return {each: Position(0 if when == EARLIEST else 200) for each, when in at.items()}
 
+    def high_watermarks(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Position]:
+        return dict.fromkeys(partitions, Position(200))
+
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Position | None]:
         assert set(epochs.values()) <= {5}
         return {each: None if (end := self.ends[each]) is None else Position(end) for each in epochs}
 
 
-Plan = Callable[[Mapping[TopicPartition, int | None], str], list[PartitionSplit]]
+Plan = Callable[..., list[PartitionSplit]]
 
 
 @pytest.fixture
 def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
     """Plan from offset 120 of both partitions, with epochs that end here, and what is accepted."""
 
-    def planned(ends: Mapping[TopicPartition, int | None], accepted: str) -> list[PartitionSplit]:
+    def planned(
+        ends: Mapping[TopicPartition, int | None], accepted: str, at: PartitionPosition = HELD
+    ) -> list[PartitionSplit]:
         monkeypatch.setattr("twopc.kafka.planner.ControlClient", Cut(ends))
         context = replace(CONTEXT, settings=replace(CONTEXT.settings, accept_gap=accepted))
-        held = [replace(HELD, partition=each) for each in (IN, IN1)]
-        known: dict[str, SplitPosition] = {str(at.partition): at.to_split_position() for at in held}
+        held = [replace(at, partition=each) for each in (IN, IN1)]
+        known: dict[str, SplitPosition] = {str(each.partition): each.to_split_position() for each in held}
         return list(map(PartitionSplit.from_split, KafkaSource("in").open_planner(context).plan(known, bounded=False)))
 
     return planned
@@ -129,6 +134,15 @@ def test_where_nobody_knows_the_epoch_a_person_says_from_where_on_it_is_another_
     with pytest.raises(ConfigurationError, match=r"no such epoch .*: --accept-gap in\[0\]@FROM-120,in\[1\]@90-120$"):
         plan({IN: None, IN1: 90}, "")
     assert [each.start for each in plan({IN: None, IN1: 90}, "in[0]@70-120,in[1]@90-120")] == [70, 90]
+
+
+def test_a_position_of_no_epoch_behind_the_end_of_a_log_is_refused_and_read_from_there_once_that_is_accepted(
+    plan: Plan,
+) -> None:
+    held = PartitionPosition(IN, "id", Position(250))
+    with pytest.raises(ConfigurationError, match=r"ends at 200: .* --accept-gap in\[0\]@200-250,in\[1\]@200-250$"):
+        plan({}, "in[0]@200-250", held)
+    assert [each.start for each in plan({}, "in[0]@200-250,in[1]@200-250", held)] == [200, 200]
 
 
 def test_a_start_from_a_group_is_judged_by_the_epoch_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:

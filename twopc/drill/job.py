@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -14,8 +14,11 @@ from twopc.graph import JobDefinition
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.connectors import KafkaConnectors, cluster_of, refuse_broadcasts
 from twopc.kafka.control_client import TopicInfo
+from twopc.kafka.cut_log import cut_logs
+from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.sink import DeliveryGuarantee
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topic_reader import Ranges, ranges_of
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId
@@ -102,6 +105,17 @@ class DrillJob:
             with cluster.client() as client:
                 ranges = {**ranges, **ranges_of(client, client.topics(self.connectors.sources[key].topics))}
         return ranges
+
+    def cut_inputs(self, held: Sequence[PartitionPosition]) -> frozenset[TopicPartition]:
+        """Ask in which partitions the brokers have lost what was read before these positions; they are there."""
+        cut: set[TopicPartition] = set()
+        for key, cluster in self.inputs.items():
+            own = [each for each in held if each.partition.topic in self.connectors.sources[key].topics]
+            epochs = {each.partition: each.read.epoch for each in own if each.read is not None}
+            with cluster.client() as client:
+                ends = call_with_retry(partial(client.epoch_ends, epochs), PATIENCE_SECONDS)
+            cut |= {each.partition for each in cut_logs(own, ends)}
+        return frozenset(cut)
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:

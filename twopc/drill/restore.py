@@ -128,7 +128,9 @@ class _Drill:
         topics = self._job.input_topics()
         dropped = self._settings.dropped_inputs()
         read = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
-        self._note(judge_positions(read, topics, self._job.input_ranges()))
+        ranges = self._job.input_ranges()
+        cut = self._job.cut_inputs([each for each in read if each.partition in ranges])
+        self._note(judge_positions(read, topics, ranges, cut))
         self._note(judge_pending(found, self._job))
         if all(check.verdict is CheckVerdict.HELD for check in self._checks[:2]):
             self._replay(found, metadata)

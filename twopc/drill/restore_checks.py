@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -20,9 +20,17 @@ from twopc.protocol.ids import CheckpointId, SubtaskIndex
 POSITIONS, TRANSACTIONS = "positions", "transactions"
 
 
-def judge_positions(held: Sequence[PartitionPosition], topics: Mapping[str, TopicInfo], ranges: Ranges) -> Check:
-    """Whether every position can still be read from: the topic is the same, and retention has kept what follows."""
-    findings = [said for each in held if (said := _position_finding(each, topics, ranges)) is not None]
+def judge_positions(
+    held: Sequence[PartitionPosition],
+    topics: Mapping[str, TopicInfo],
+    ranges: Ranges,
+    cut: Collection[TopicPartition] = (),
+) -> Check:
+    """Whether every position can still be read from: topic and log are the same, and retention has kept what follows.
+
+    Of the partitions that were `cut` the brokers have lost what was read.
+    """
+    findings = [said for each in held if (said := _position_finding(each, topics, ranges, cut)) is not None]
     return Check.of(
         POSITIONS,
         findings,
@@ -31,7 +39,9 @@ def judge_positions(held: Sequence[PartitionPosition], topics: Mapping[str, Topi
     )
 
 
-def _position_finding(held: PartitionPosition, topics: Mapping[str, TopicInfo], ranges: Ranges) -> str | None:
+def _position_finding(
+    held: PartitionPosition, topics: Mapping[str, TopicInfo], ranges: Ranges, cut: Collection[TopicPartition]
+) -> str | None:
     name, position = held.partition, held.position
     topic = topics.get(name.topic)
     if topic is None:
@@ -45,6 +55,8 @@ def _position_finding(held: PartitionPosition, topics: Mapping[str, TopicInfo], 
         return f"out of retention: {name}@{position}, but the first record is at {first}: {first - position} are gone"
     if position > end:
         return f"beyond the end: {name}@{position}, but the partition ends at {end}: records were lost on the broker"
+    if name in cut:
+        return f"lost: the brokers have lost what was read of {name} before {position}, and others have its offsets"
     return None
 
 

@@ -21,10 +21,13 @@ EpochEnds = Mapping[TopicPartition, Position | None]
 
 @dataclass(frozen=True, slots=True)
 class CutLog:
-    """A partition of which only what is before `end` is what was read, up to `position`; None if nobody knows."""
+    """A partition of which only what is before `end` is what was read, up to `position`; None if nobody knows.
+
+    `epoch` is that of what was read last, None of a position without one, behind which there is nothing.
+    """
 
     partition: TopicPartition
-    epoch: int
+    epoch: int | None
     end: Position | None
     position: Position
 
@@ -50,6 +53,13 @@ def cut_logs(held: Iterable[PartitionPosition], ends: EpochEnds) -> list[CutLog]
     return sorted(found, key=lambda cut: cut.partition)
 
 
+def short_logs(held: Iterable[PartitionPosition], ends: Mapping[TopicPartition, Position]) -> list[CutLog]:
+    """Return the partitions that end before these positions, whatever their epochs."""
+    short = [each for each in held if each.position > ends[each.partition]]
+    cuts = [CutLog(each.partition, None, ends[each.partition], each.position) for each in short]
+    return sorted(cuts, key=lambda cut: cut.partition)
+
+
 def starts_in_cut_logs(cuts: Iterable[CutLog], accepted: Iterable[InputGap]) -> dict[TopicPartition, Position]:
     """Return where each begins that a person has accepted; raise ConfigurationError for others."""
     every, given = list(cuts), list(accepted)
@@ -58,12 +68,23 @@ def starts_in_cut_logs(cuts: Iterable[CutLog], accepted: Iterable[InputGap]) -> 
     if refused:
         first, option = refused[0], ",".join(map(_as_option, every))
         more = f" (and in {len(refused) - 1} more partitions)" if len(refused) > 1 else ""
+        if first.epoch is None:
+            raise ConfigurationError(_short(first, more, option))
         raise ConfigurationError(_unknown(first, more, option) if first.end is None else _cut(first, more, option))
     return {partition: start for partition, start in starts.items() if start is not None}
 
 
 def _as_option(cut: CutLog) -> str:
     return f"{cut.partition}@{'FROM' if cut.end is None else cut.end}-{cut.position}"
+
+
+def _short(cut: CutLog, more: str, option: str) -> str:
+    return (
+        f"{cut.partition} should be read from offset {cut.position}, but it ends at {cut.end}{more}: records were lost "
+        f"on the broker, or the offset is wrong. Correct start= of the source, if it says so; else, to read what comes "
+        f"from offset {cut.end} on, with all states and all other positions as they are, say it once: "
+        f"--accept-gap {option}"
+    )
 
 
 def _unknown(cut: CutLog, more: str, option: str) -> str:

@@ -12,7 +12,7 @@ from twopc.input_now import HiddenInput, Places
 from twopc.kafka.client_config import consumer_config
 from twopc.kafka.cluster import Cluster
 from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
-from twopc.kafka.cut_log import cut_logs, starts_in_cut_logs
+from twopc.kafka.cut_log import CutLog, cut_logs, short_logs, starts_in_cut_logs
 from twopc.kafka.gaps import InputGap, gaps_at, refuse_gaps
 from twopc.kafka.grants import READ, require_group_grant, require_topic_grants
 from twopc.kafka.group import ConsumerGroup
@@ -25,7 +25,7 @@ from twopc.kafka.reader import check_config
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.startup_modes import Earliest, StartupMode, resolve
 from twopc.kafka.topic_identity import deleted_input, recreated_input
-from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topic_pattern import TopicPattern
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.key_spread import KeySample
@@ -130,13 +130,14 @@ class KafkaPlanner(SourcePlanner):
         topics = client.topics(self.topics)
         partitions = [TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)]
         begins = self._begins(client, topics, partitions, restored)
-        begins |= self._in_cut_logs(client, begins)
-        starts = {each: begins[each].position for each in partitions}
+        epochs = {each: at.read.epoch for each, at in begins.items() if at.read is not None}
+        begins |= self._begun_anew(begins, cut_logs(begins.values(), client.epoch_ends(epochs)))
         ends = client.offsets(dict.fromkeys(partitions, LATEST))
-        beyond = [each for each in partitions if starts[each] > ends[each]]
+        beyond = [each for each in partitions if begins[each].position > ends[each]]
         # What somebody else has committed to the group may stand behind what readers of committed records see.
         log_ends = {**ends, **client.high_watermarks(beyond)} if beyond else ends
-        _refuse_beyond(starts, log_ends)
+        begins |= self._begun_anew(begins, short_logs(begins.values(), log_ends))
+        starts = {each: begins[each].position for each in partitions}
         gaps = gaps_at(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)))
         refuse_gaps(gaps, self.accepted)
         for gap in gaps:
@@ -151,12 +152,11 @@ class KafkaPlanner(SourcePlanner):
             every.append(PartitionSplit(each, at.topic_id, start, stop, at.gaps + own, read=at.read))
         return every
 
-    def _in_cut_logs(
-        self, client: ControlClient, begins: Mapping[TopicPartition, PartitionPosition]
+    def _begun_anew(
+        self, begins: Mapping[TopicPartition, PartitionPosition], cuts: Sequence[CutLog]
     ) -> dict[TopicPartition, PartitionPosition]:
         """Return where reading begins in logs that aren't those that were read, as a person has accepted."""
-        ends = client.epoch_ends({each: at.read.epoch for each, at in begins.items() if at.read is not None})
-        starts = starts_in_cut_logs(cut_logs(begins.values(), ends), self.accepted)
+        starts = starts_in_cut_logs(cuts, self.accepted)
         for partition, start in starts.items():
             log.warning("read from %d on, as asked (--accept-gap): %s, of which records were lost", start, partition)
         return {each: replace(begins[each], position=start, read=None) for each, start in starts.items()}
@@ -230,12 +230,3 @@ def _checked(restored: PartitionPosition, topics: Mapping[str, TopicInfo]) -> Pa
     if restored.topic_id != topics[topic].topic_id:
         raise ConfigurationError(recreated_input(topic, restored.topic_id, topics[topic].topic_id))
     return restored
-
-
-def _refuse_beyond(starts: Mapping[TopicPartition, Position], log_ends: Mapping[TopicPartition, Position]) -> None:
-    for partition, start in starts.items():
-        if start > log_ends[partition]:
-            raise ConfigurationError(
-                f"{partition} should be read from offset {start}, but it ends at {log_ends[partition]}: records were "
-                "lost on the broker, or the offset is wrong"
-            )
