@@ -286,4 +286,5 @@ def _response_of(event: _Outcome) -> pb.TriggerCheckpointResponse:
 
 def _encode_redacted(job: JobDescription) -> pb.JobDescription:
     failures = tuple(replace(each, message=redact(each.message)) for each in job.failures)
-    return encode(replace(job, problem=redact(job.problem), failures=failures), pb.JobDescription)
+    notes = tuple(map(redact, job.input_notes))
+    return encode(replace(job, problem=redact(job.problem), failures=failures, input_notes=notes), pb.JobDescription)

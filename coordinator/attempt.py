@@ -80,6 +80,7 @@ class RunningAttempt:
         self.requests = RequestQueue()
         self.confirmations = Confirmations(started.parallelism)
         self.rescale: events.RescaleRequested | None = None
+        self.input_notes: tuple[str, ...] = ()
         self._silences = Silences()
         self._absences = Absences(started.parallelism, resumed)
         self._stages = StageEnds(self.membership, self.in_flight)

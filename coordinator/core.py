@@ -20,6 +20,7 @@ from coordinator.events import (
     EventBatch,
     LedgerLost,
     MessageReceived,
+    NoteInput,
     NotStored,
     RefuseRescale,
     Request,
@@ -166,6 +167,10 @@ class Core:
                 check_attempt(self.state, event.attempt)
                 if self._running is not None:
                     self._running.refuse_rescale(event, out)
+            case NoteInput():
+                check_attempt(self.state, event.attempt)
+                if self._running is not None:
+                    self._running.input_notes = event.notes
             case _:
                 fact = fact_of_request(self.state, event, out.now)
                 if fact is not None:

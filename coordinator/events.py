@@ -117,6 +117,14 @@ class RefuseRescale:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteInput:
+    """The driver of this attempt says what of its input is hidden, or not read, in place of what it said before."""
+
+    attempt: AttemptId
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EndAttempt:
     """The driver ends the attempt."""
 
@@ -211,6 +219,7 @@ Request = (
     | TriggerCheckpoint
     | Rescale
     | RefuseRescale
+    | NoteInput
     | EndAttempt
     | DisposeCheckpoint
 )

@@ -9,6 +9,7 @@ from typing import TypeVar
 from coordinator.events import (
     ConfirmCommittables,
     EndAttempt,
+    NoteInput,
     PlanStarts,
     RefuseRescale,
     SettleLoss,
@@ -73,6 +74,9 @@ class DirectClient(ABC):
 
     def refuse_rescale(self, job: str, attempt: AttemptId, request_id: str, message: str) -> None:
         self.ask(lambda jobs: jobs.request(job, RefuseRescale(attempt, request_id, message)))
+
+    def note_input(self, job: str, attempt: AttemptId, notes: Sequence[str]) -> None:
+        self.ask(lambda jobs: jobs.request(job, NoteInput(attempt, tuple(notes))))
 
     def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
         self.ask(lambda jobs: jobs.request(job, EndAttempt(attempt, reason)))

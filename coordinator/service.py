@@ -16,6 +16,7 @@ from coordinator.events import (
     Detached,
     EndAttempt,
     MessageReceived,
+    NoteInput,
     PlanStarts,
     RefuseRescale,
     Request,
@@ -218,6 +219,10 @@ class JobService(JobControlServicer):
         refused = RefuseRescale(AttemptId(request.attempt), request.request_id, redact(request.message))
         self._ask(request.job, refused, context)
         return pb.RefuseRescaleResponse()
+
+    def NoteInput(self, request: pb.NoteInputRequest, context: grpc.ServicerContext) -> pb.NoteInputResponse:  # noqa: N802
+        self._ask(request.job, NoteInput(AttemptId(request.attempt), tuple(map(redact, request.notes))), context)
+        return pb.NoteInputResponse()
 
     def EndAttempt(  # noqa: N802
         self, request: pb.EndAttemptRequest, context: grpc.ServicerContext

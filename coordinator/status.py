@@ -109,6 +109,7 @@ def describe(
         failures=tuple(history.failures),
         completed=history.completed,
         failed=history.failed,
+        input_notes=running.input_notes if running else (),
     )
 
 

@@ -319,3 +319,12 @@ def _decline(subtask: ScriptedSubtask) -> Callable[[Any], None]:
             subtask.link.send(Decline(message.checkpoint_id, "no room"))
 
     return answer
+
+
+def test_what_is_hidden_of_a_jobs_input_stands_under_its_headline(site: Site) -> None:
+    driver = JobClient(site.address, token=TOKEN, patience_seconds=PATIENCE_SECONDS)
+    hidden = "in[0] can be read up to offset 0: what stands behind is hidden by the open transaction of 'stranger'"
+    driver.note_input(JOB, AttemptId(1), [hidden])
+    driver.close()
+    assert f"input: {hidden}" in say("jobs", "show", JOB, *site.embedded).replace("\n", "")
+    assert ask("jobs", "show", JOB, *site.embedded)["input_notes"] == [hidden]

@@ -20,6 +20,7 @@ from twopc.driver.input_watch import (
     InputHasGrown,
     InputWatch,
     LookAtInput,
+    NoteInput,
     keys_now,
     watch_of,
 )
@@ -54,6 +55,30 @@ def told(watch: InputWatch, answer: InputNow | Exception, completed: int = 1, no
     """Have a look end with this answer; return the events of it."""
     list(watch.due(now))
     return [each.event for each in watch.answered(answer, completed, now) if isinstance(each, Tell)]
+
+
+def looks(watch: InputWatch, now: float) -> list[LookAtInput]:
+    return [each for each in watch.due(now) if isinstance(each, LookAtInput)]
+
+
+def noted(watch: InputWatch, answer: InputNow) -> list[tuple[str, ...]]:
+    """Have a look end with this answer; return what the coordinator is told next."""
+    list(watch.due(1000.0))
+    list(watch.answered(answer, 1, 1000.0))
+    return [each.notes for each in watch.due(1000.0) if isinstance(each, NoteInput)]
+
+
+def test_whoever_asks_is_told_what_is_hidden_and_not_read_until_that_has_changed() -> None:
+    watch = looking()
+    assert noted(watch, InputNow()) == []
+    assert noted(watch, InputNow(hidden=(OPEN, HiddenInput("in[1]", 7)), refused="uneven")) == [
+        (OPEN.cause, "there is new input that is not read: uneven")
+    ]
+    assert noted(watch, InputNow(hidden=(OPEN,), refused="uneven")) == []
+    assert noted(watch, InputNow()) == [()]
+    many = tuple(HiddenInput(f"in[{number}]", 7, f"in[{number}] is hidden") for number in range(12))
+    [notes] = noted(watch, InputNow(hidden=many))
+    assert (len(notes), notes[-1]) == (11, "and 2 more partitions")
 
 
 def test_one_looks_twice_soon_then_when_the_interval_is_over_and_once_at_a_time() -> None:
@@ -99,7 +124,7 @@ def test_a_look_that_fails_ends_nothing_and_comes_again(answer: Exception) -> No
 def test_what_is_hidden_is_named_and_told_once_where_it_is_so_at_the_next_look_too() -> None:
     watch = looking()
     assert told(watch, InputNow(hidden=(HiddenInput("in[0]", 100),)), now=FIRST) == []
-    [look] = watch.due(SECOND)
+    [look] = looks(watch, SECOND)
     assert look.before == frozenset([("in[0]", 100)]), "only there the brokers are asked whose it is"
     [hidden] = told(watch, InputNow(hidden=(OPEN,)), now=SECOND)
     assert hidden == events.InputHidden("job", AttemptId(3), UNTIMED, split="in[0]", message=OPEN.cause)
@@ -121,7 +146,7 @@ def test_keys_are_looked_at_until_there_is_something_to_tell_or_nothing_more_to_
     list(watch.due(FIRST))
     told = [each.message for each in watch.answered(InputNow(keys=keys), 1, FIRST) if isinstance(each, Log)]
     assert told == list(keys.apart)
-    [look] = watch.due(SECOND)
+    [look] = looks(watch, SECOND)
     assert look.keys is asked_again
     assert not list(watch.answered(InputNow(), 1, SECOND)), "what nobody asked for is not known"
 

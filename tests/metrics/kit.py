@@ -35,6 +35,7 @@ IDLE = JobDescription(
     failures=(),
     completed=0,
     failed=0,
+    input_notes=(),
 )
 
 PROGRESS = Progress(
@@ -83,6 +84,7 @@ RUNNING = replace(
     kept=KEPT,
     completed=7,
     failed=2,
+    input_notes=(),
 )
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -49,7 +49,8 @@ def headline(job: JobDescription) -> str:
         f"{job.job}: {job.phase}{' (stopping)' if job.stop_requested else ''}; attempt {job.attempt}{restored}{since}; "
         f"{job.completed} checkpoints completed and {job.failed} failed since this coordinator knows the job"
     ]
-    return "\n".join([*lines, f"problem: {job.problem}"] if job.problem else lines)
+    problem = [f"problem: {job.problem}"] if job.problem else []
+    return "\n".join([*lines, *problem, *(f"input: {note}" for note in job.input_notes)])
 
 
 def job_tables(job: JobDescription) -> Iterator[Table]:

@@ -30,6 +30,9 @@ from twopc.source import Source, SourcePlanner, Split
 FIRST_SECONDS = 10.0
 """When the first two looks come, each after the one before: what is hidden is told of at the second."""
 
+MOST_NOTES = 10
+"""Of so many partitions is told why they can't be read further."""
+
 _REFUSED = "The job goes on without it, until it starts again: that is refused then"
 _LEFT_OUT = "this job does not look for it (discovery): it goes on without it, and reads it from its next start on"
 
@@ -68,6 +71,17 @@ class LookAtInput(Action[InputNow]):
             for why in moved_keys_of(edge.definition, {split.id for split in self.read}, every).values():
                 raise ConfigurationError(why)
             refuse_what_no_sink_takes(edge, self.context, every)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteInput(Action[None]):
+    """Have the coordinator tell whoever asks it what of the input is hidden, or not read; nothing: all is well."""
+
+    context: JobContext
+    notes: tuple[str, ...]
+
+    def carry_out(self, edge: Edge) -> None:
+        edge.coordinator.note_input(self.context.job, self.context.attempt, self.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +132,17 @@ class InputWatch:
     _hidden: Places = frozenset()
     _told: Places = frozenset()
     _keys: bool = True
+    _notes: tuple[str, ...] = ()
+    _noted: tuple[str, ...] = ()
 
-    def due(self, now: float) -> Iterator[LookAtInput]:
-        """Yield the question where it is time for it; the first comes some time after the attempt began to run."""
+    def due(self, now: float) -> Iterator[LookAtInput | NoteInput]:
+        """Yield the question where it is time for it; the first comes some time after the attempt began to run.
+
+        And what the last one has found out, where that is news.
+        """
+        if self._notes != self._noted:
+            self._noted = self._notes
+            yield NoteInput(self.context, self._notes)
         if self._due_at is None:
             self._due_at = now + self._pause
         if now >= self._due_at and not self._under_way and not self._found:
@@ -145,6 +167,7 @@ class InputWatch:
                 yield from self._tell_refused(answer.refused)
                 yield from self._tell_hidden(answer.hidden)
                 yield from self._tell_apart(answer.keys)
+                self._note(answer)
                 self._found, self._found_after = answer.added, completed
                 if answer.added:
                     job, attempt = self.context.job, self.context.attempt
@@ -178,6 +201,12 @@ class InputWatch:
         if keys is not None:
             self._keys = keys.more and not keys.apart
             yield from told_apart(keys)
+
+    def _note(self, answer: InputNow) -> None:
+        causes = [each.cause for each in answer.hidden if each.cause]
+        more = [f"and {len(causes) - MOST_NOTES} more partitions"] if len(causes) > MOST_NOTES else []
+        refused = [f"there is new input that is not read: {answer.refused}"] if answer.refused else []
+        self._notes = (*causes[:MOST_NOTES], *more, *refused)
 
     @property
     def _named(self) -> str:

@@ -16,7 +16,7 @@ from twopc.context import JobContext
 from twopc.driver.actions import AbortLingering, CommitGlobally, FindShortage, RequestStop
 from twopc.driver.effects import UNTIMED, Action, Log, Notice, Tell
 from twopc.driver.host import StoppedEarly
-from twopc.driver.input_watch import InputWatch, LookAtInput
+from twopc.driver.input_watch import InputWatch, LookAtInput, NoteInput
 from twopc.driver.liveness import StoppedWithoutCheckpoint, hopeless
 from twopc.driver.progress import AttemptProgress, error_of
 from twopc.driver.rescaling import FindRoom, RefuseRescale, Rescaling
@@ -134,6 +134,14 @@ class _Stop:
     accepted: bool = False
 
 
+_FAILURES: dict[type[Action[Any]], tuple[int, str]] = {
+    RefuseRescale: (logging.WARNING, "who asked for another parallelism could not be told"),
+    NoteInput: (logging.DEBUG, "the coordinator could not be told of the input"),
+    RequestStop: (logging.WARNING, "the coordinator could not be asked for a last checkpoint"),
+}
+"""What is said where one of these fails: the attempt goes on."""
+
+
 @dataclass(slots=True)
 class Supervision:
     """One attempt whose subtasks run. Each `look` raises what ends it otherwise than well.
@@ -247,10 +255,9 @@ class Supervision:
                 yield from self.trims.answered(answer, now)
             case FindRoom():
                 yield from self.rescaling.answered(effect, answer)
-            case RefuseRescale() if isinstance(answer, Exception):
-                yield Log(logging.WARNING, f"who asked for another parallelism could not be told: {answer}")
-            case RequestStop() if isinstance(answer, Exception):
-                yield Log(logging.WARNING, f"the coordinator could not be asked for a last checkpoint: {answer}")
+            case RefuseRescale() | NoteInput() | RequestStop() if isinstance(answer, Exception):
+                level, said = _FAILURES[type(effect)]
+                yield Log(level, f"{said}: {answer}")
             case RequestStop() if self._stop is not None:
                 self._stop.accepted = True
             case FindShortage() if not isinstance(answer, Exception) and self._shortage.worth_saying(answer, now):

@@ -84,7 +84,8 @@ class JobDescription:
     """One job. Before its first attempt, `attempt` and `parallelism` are 0 and `settings` is None.
 
     `phase` and `problem` (why it failed, ended or is fenced; "" else) are for people. `kept` and `failures` are oldest
-    first; `failures` holds the last ten, and both counters count, since this coordinator loaded the job.
+    first; `failures` holds the last ten, and both counters count, since this coordinator loaded the job. `input_notes`
+    are of what is hidden from the current attempt, or not read by it, for people.
     """
 
     job: str
@@ -103,6 +104,7 @@ class JobDescription:
     failures: tuple[FailedCheckpoint, ...]
     completed: int
     failed: int
+    input_notes: tuple[str, ...]
 
     @property
     def record_errors(self) -> tuple[RecordErrorCount, ...]:

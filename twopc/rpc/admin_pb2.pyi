@@ -46,7 +46,7 @@ class DescribeJobRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ...) -> None: ...
 
 class JobDescription(_message.Message):
-    __slots__ = ("job", "phase", "problem", "attempt", "parallelism", "settings", "restored", "started_ms", "stop_requested", "subtasks", "in_flight", "queued", "kept", "failures", "completed", "failed")
+    __slots__ = ("job", "phase", "problem", "attempt", "parallelism", "settings", "restored", "started_ms", "stop_requested", "subtasks", "in_flight", "queued", "kept", "failures", "completed", "failed", "input_notes")
     JOB_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
@@ -63,6 +63,7 @@ class JobDescription(_message.Message):
     FAILURES_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
+    INPUT_NOTES_FIELD_NUMBER: _ClassVar[int]
     job: str
     phase: str
     problem: str
@@ -79,7 +80,8 @@ class JobDescription(_message.Message):
     failures: _containers.RepeatedCompositeFieldContainer[FailedCheckpoint]
     completed: int
     failed: int
-    def __init__(self, job: _Optional[str] = ..., phase: _Optional[str] = ..., problem: _Optional[str] = ..., attempt: _Optional[int] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[_control_pb2.CheckpointSettings, _Mapping]] = ..., restored: _Optional[int] = ..., started_ms: _Optional[int] = ..., stop_requested: _Optional[bool] = ..., subtasks: _Optional[_Iterable[_Union[SubtaskDescription, _Mapping]]] = ..., in_flight: _Optional[_Iterable[_Union[CheckpointInFlight, _Mapping]]] = ..., queued: _Optional[_Iterable[_Union[QueuedRequest, _Mapping]]] = ..., kept: _Optional[_Iterable[_Union[KeptCheckpoint, _Mapping]]] = ..., failures: _Optional[_Iterable[_Union[FailedCheckpoint, _Mapping]]] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ...) -> None: ...
+    input_notes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job: _Optional[str] = ..., phase: _Optional[str] = ..., problem: _Optional[str] = ..., attempt: _Optional[int] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[_control_pb2.CheckpointSettings, _Mapping]] = ..., restored: _Optional[int] = ..., started_ms: _Optional[int] = ..., stop_requested: _Optional[bool] = ..., subtasks: _Optional[_Iterable[_Union[SubtaskDescription, _Mapping]]] = ..., in_flight: _Optional[_Iterable[_Union[CheckpointInFlight, _Mapping]]] = ..., queued: _Optional[_Iterable[_Union[QueuedRequest, _Mapping]]] = ..., kept: _Optional[_Iterable[_Union[KeptCheckpoint, _Mapping]]] = ..., failures: _Optional[_Iterable[_Union[FailedCheckpoint, _Mapping]]] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ..., input_notes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SubtaskDescription(_message.Message):
     __slots__ = ("subtask", "attached", "at_end", "pid", "host", "progress", "committed")

@@ -420,6 +420,20 @@ class RefuseRescaleResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class NoteInputRequest(_message.Message):
+    __slots__ = ("job", "attempt", "notes")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    attempt: int
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class NoteInputResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class EndAttemptRequest(_message.Message):
     __slots__ = ("job", "attempt", "reason")
     JOB_FIELD_NUMBER: _ClassVar[int]

@@ -148,6 +148,11 @@ class JobControlStub:
                 request_serializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleRequest.SerializeToString,
                 response_deserializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleResponse.FromString,
                 _registered_method=True)
+        self.NoteInput = channel.unary_unary(
+                '/twopc.rpc.JobControl/NoteInput',
+                request_serializer=twopc_dot_rpc_dot_control__pb2.NoteInputRequest.SerializeToString,
+                response_deserializer=twopc_dot_rpc_dot_control__pb2.NoteInputResponse.FromString,
+                _registered_method=True)
         self.EndAttempt = channel.unary_unary(
                 '/twopc.rpc.JobControl/EndAttempt',
                 request_serializer=twopc_dot_rpc_dot_control__pb2.EndAttemptRequest.SerializeToString,
@@ -213,6 +218,13 @@ class JobControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def NoteInput(self, request, context):
+        """What people should know of an attempt's input: in place of what was said of it before; nothing: all is well.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EndAttempt(self, request, context):
         """The driver ends an attempt (failed or finished): pending checkpoints are aborted, late messages ignored.
         """
@@ -264,6 +276,11 @@ def add_JobControlServicer_to_server(servicer, server):
                     servicer.RefuseRescale,
                     request_deserializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleRequest.FromString,
                     response_serializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleResponse.SerializeToString,
+            ),
+            'NoteInput': grpc.unary_unary_rpc_method_handler(
+                    servicer.NoteInput,
+                    request_deserializer=twopc_dot_rpc_dot_control__pb2.NoteInputRequest.FromString,
+                    response_serializer=twopc_dot_rpc_dot_control__pb2.NoteInputResponse.SerializeToString,
             ),
             'EndAttempt': grpc.unary_unary_rpc_method_handler(
                     servicer.EndAttempt,
@@ -466,6 +483,33 @@ class JobControl:
             '/twopc.rpc.JobControl/RefuseRescale',
             twopc_dot_rpc_dot_control__pb2.RefuseRescaleRequest.SerializeToString,
             twopc_dot_rpc_dot_control__pb2.RefuseRescaleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def NoteInput(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/twopc.rpc.JobControl/NoteInput',
+            twopc_dot_rpc_dot_control__pb2.NoteInputRequest.SerializeToString,
+            twopc_dot_rpc_dot_control__pb2.NoteInputResponse.FromString,
             options,
             channel_credentials,
             insecure,

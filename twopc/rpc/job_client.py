@@ -150,6 +150,11 @@ class JobClient:
         request = pb.RefuseRescaleRequest(job=job, attempt=attempt, request_id=request_id, message=redact(message))
         self._call(self._stub.RefuseRescale, request)
 
+    def note_input(self, job: str, attempt: AttemptId, notes: Sequence[str]) -> None:
+        """Say what of the attempt's input is hidden, or not read, in place of what was said before."""
+        request = pb.NoteInputRequest(job=job, attempt=attempt, notes=map(redact, notes))
+        self._call(self._stub.NoteInput, request)
+
     def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
         """Say that the attempt is over; one that is over already is fine."""
         self._call(self._stub.EndAttempt, pb.EndAttemptRequest(job=job, attempt=attempt, reason=redact(reason)))
