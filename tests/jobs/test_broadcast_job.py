@@ -9,10 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from tests.jobs.slow_job import SlowJob
-from tests.kafka.kit import eventually
+from tests.kafka.kit import eventually, grow_topic
 from twopc.faults.armed_faults import ArmedFault
 from twopc.faults.points import CrashPoint
 from twopc.testing.broker import Broker
@@ -112,8 +111,7 @@ def test_a_partition_that_a_table_gets_while_the_job_runs_is_looked_up_too(
     with subprocess.Popen(command) as run:
         try:
             eventually(lambda: is_found(b"an old one", b"old"))
-            admin = AdminClient({"bootstrap.servers": servers})
-            admin.create_partitions([NewPartitions(f"{name}-products", 2)])[f"{name}-products"].result(30)
+            grow_topic(servers, f"{name}-products", 2)
             produce(servers, f"{name}-products", [Write(b"a new one", key=b"new", partition=1)])
             eventually(lambda: is_found(b"a new one", b"new"))
         finally:

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
 
 from tests.jobs.cli import twopc
+from tests.kafka.kit import grow_topic
 from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
@@ -49,9 +49,7 @@ class Played:
         self.given += values
 
     def grow(self, suffix: str, partitions: int) -> None:
-        client = KafkaAdminClient(bootstrap_servers=self.servers)
-        client.create_partitions({f"{self.name}-in-{suffix}": partitions})
-        client.close()
+        grow_topic(self.servers, f"{self.name}-in-{suffix}", partitions)
 
     @contextmanager
     def running(self, **environment: str) -> Iterator[subprocess.Popen[str]]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
 from twopc.kafka.positions import PartitionPosition
@@ -151,6 +153,12 @@ def drain(reader: SourceReader, turns: int = 600) -> list[Any]:
         batch = reader.poll(0.1, 1000)
         values += [] if batch is None else batch.values
     raise AssertionError(f"the read did not end; it stands at {reader.positions()}")
+
+
+def grow_topic(bootstrap_servers: str, topic: str, partitions: int) -> None:
+    """Give a topic so many partitions, and return when the brokers have taken it in."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 120) -> None:

@@ -6,9 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
-from tests.kafka.kit import DrivenSink
+from tests.kafka.kit import DrivenSink, grow_topic
 from tests.kafka.test_committable import PREPARED
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.committable import PreparedTransaction
@@ -67,8 +66,7 @@ def test_the_next_attempt_says_what_became_of_the_topic_that_it_writes_to(
         delete_topic(servers, out)
         create_topic(servers, out)
     else:
-        admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_partitions([NewPartitions(out, 3)])[out].result(30)
+        grow_topic(servers, out, 3)
     driven.attempt += 1
     driven._committer = None
     driven.committer.settle([committable], frozenset([committable.name]))

@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 
 from tests.jobs.cli import CommandResult, twopc
-from tests.kafka.kit import eventually
+from tests.kafka.kit import eventually, grow_topic
 from twopc.cli import main
 from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.kafka.control_client import LATEST, ControlClient
@@ -146,8 +146,7 @@ def test_a_running_job_is_judged_as_far_as_its_group_has_committed(setting: Sett
 def test_partitions_that_nobody_reads_are_named_of_a_running_job(setting: Setting) -> None:
     setting.fill(setting.input, *(Write(b"%d" % n, key=b"k%d" % (n % 7)) for n in range(10)))
     assert setting.run().code == 0
-    admin = AdminClient({"bootstrap.servers": setting.servers})
-    admin.create_partitions([NewPartitions(setting.input, 3)])[setting.input].result(30)
+    grow_topic(setting.servers, setting.input, 3)
     eventually(lambda: bool(setting.verify("--running", code=0)["unseen"]))
     [unseen] = setting.verify("--running", code=0)["unseen"]
     assert unseen == f"{setting.input}[2]: the job's group has no position there, so nothing there is read yet"

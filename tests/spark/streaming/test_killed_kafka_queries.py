@@ -17,9 +17,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
-from tests.kafka.kit import eventually
+from tests.kafka.kit import eventually, grow_topic
 from tests.spark.streaming.way import Way
 from twopc.faults.armed_faults import ArmedFault, ProcessAction, armed
 from twopc.faults.points import VARIABLE, CrashPoint
@@ -140,8 +139,7 @@ def test_every_record_is_there_once_and_in_order_although_the_query_was_killed(q
     query.held_at(CrashPoint.AFTER_END_TXN, 2, way).kill()  # between two EndTxn
     query.held_at(CrashPoint.COORDINATOR_AFTER_COMPLETION, 4, way).kill()  # decided, and nothing of it committed
     assert query.run_into_time_outs() >= 2
-    admin = AdminClient({"bootstrap.servers": query.servers})
-    admin.create_partitions([NewPartitions(query.source, 3)])[query.source].result(30)
+    grow_topic(query.servers, query.source, 3)
     query.load(new, 3)
     assert query.start(way).wait(START_SECONDS) == 0
     written = query.written()

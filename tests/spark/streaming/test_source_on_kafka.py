@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from tests.kafka.kit import grow_topic
 from tests.spark.streaming.source_cluster import by_partition
 from twopc.errors import ConfigurationError
 from twopc.kafka.control_client import ControlClient
@@ -172,8 +173,7 @@ def test_a_batch_that_is_run_again_has_the_same_rows_though_more_has_come(
 
 def test_a_partition_that_is_new_is_read_from_its_first_record(broker: Broker, orders: str) -> None:
     query = Query(broker.bootstrap_servers, orders, startingOffsets="latest")
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_partitions([NewPartitions(orders, 3)])[orders].result(30)
+    grow_topic(broker.bootstrap_servers, orders, 3)
     produce(broker.bootstrap_servers, orders, [Write(b"new", partition=2)])
     assert query.values() == []
     assert query.values() == [b"new"]
