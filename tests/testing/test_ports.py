@@ -33,10 +33,25 @@ SMALL = 10
 @pytest.fixture
 def place() -> Iterator[range]:
     """Room for three small blocks, which lies in a block of this process: nobody else meets the tests there."""
-    outer = PortBlocks()
-    start = block_of(outer.take(())).start + 1
-    yield range(start, start + 3 * SMALL)
-    outer.forget()
+    with ExitStack() as held:
+        while True:
+            outer = PortBlocks()
+            held.callback(outer.forget)
+            start = block_of(outer.take(())).start + 1
+            room = range(start, start + 3 * SMALL)
+            if all(map(is_unused, room)):
+                break
+        yield room
+
+
+def is_unused(port: int) -> bool:
+    """Whether no connection is left of an earlier owner either: such a port can't be claimed for some time."""
+    with socket.socket() as server:
+        try:
+            server.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def block_of(port: int) -> range:
