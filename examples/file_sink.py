@@ -21,21 +21,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from twopc import (
-    Batch,
-    CheckpointCorrupted,
+from twopc import Batch, ConfigurationError, Json
+from twopc.connect import (
     Committable,
     Complete,
-    ConfigurationError,
     JobContext,
-    Json,
     Outcome,
     PreCommit,
     Settled,
     SubtaskContext,
-    TransactionLost,
     TwoPhaseCommitSink,
 )
+from twopc.errors import CheckpointCorrupted, TransactionLost
 
 
 @dataclass(slots=True)

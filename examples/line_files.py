@@ -24,10 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twopc import (
-    Batch,
+from twopc import Batch, ConfigurationError
+from twopc.connect import (
     CheckpointId,
-    ConfigurationError,
     JobContext,
     Row,
     Source,

@@ -25,24 +25,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from twopc import (
-    Batch,
-    CheckpointCorrupted,
+from twopc import Batch, ConfigurationError, Json
+from twopc.connect import (
     CheckpointId,
     Committable,
     Complete,
-    ConfigurationError,
     GlobalCommitter,
     JobContext,
-    Json,
     Outcome,
     PreCommit,
     Settled,
     SubtaskContext,
-    TransactionLost,
     TwoPhaseCommitSink,
-    Unavailable,
 )
+from twopc.errors import CheckpointCorrupted, TransactionLost, Unavailable
 
 MANIFEST, NEXT_MANIFEST, LOCK = "manifest.json", ".manifest.tmp", ".lock"
 

@@ -8,19 +8,8 @@ from typing import Any
 
 import pytest
 
-from twopc import (
-    ConfigurationError,
-    DeadLetter,
-    Job,
-    Json,
-    KafkaSink,
-    KafkaSource,
-    Record,
-    RunSettings,
-    Skip,
-    Source,
-    Stream,
-)
+from twopc import ConfigurationError, DeadLetter, Job, Json, KafkaSink, KafkaSource, Record, Skip, Stream
+from twopc.connect import RunSettings, Source
 from twopc.context import JobContext
 from twopc.kafka.connectors import KafkaConnectors, refuse_broadcasts
 from twopc.protocol.ids import AttemptId

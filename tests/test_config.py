@@ -130,7 +130,7 @@ def test_a_url_of_a_scheme_that_no_store_has_is_refused_with_those_that_can_be_u
 
 
 @pytest.mark.parametrize(
-    "arguments", [["-c", "from twopc import RunSettings; RunSettings()"], ["-m", "twopc", "version"]]
+    "arguments", [["-c", "from twopc.connect import RunSettings; RunSettings()"], ["-m", "twopc", "version"]]
 )
 def test_nothing_runs_with_assertions_left_out(arguments: list[str]) -> None:
     command = [sys.executable, "-O", *arguments]

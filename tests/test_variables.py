@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import twopc
-from twopc import RunSettings
 from twopc.config import name_unknown_variables
+from twopc.connect import RunSettings
 
 
 @pytest.mark.parametrize(

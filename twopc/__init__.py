@@ -21,22 +21,11 @@ from typing import TYPE_CHECKING, Any
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 if TYPE_CHECKING:
-    from twopc.config import RunSettings
-    from twopc.context import JobContext, SubtaskContext
-    from twopc.error_policy import ErrorPolicy, Fail, Skip
+    from twopc.error_policy import Fail, Skip
     from twopc.errors import (
-        CheckpointCorrupted,
-        CheckpointDeclined,
         ConfigurationError,
-        Fenced,
-        GlobalCommitFailed,
-        ProtocolViolation,
-        TransactionLost,
-        TwoPhaseCommitError,
-        Unavailable,
         UserCodeError,
     )
-    from twopc.graph import JobDefinition
     from twopc.job import Job
     from twopc.kafka.dead_letter import DeadLetter
     from twopc.kafka.new_topic import NewTopic
@@ -46,40 +35,21 @@ if TYPE_CHECKING:
     from twopc.kafka.source import KafkaSource
     from twopc.kafka.startup_modes import StartingOffsets
     from twopc.processor import Context, ListState, MapState, Processor, ValueState
-    from twopc.protocol.attempts import Traces
-    from twopc.protocol.facts import Committable, SplitPosition
-    from twopc.protocol.ids import CheckpointId
-    from twopc.protocol.messages import Complete
-    from twopc.protocol.planned_starts import Witnessed
-    from twopc.record import Batch, Record, RecordError, RecordsRefused, Row, Stage
+    from twopc.record import Batch, Record
     from twopc.serde import (
         Avro,
         Bytes,
         Double,
         Float,
-        HeaderSerde,
         Int,
         Json,
         Long,
         Protobuf,
         Serde,
-        SerdeContext,
         String,
     )
-    from twopc.sink import (
-        Committer,
-        GlobalCommitter,
-        Outcome,
-        PreCommit,
-        Settled,
-        SharedTransaction,
-        Sink,
-        SinkWriter,
-    )
-    from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
     from twopc.stream import Stream
     from twopc.table import Table
-    from twopc.two_phase import TwoPhaseCommitSink
     from twopc.windowed import WindowedStream, WindowedTable
     from twopc.windows import Hopping, Session, Sliding, Tumbling, Window
 
@@ -87,31 +57,16 @@ __all__ = [
     "Avro",
     "Batch",
     "Bytes",
-    "CheckpointCorrupted",
-    "CheckpointDeclined",
-    "CheckpointId",
-    "Committable",
-    "Committer",
-    "Complete",
     "ConfigurationError",
     "Context",
     "DeadLetter",
     "DeliveryGuarantee",
     "Double",
-    "ErrorPolicy",
     "Fail",
-    "Fenced",
     "Float",
-    "Follower",
-    "FollowerStanding",
-    "GlobalCommitFailed",
-    "GlobalCommitter",
-    "HeaderSerde",
     "Hopping",
     "Int",
     "Job",
-    "JobContext",
-    "JobDefinition",
     "Json",
     "KafkaSink",
     "KafkaSource",
@@ -119,69 +74,33 @@ __all__ = [
     "Long",
     "MapState",
     "NewTopic",
-    "Outcome",
-    "PreCommit",
     "Processor",
     "Protobuf",
-    "ProtocolViolation",
     "Record",
-    "RecordError",
-    "RecordsRefused",
-    "Row",
-    "RunSettings",
     "SchemaReference",
     "SchemaRegistry",
     "Serde",
-    "SerdeContext",
     "Session",
-    "Settled",
-    "SharedTransaction",
-    "Sink",
-    "SinkWriter",
     "Skip",
     "Sliding",
-    "Source",
-    "SourcePlanner",
-    "SourceReader",
-    "Split",
-    "SplitPosition",
-    "Stage",
     "StartingOffsets",
     "Stream",
     "String",
-    "SubtaskContext",
     "Table",
-    "Traces",
-    "TransactionLost",
     "Tumbling",
-    "TwoPhaseCommitError",
-    "TwoPhaseCommitSink",
-    "Unavailable",
     "UserCodeError",
     "ValueState",
     "Window",
     "WindowedStream",
     "WindowedTable",
-    "Witnessed",
 ]
 
 _HOMES = {
-    "twopc.config": ("RunSettings",),
-    "twopc.context": ("JobContext", "SubtaskContext"),
-    "twopc.error_policy": ("ErrorPolicy", "Fail", "Skip"),
+    "twopc.error_policy": ("Fail", "Skip"),
     "twopc.errors": (
-        "CheckpointCorrupted",
-        "CheckpointDeclined",
         "ConfigurationError",
-        "Fenced",
-        "GlobalCommitFailed",
-        "ProtocolViolation",
-        "TransactionLost",
-        "TwoPhaseCommitError",
-        "Unavailable",
         "UserCodeError",
     ),
-    "twopc.graph": ("JobDefinition",),
     "twopc.job": ("Job",),
     "twopc.kafka.dead_letter": ("DeadLetter",),
     "twopc.kafka.new_topic": ("NewTopic",),
@@ -191,40 +110,21 @@ _HOMES = {
     "twopc.kafka.source": ("KafkaSource",),
     "twopc.kafka.startup_modes": ("StartingOffsets",),
     "twopc.processor": ("Context", "ListState", "MapState", "Processor", "ValueState"),
-    "twopc.protocol.attempts": ("Traces",),
-    "twopc.protocol.facts": ("Committable", "SplitPosition"),
-    "twopc.protocol.ids": ("CheckpointId",),
-    "twopc.protocol.messages": ("Complete",),
-    "twopc.protocol.planned_starts": ("Witnessed",),
-    "twopc.record": ("Batch", "Record", "RecordError", "RecordsRefused", "Row", "Stage"),
+    "twopc.record": ("Batch", "Record"),
     "twopc.serde": (
         "Avro",
         "Bytes",
         "Double",
         "Float",
-        "HeaderSerde",
         "Int",
         "Json",
         "Long",
         "Protobuf",
         "Serde",
-        "SerdeContext",
         "String",
     ),
-    "twopc.sink": (
-        "Committer",
-        "GlobalCommitter",
-        "Outcome",
-        "PreCommit",
-        "Settled",
-        "SharedTransaction",
-        "Sink",
-        "SinkWriter",
-    ),
-    "twopc.source": ("Follower", "FollowerStanding", "Source", "SourcePlanner", "SourceReader", "Split"),
     "twopc.stream": ("Stream",),
     "twopc.table": ("Table",),
-    "twopc.two_phase": ("TwoPhaseCommitSink",),
     "twopc.windowed": ("WindowedStream", "WindowedTable"),
     "twopc.windows": ("Hopping", "Session", "Sliding", "Tumbling", "Window"),
 }

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from twopc import ConfigurationError, Job, Json, KafkaSource, RunSettings, Unavailable, events
+from twopc import ConfigurationError, Job, Json, KafkaSource, events
+from twopc.connect import RunSettings
 from twopc.context import JobContext, SubtaskContext
 from twopc.driver.edge import Edge
 from twopc.driver.effects import UNTIMED, Log, Tell
@@ -28,6 +29,7 @@ from twopc.driver.input_watch import tell_what_a_bounded_read_leaves as tell_lef
 from twopc.driver.progress import AttemptProgress
 from twopc.driver.restore_checks import moved_keys_of
 from twopc.driver.supervision import Supervision
+from twopc.errors import Unavailable
 from twopc.input_now import HiddenInput, InputNow, KeysNow
 from twopc.key_spread import KeySample
 from twopc.protocol.facts import SplitPosition

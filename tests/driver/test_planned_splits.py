@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from twopc import ConfigurationError, Job, RunSettings
+from twopc import ConfigurationError, Job
+from twopc.connect import RunSettings
 from twopc.context import JobContext, SubtaskContext
 from twopc.driver.actions import PlanSplits
 from twopc.driver.edge import Edge

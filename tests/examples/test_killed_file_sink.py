@@ -11,7 +11,7 @@ from file_sink import FileSink
 
 from tests.examples.kills import killed_before
 from tests.examples.test_file_sink import complete, context, hidden, opened, pre_committed, visible
-from twopc import Committable, PreCommit
+from twopc.connect import Committable, PreCommit
 from twopc.protocol.ids import CheckpointId
 from twopc.testing.rows import batch_of_values
 

@@ -12,7 +12,7 @@ from tests.examples.kills import killed_before
 from tests.examples.test_file_sink import context
 from tests.examples.test_killed_file_sink import folders
 from tests.examples.test_table_sink import commit, data_files, opened, pre_committed
-from twopc import Committable, PreCommit
+from twopc.connect import Committable, PreCommit
 from twopc.protocol.ids import CheckpointId
 from twopc.testing.rows import batch_of_values
 

@@ -10,7 +10,8 @@ import pytest
 
 from tests.examples.programs import PROGRAMS
 from tests.examples.programs.kit import PARTITIONS, Out, Output, Program, Sent, text
-from twopc import JobDefinition, Record
+from twopc import Record
+from twopc.connect import JobDefinition
 from twopc.loader.job_loader import load_job
 from twopc.testing import MemoryRun
 from twopc.testing.memory.run import Moment

@@ -9,7 +9,9 @@ import pytest
 from table_sink import LOCK, MANIFEST, Manifest, TableSink, read_table
 
 from tests.examples.test_file_sink import complete, context
-from twopc import CheckpointCorrupted, Committable, ConfigurationError, Outcome, PreCommit, TransactionLost, Unavailable
+from twopc import ConfigurationError
+from twopc.connect import Committable, Outcome, PreCommit
+from twopc.errors import CheckpointCorrupted, TransactionLost, Unavailable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.testing.rows import batch_of_values
 

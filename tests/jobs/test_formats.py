@@ -18,7 +18,8 @@ pytestmark = pytest.mark.broker
 Run = Callable[[str, list[Write]], list[Read]]
 
 NAMED = """
-from twopc import HeaderSerde, Job, KafkaSink, KafkaSource, SerdeContext
+from twopc import Job, KafkaSink, KafkaSource
+from twopc.connect import HeaderSerde, SerdeContext
 
 
 class Marked(HeaderSerde):

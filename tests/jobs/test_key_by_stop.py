@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from twopc import Job, Json, KafkaSink, KafkaSource, RunSettings, events
+from twopc import Job, Json, KafkaSink, KafkaSource, events
+from twopc.connect import RunSettings
 from twopc.driver.run import run
 from twopc.errors import ConfigurationError
 from twopc.testing.broker import Broker

@@ -8,7 +8,8 @@ from typing import Any, Self
 import pytest
 
 from tests.kafka.test_planning import CONTEXT
-from twopc import ConfigurationError, DeadLetter, Job, JobDefinition, Json, KafkaSink, KafkaSource
+from twopc import ConfigurationError, DeadLetter, Job, Json, KafkaSink, KafkaSource
+from twopc.connect import JobDefinition
 from twopc.kafka.control_client import TopicInfo
 from twopc.source import Split
 

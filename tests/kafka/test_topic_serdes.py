@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from twopc import HeaderSerde, Job, Json, KafkaSink, KafkaSource, Serde, SerdeContext
+from twopc import Job, Json, KafkaSink, KafkaSource, Serde
+from twopc.connect import HeaderSerde, SerdeContext
 from twopc.kafka.decoding import decoded
 from twopc.kafka.topic_serdes import OfTopic, TopicSerdes
 from twopc.record import Headers

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from twopc import Serde, SerdeContext
+from twopc import Serde
+from twopc.connect import SerdeContext
 
 ORDER: dict[str, Any] = {
     "type": "record",

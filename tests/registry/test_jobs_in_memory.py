@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.registry.kit import ORDER, ORDER_2, ORDER_OF_TEXT
-from twopc import ConfigurationError, Job, Json, KafkaSink, KafkaSource, SchemaRegistry, Skip, Unavailable
+from twopc import ConfigurationError, Job, Json, KafkaSink, KafkaSource, SchemaRegistry, Skip
+from twopc.errors import Unavailable
 from twopc.kafka.registry import client as registry_client
 from twopc.testing import MemoryRegistry, MemoryRun
 

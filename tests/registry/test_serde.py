@@ -15,18 +15,11 @@ import pytest
 from tests.compiled_parts import compiled_part
 from tests.registry.kit import ORDER, ORDER_2, VISIT, reading, writing
 from tests.rpc.certificates import LOOPBACK, Authority
-from twopc import (
-    ConfigurationError,
-    Job,
-    KafkaSource,
-    Processor,
-    SchemaRegistry,
-    SerdeContext,
-    Unavailable,
-    ValueState,
-)
+from twopc import ConfigurationError, Job, KafkaSource, Processor, SchemaRegistry, ValueState
 from twopc.column import ColumnError
 from twopc.compiled import AVRO
+from twopc.connect import SerdeContext
+from twopc.errors import Unavailable
 from twopc.kafka.registry import client as registry_client
 from twopc.testing import MemoryRegistry
 from twopc.variables import NATIVE

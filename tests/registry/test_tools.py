@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.registry.kit import ORDER
-from twopc import ConfigurationError, Job, KafkaSink, KafkaSource, SchemaRegistry, SerdeContext
+from twopc import ConfigurationError, Job, KafkaSink, KafkaSource, SchemaRegistry
 from twopc.bench.scratch_job import rebound_definition
+from twopc.connect import SerdeContext
 from twopc.drill.scratch_job import Names, scratch_definition
 from twopc.kafka.connectors import KafkaConnectors
 from twopc.testing import MemoryRegistry

@@ -13,7 +13,8 @@ import pytest
 
 from tests.plain_jobs import in_a_row
 from tests.rpc.kit import eventually
-from twopc import Batch, ConfigurationError, KafkaSink, KafkaSource, RunSettings, Source, Split
+from twopc import Batch, ConfigurationError, KafkaSink, KafkaSource
+from twopc.connect import RunSettings, Source, Split
 from twopc.context import SubtaskContext
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.operators.broadcast import broadcast_tables

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from twopc import DeadLetter, Fail, HeaderSerde, KafkaSink, Skip
+from twopc import DeadLetter, Fail, KafkaSink, Skip
+from twopc.connect import HeaderSerde
 from twopc.error_policy import ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.kafka.decoding import decoded

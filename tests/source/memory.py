@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from twopc import (
-    Batch,
+from twopc import Batch
+from twopc.connect import (
     JobContext,
     Row,
     Source,

@@ -14,8 +14,9 @@ from line_files import LineFiles
 
 from tests.kafka.kit import settings
 from tests.source.memory import MemorySource
-from twopc import JobContext, KafkaSource, Row, Source, SourceReader, Split, SplitPosition, SubtaskContext
+from twopc import KafkaSource
 from twopc.config import RunSettings
+from twopc.connect import JobContext, Row, Source, SourceReader, Split, SplitPosition, SubtaskContext
 from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.testing.broker import Broker

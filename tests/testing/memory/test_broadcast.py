@@ -8,7 +8,6 @@ import pytest
 
 from twopc import (
     ConfigurationError,
-    ErrorPolicy,
     Fail,
     Job,
     Json,
@@ -19,6 +18,7 @@ from twopc import (
     String,
     Tumbling,
 )
+from twopc.connect import ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.testing import MemoryRun
 

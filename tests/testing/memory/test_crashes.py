@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.testing.memory.jobs import counting, upper
-from twopc import ConfigurationError, JobDefinition
+from twopc import ConfigurationError
+from twopc.connect import JobDefinition
 from twopc.sink import Outcome, Settled
 from twopc.state import restore
 from twopc.state.backend import Family

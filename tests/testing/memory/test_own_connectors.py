@@ -15,14 +15,9 @@ from table_sink import TableCommitter, TableSink, read_table
 
 from tests.testing.memory.jobs import count
 from tests.testing.memory.test_crashes import AFTER
-from twopc import (
-    Batch,
-    CheckpointDeclined,
-    Job,
+from twopc import Batch, Job, Json, KafkaSink, KafkaSource
+from twopc.connect import (
     JobContext,
-    Json,
-    KafkaSink,
-    KafkaSource,
     Row,
     Source,
     SourcePlanner,
@@ -30,8 +25,8 @@ from twopc import (
     Split,
     SplitPosition,
     SubtaskContext,
-    Unavailable,
 )
+from twopc.errors import CheckpointDeclined, Unavailable
 from twopc.testing import MemoryRun
 from twopc.testing.memory.run import Moment
 from twopc.testing.rows import InputRow, batch_of
