@@ -9,7 +9,7 @@ import pytest
 
 from tests.job_events import event
 from twopc import events
-from twopc.protocol.codec import Mismatch, from_json, to_json
+from twopc.protocol.codec import Newer, from_json, to_json
 
 ALL = get_args(events.Event)
 
@@ -34,7 +34,7 @@ def test_an_event_has_the_fields_of_its_class_and_no_others() -> None:
         "checkpoint_id": 41,
         "duration_ms": 12.0,
     }
-    with pytest.raises(Mismatch, match="pause_ms, which is unknown"):
+    with pytest.raises(Newer, match="pause_ms, which is unknown"):
         from_json(events.Event, body | {"pause_ms": 1.0})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,7 +18,7 @@ from twopc.config import RunSettings
 from twopc.errors import CheckpointCorrupted, ConfigurationError
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.canonical import canonical
-from twopc.protocol.codec import Mismatch, from_json, to_json
+from twopc.protocol.codec import Mismatch, Newer, from_json, to_json
 from twopc.protocol.envelope import encode_fact
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId
@@ -63,17 +63,28 @@ def test_what_a_part_is_stored_under_comes_back_too(snapshot: SubtaskSnapshot) -
 
 
 @given(value=values, data=st.data())
-def test_a_missing_field_is_named_and_so_is_one_too_many(value: Any, data: st.DataObject) -> None:
+def test_a_missing_field_has_its_default_or_is_named_and_what_is_unknown_is_newer(
+    value: Any, data: st.DataObject
+) -> None:
     body = json.loads(canonical(to_json(value)))
     if isinstance(body, list):
         with pytest.raises(Mismatch, match=f"not a list of {len(body)}"):
             from_json(type(value), body[1:])
         return
     name = data.draw(st.sampled_from(sorted(body)))
-    with pytest.raises(Mismatch, match=f"lacks {name}"):
-        from_json(type(value), {each: value for each, value in body.items() if each != name})
-    with pytest.raises(Mismatch, match="has colour, which is unknown"):
+    without = {each: value for each, value in body.items() if each != name}
+    if name in (defaults := defaults_of(type(value))):
+        assert getattr(from_json(type(value), without), name) == defaults[name]
+    else:
+        with pytest.raises(Mismatch, match=f"lacks {name}"):
+            from_json(type(value), without)
+    with pytest.raises(Newer, match="has colour, which is unknown"):
         from_json(type(value), body | {"colour": 1})
+
+
+def defaults_of(kind: Any) -> dict[str, Any]:
+    made = {each.name: each.default_factory() for each in fields(kind) if each.default_factory is not MISSING}
+    return made | {each.name: each.default for each in fields(kind) if each.default is not MISSING}
 
 
 @given(entry=entries, data=st.data())

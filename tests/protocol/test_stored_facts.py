@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twopc.errors import CheckpointCorrupted
+from twopc.errors import CheckpointCorrupted, NewerFormat
 from twopc.protocol import envelope
 from twopc.protocol.attempt_facts import AttemptEnded
 from twopc.protocol.checkpoints import CheckpointKind
@@ -67,6 +67,28 @@ def test_metadata_of_any_shape_with_the_right_digest_is_read_or_refused_by_name(
 def test_a_manifest_of_any_shape_with_the_right_digest_is_read_or_refused_by_name(body: dict[str, Any]) -> None:
     data = encode_fact("state-manifest", body)
     assert "here.json" in (refusal(lambda: Manifest.decode(data, "here.json")) or "here.json")
+
+
+def body_of(entry: bytes) -> tuple[str, dict[str, Any]]:
+    return open_fact(entry, "here.json")
+
+
+def test_what_an_older_version_left_out_has_its_default() -> None:
+    kind, body = body_of(ENTRY)
+    del body["fact"]["aborted"]
+    assert decode_entry(encode_fact(kind, body), "here.json")[1] == AttemptEnded(AttemptId(1), True, "done")
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("attempt-ended", {"colour": 1}), ("attempt-painted", {})],
+    ids=["a field", "a kind of entry"],
+)
+def test_what_only_a_newer_version_knows_is_newer_and_not_damaged(kind: str, more: dict[str, Any]) -> None:
+    _, body = body_of(ENTRY)
+    stored = encode_fact(kind, body | {"fact": body["fact"] | more})
+    with pytest.raises(NewerFormat, match=r"^here\.json was stored by a newer twopc: .*; use that version"):
+        decode_entry(stored, "here.json")
 
 
 @given(data=st.binary(max_size=200))

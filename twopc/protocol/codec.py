@@ -10,8 +10,9 @@
 | bytes | text in base64 |
 | Any | any JSON value, as it is |
 
-Reading is strict: nothing is converted, nothing may be missing, nothing may be there that is not known. What a type
-refuses when it is made is refused here too.
+Reading is strict: nothing is converted, and what a type refuses when it is made is refused here too. A field that has a
+default may be missing: an older version, which had no such field, wrote the value. What is there and is not known is of
+a newer one (`Newer`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import binascii
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum, StrEnum
 from functools import cache, lru_cache
 from operator import attrgetter
@@ -51,6 +52,10 @@ class Mismatch(ValueError):
 
     def __str__(self) -> str:
         return f"{self._path} {self._why}" if self._path else self._why
+
+
+class Newer(Mismatch):
+    """A JSON value with something in it that this version does not know, as a newer one would write it."""
 
 
 def from_name() -> Any:
@@ -267,17 +272,15 @@ def _dataclass(kind: Any) -> _Form:
     hints = get_type_hints(kind)
     own = [each for each in fields(kind) if each.init]
     forms = {each.name: _form(hints[each.name]) for each in own if _FROM_NAME not in each.metadata}
+    needed = [each.name for each in own if each.name in forms and not _has_default(each)]
     as_list: bool = getattr(kind, "AS_LIST", False)
     keys = {name: number if as_list else name for number, name in enumerate(forms)}
 
     def examine(body: Any, around: str) -> Any:
-        if as_list:
-            _check_list(body, len(forms))
-        else:
-            _check_names(body, forms)
+        there = _check_places(body, forms, needed) if as_list else _check_names(body, forms, needed)
         values = {each.name: around for each in own if each.name not in forms}
-        for name, form in forms.items():
-            values[name] = _part(form, name, body[keys[name]], around)
+        for name in there:
+            values[name] = _part(forms[name], name, body[keys[name]], around)
         try:
             return kind(**values)
         except (ValueError, TwoPhaseCommitError) as error:
@@ -287,11 +290,28 @@ def _dataclass(kind: Any) -> _Form:
     return _Form(_writer(forms, as_list=as_list), read, examine)
 
 
-def _check_names(body: Any, names: Collection[str]) -> None:
+def _has_default(of: Field[Any]) -> bool:
+    return of.default is not MISSING or of.default_factory is not MISSING
+
+
+def _check_names(body: Any, names: Collection[str], needed: Collection[str]) -> list[str]:
+    """Return which of the names an object has; raise Mismatch if it lacks one that is needed, or has others."""
     _check_object(body)
-    missing, unknown = sorted(set(names) - body.keys()), sorted(body.keys() - set(names))
-    if missing or unknown:
-        raise Mismatch(f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}, which is unknown")
+    if unknown := sorted(body.keys() - set(names)):
+        raise Newer(f"has {', '.join(unknown)}, which is unknown")
+    if missing := sorted(set(needed) - body.keys()):
+        raise Mismatch(f"lacks {', '.join(missing)}")
+    return [name for name in names if name in body]
+
+
+def _check_places(body: Any, names: Collection[str], needed: Collection[str]) -> list[str]:
+    """The same for a list, in which the first places are those of the names."""
+    _check_list(body)
+    if len(body) > len(names):
+        raise Newer(f"is a list of {len(body)}, of which {len(names)} places are known")
+    if len(body) < len(needed):
+        _refuse(body, f"a list of {len(names)}")
+    return list(names)[: len(body)]
 
 
 def _writer(forms: Mapping[str, _Form], *, as_list: bool) -> Writer:
@@ -357,7 +377,8 @@ def _tagged(members: list[Any]) -> _Form:
         word = body.get(tag)
         form = by_word.get(word) if type(word) is str else None
         if form is None:
-            raise Mismatch(f"has {_shown(word)} as its {tag}, not one of {', '.join(by_word)}")
+            unlike = Newer if type(word) is str else Mismatch
+            raise unlike(f"has {_shown(word)} as its {tag}, not one of {', '.join(by_word)}")
         return form, {each: value for each, value in body.items() if each != tag}
 
     def read(body: Any, around: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from twopc.errors import CheckpointCorrupted, ForeignFile, NewerFormat
 from twopc.protocol.canonical import canonical
-from twopc.protocol.codec import Mismatch, from_json
+from twopc.protocol.codec import Mismatch, Newer, from_json
 
 T = TypeVar("T")
 
@@ -67,8 +67,15 @@ def decode_fact(kind: str, data: bytes, source: str) -> dict[str, Any]:
 
 
 def decode_body(of: type[T], body: Any, kind: str, source: str) -> T:
-    """Return the value that the body of a stored fact holds; raise CheckpointCorrupted that names what is wrong."""
+    """Return the value that the body of a stored fact holds; raise CheckpointCorrupted that names what is wrong.
+
+    It is NewerFormat for what is whole, and has something in it that this version doesn't know.
+    """
     try:
         return from_json(of, body)
+    except Newer as error:
+        raise NewerFormat(
+            f"{source} was stored by a newer twopc: the {kind!r} in it {error}; use that version, or a newer one"
+        ) from error
     except Mismatch as error:
         raise CheckpointCorrupted(f"{source} lacks what a {kind!r} holds, or it was damaged: {error}") from error

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from twopc.errors import CheckpointCorrupted, ForeignFile, ProtocolViolation
+from twopc.errors import CheckpointCorrupted, ForeignFile, NewerFormat, ProtocolViolation
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.codec import to_json
 from twopc.protocol.completed_checkpoint import CompletedCheckpoint
@@ -24,6 +24,7 @@ from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
 from twopc.protocol.layout import entry_name
 from twopc.protocol.ledger_facts import (
     ENTRY_TYPES,
+    METADATA_KIND,
     CheckpointCompleted,
     CheckpointReserved,
     CheckpointsDisposed,
@@ -32,6 +33,7 @@ from twopc.protocol.ledger_facts import (
     LossSettled,
 )
 from twopc.protocol.ledger_place import LedgerPlace
+from twopc.protocol.manifest import MANIFEST_KIND
 from twopc.protocol.planned_starts import StartsPlanned
 
 SUMMARY_KIND = "summary"
@@ -202,8 +204,13 @@ def decode_entry(data: bytes, source: str) -> tuple[LedgerPlace, Entry | LedgerS
     """Read an entry back; raise CheckpointCorrupted, naming `source`, if it can't be trusted."""
     kind, body = open_fact(data, source)
     reader = _READERS.get(kind)
-    if reader is None:
+    if reader is None and kind in (METADATA_KIND, MANIFEST_KIND):
         raise ForeignFile(f"{source} is a {kind!r}, not a ledger entry of this program")
+    if reader is None:
+        raise NewerFormat(
+            f"{source} was stored by a newer twopc: it is a {kind!r}, which this one doesn't know; use that version, "
+            "or a newer one"
+        )
     if body.keys() != {"place", "fact"}:
         raise CheckpointCorrupted(f"{source} lacks what a {kind!r} holds, or it was damaged")
     return decode_body(LedgerPlace, body["place"], "place", source), decode_body(reader, body["fact"], kind, source)

@@ -19,7 +19,7 @@ from twopc.protocol.envelope import decode_body, decode_fact, encode_fact
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.layout import name_of_file
 
-_KIND = "state-manifest"
+MANIFEST_KIND = "state-manifest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Manifest:
 
     def encode(self) -> bytes:
         """Return the stored form."""
-        return encode_fact(_KIND, to_json(self))
+        return encode_fact(MANIFEST_KIND, to_json(self))
 
     @classmethod
     def acknowledged(cls, data: bytes, handle: StateHandle, source: str) -> Manifest:
@@ -82,4 +82,4 @@ class Manifest:
     @classmethod
     def decode(cls, data: bytes, source: str) -> Manifest:
         """Read the stored form; raise CheckpointCorrupted, naming `source`, for what `encode` does not write."""
-        return decode_body(cls, decode_fact(_KIND, data, source), _KIND, source)
+        return decode_body(cls, decode_fact(MANIFEST_KIND, data, source), MANIFEST_KIND, source)
