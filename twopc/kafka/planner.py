@@ -25,7 +25,7 @@ from twopc.kafka.reader import check_config
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.startup_modes import Earliest, StartupMode, resolve
 from twopc.kafka.topic_identity import deleted_input, recreated_input
-from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_pattern import TopicPattern
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.key_spread import KeySample
@@ -120,6 +120,20 @@ class KafkaPlanner(SourcePlanner):
     def _splits(
         self, client: ControlClient, restored: Mapping[TopicPartition, PartitionPosition], bounded: bool
     ) -> list[PartitionSplit]:
+        topics = self._required(client, restored)
+        partitions = [TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)]
+        begins = self._begins(client, topics, partitions, restored)
+        epochs = {each: at.read.epoch for each, at in begins.items() if at.read is not None}
+        begins |= self._begun_anew(begins, cut_logs(begins.values(), client.epoch_ends(epochs)))
+        ends = client.offsets(dict.fromkeys(partitions, LATEST))
+        begins |= self._begun_anew(begins, short_logs(begins.values(), self._log_ends(client, begins, ends)))
+        gaps = self._given_up(client, begins)
+        return [_split(begins[each], gaps.get(each), ends[each] if bounded else None) for each in partitions]
+
+    def _required(
+        self, client: ControlClient, restored: Mapping[TopicPartition, PartitionPosition]
+    ) -> dict[str, TopicInfo]:
+        """Return the topics; raise ConfigurationError if one is not there, or may not be read."""
         there = client.topics(self.topics)
         for at in restored.values():
             if at.partition.topic not in there:
@@ -127,30 +141,31 @@ class KafkaPlanner(SourcePlanner):
         require_topics(client, self.topics, "input")
         require_topic_grants(client, self.topics, READ)
         require_group_grant(client, self.group)
-        topics = client.topics(self.topics)
-        partitions = [TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)]
-        begins = self._begins(client, topics, partitions, restored)
-        epochs = {each: at.read.epoch for each, at in begins.items() if at.read is not None}
-        begins |= self._begun_anew(begins, cut_logs(begins.values(), client.epoch_ends(epochs)))
-        ends = client.offsets(dict.fromkeys(partitions, LATEST))
-        beyond = [each for each in partitions if begins[each].position > ends[each]]
-        # What somebody else has committed to the group may stand behind what readers of committed records see.
-        log_ends = {**ends, **client.high_watermarks(beyond)} if beyond else ends
-        begins |= self._begun_anew(begins, short_logs(begins.values(), log_ends))
-        starts = {each: begins[each].position for each in partitions}
-        gaps = gaps_at(starts, client.offsets(dict.fromkeys(partitions, EARLIEST)))
+        return client.topics(self.topics)
+
+    def _log_ends(
+        self,
+        client: ControlClient,
+        begins: Mapping[TopicPartition, PartitionPosition],
+        ends: Mapping[TopicPartition, Position],
+    ) -> dict[TopicPartition, Position]:
+        """Return where each partition ends, at least where what readers of committed records see is too little.
+
+        What somebody else has committed to the group may stand behind that.
+        """
+        beyond = [each for each, at in begins.items() if at.position > ends[each]]
+        return {**ends, **client.high_watermarks(beyond)} if beyond else dict(ends)
+
+    def _given_up(
+        self, client: ControlClient, begins: Mapping[TopicPartition, PartitionPosition]
+    ) -> dict[TopicPartition, InputGap]:
+        """Return what is gone before it was read, as a person has accepted; raise ConfigurationError for more."""
+        starts = {each: at.position for each, at in begins.items()}
+        gaps = gaps_at(starts, client.offsets(dict.fromkeys(starts, EARLIEST)))
         refuse_gaps(gaps, self.accepted)
         for gap in gaps:
             log.warning("given up, as asked (--accept-gap): %s, %d offsets", gap, gap.end - gap.first)
-        past = {gap.partition: gap for gap in gaps}
-        every = []
-        for each in partitions:
-            start = past[each].end if each in past else starts[each]
-            stop = max(start, ends[each]) if bounded else None
-            own = ((past[each].first, past[each].end),) if each in past else ()
-            at = begins[each]
-            every.append(PartitionSplit(each, at.topic_id, start, stop, at.gaps + own, read=at.read))
-        return every
+        return {gap.partition: gap for gap in gaps}
 
     def _begun_anew(
         self, begins: Mapping[TopicPartition, PartitionPosition], cuts: Sequence[CutLog]
@@ -223,6 +238,14 @@ class KafkaPlanner(SourcePlanner):
 
 def _partitions_of(splits: Sequence[Split]) -> list[PartitionSplit]:
     return list(map(PartitionSplit.from_split, splits))
+
+
+def _split(at: PartitionPosition, gap: InputGap | None, end: Position | None) -> PartitionSplit:
+    """Return what is read from a position on, or behind a gap there, and up to the end."""
+    start = at.position if gap is None else gap.end
+    own = () if gap is None else ((gap.first, gap.end),)
+    stop = None if end is None else max(start, end)
+    return PartitionSplit(at.partition, at.topic_id, start, stop, at.gaps + own, read=at.read)
 
 
 def _checked(restored: PartitionPosition, topics: Mapping[str, TopicInfo]) -> PartitionPosition:
