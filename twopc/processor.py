@@ -62,8 +62,8 @@ class ValueState(State):
     def stored_serde(self) -> Serde:
         return self._written_serde
 
-    def get(self) -> Any:
-        """Return the value, as the serde gives it back; None where there is none."""
+    def get(self, default: Any = None) -> Any:
+        """Return the value, as the serde gives it back; the default where there is none."""
         self._unbound()
 
     def set(self, value: Any) -> None:
@@ -121,8 +121,8 @@ class MapState(State):
     def stored_serde(self) -> Serde:
         return MapOf(self.key_serde, self._written_serde)
 
-    def get(self, key: Any) -> Any:
-        """Return the value under this key, None where there is none."""
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the value under this key, the default where there is none."""
         self._unbound()
 
     def put(self, key: Any, value: Any) -> None:
@@ -221,6 +221,15 @@ class Processor(ABC):
     """
 
     outputs: ClassVar[tuple[str, ...]] = ()
+
+    def open(self) -> None:
+        """Prepare what `process` needs beside its states: once in each subtask, in its copy, before the first record.
+
+        States belong to a key, and can't be used here. What this raises ends the job.
+        """
+
+    def close(self) -> None:
+        """Let go of what `open` has prepared, behind the last record of an attempt; not where the process is killed."""
 
     @abstractmethod
     def process(self, record: Record, context: Context) -> Produced:

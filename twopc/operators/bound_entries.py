@@ -98,8 +98,9 @@ class BoundMapState(_BoundEntries, MapState):
         super().__init__(declared, cache, call)
         self.key_serde = declared.key_serde
 
-    def get(self, key: Any) -> Any:
-        return decoded(self.name, self.serde, self._load(self._address(key)))
+    def get(self, key: Any, default: Any = None) -> Any:
+        value = decoded(self.name, self.serde, self._load(self._address(key)))
+        return default if value is None else value
 
     def put(self, key: Any, value: Any) -> None:
         self._change(self._address(key), _present(self.name, self.serde, value))

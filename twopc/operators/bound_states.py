@@ -17,8 +17,9 @@ class BoundValueState(BoundState, ValueState):
     def prefetch(self, partition: int, keys: list[bytes]) -> None:
         self.cache.fetch(partition, keys)
 
-    def get(self) -> Any:
-        return decoded(self.name, self.serde, self._load(self._key_in_hand()))
+    def get(self, default: Any = None) -> Any:
+        value = decoded(self.name, self.serde, self._load(self._key_in_hand()))
+        return default if value is None else value
 
     def set(self, value: Any) -> None:
         self._change(self._key_in_hand(), encoded(self.name, self.serde, value))

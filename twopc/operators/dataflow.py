@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -120,6 +121,8 @@ class Dataflow:
         self._waiting: list[_Wait] = []
         self._outputs: list[SinkOutput] = []
         self._at: tuple[Step, Batch] | None = None
+        self._processors: list[ProcessOperator] = []
+        self._open_processors()
 
     @property
     def waits(self) -> bool:
@@ -209,10 +212,22 @@ class Dataflow:
         """How many records of a batch may be in user functions' hands at a time."""
         return max((async_map.concurrency for async_map in self._async_maps), default=1)
 
+    def _open_processors(self) -> None:
+        """Open all, or none."""
+        with ExitStack() as closing:
+            closing.callback(self.close)
+            for operator in self._keyed.values():
+                if isinstance(operator, ProcessOperator):
+                    operator.open()
+                    self._processors.append(operator)
+            closing.pop_all()
+
     def close(self) -> None:
         """End what user functions have in flight, and let them close what they have opened; nothing follows."""
         for async_map in self._async_maps:
             async_map.close()
+        for processor in self._processors:
+            processor.close()
 
     def _let_pass(self, passed: Passed) -> list[SinkOutput]:
         assert not self._waiting, "what waits would come behind its time"

@@ -14,10 +14,11 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
-from twopc.column import Over
+from twopc.column import Over, failure_at
 from twopc.errors import ConfigurationError
 from twopc.operators.bound_state import BoundState, Call, parted_due
 from twopc.operators.bound_states import bound
@@ -39,6 +40,8 @@ from twopc.state.key_form import legible
 from twopc.state.layout import ELEMENTS, EXPIRIES, TIMERS, StateName
 from twopc.state.whole_key import whole_key
 from twopc.termination import TERMINATION
+
+log = logging.getLogger(__name__)
 
 EXPIRED_PER_RECORD = 16
 """How many values are deleted at most behind a record, beside as many as it has written: so none stays for ever."""
@@ -89,6 +92,24 @@ class ProcessOperator:
         self._partitions: dict[int, _Partition] = {}
         self._lost_timers: list[RecordError] = []
         self._failed = False
+
+    def open(self) -> None:
+        """Let the processor prepare itself; raise UserCodeError where it can't."""
+        try:
+            self.processor.open()
+        except TERMINATION:
+            raise
+        except Exception as error:
+            raise failure_at("before the first record", f"open() of {self._step}", error) from error
+
+    def close(self) -> None:
+        """Let the processor let go of what it has prepared; what it raises is logged: the attempt is over."""
+        try:
+            self.processor.close()
+        except TERMINATION:
+            raise
+        except Exception as error:  # noqa: BLE001 - the attempt has its own reason
+            log.warning("closing %s: %r", self._step, error)
 
     def process(self, batch: Batch, over: Over) -> Result:
         """Return the records that the processor makes of the batch's, up to where `over` stops."""
